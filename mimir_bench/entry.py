@@ -1,4 +1,4 @@
-"""The door of the benchmarks: which there are, how they are printed, written and compared."""
+"""Entry point of the benchmarks: the table of benchmarks, output and comparison."""
 
 import asyncio
 import json
@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from mimir.errors import UsageError
 from mimir_bench import figures, machine
@@ -20,53 +19,50 @@ from mimir_bench.schedule import benchmark as schedule
 from mimir_bench.size import Size
 
 LINES = ".jsonl"
-"""Ending of a file that keeps every result: each is a line behind the others."""
+"""Suffix of a history file: each result is one more line."""
 
 
-class BenchScreen(Protocol):
-    """Where the person looks; to make text harmless is its business."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchScreen:
+    """Output functions of the caller, which make text harmless."""
 
-    def say(self, text: str = "") -> None:
-        """Print a line of the result."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Print a line beside the result."""
-        ...
-
-    def json(self, value: Mapping[str, object]) -> None:
-        """Print one JSON object."""
-        ...
+    say: Callable[[str], None]
+    """Prints a line of the result."""
+    note: Callable[[str], None]
+    """Prints a line of progress."""
+    json: Callable[[Mapping[str, object]], None]
+    """Prints one JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchOptions:
-    """What a person wants measured."""
+    """Options of `mimir bench`."""
 
     names: tuple[str, ...] = ()
-    """Benchmarks; empty: all, planted faults by a few runs."""
+    """Benchmarks; empty: all, with few runs of planted faults."""
     size: Size = "usual"
     store: str = ""
-    """URI of a second store to measure; empty: there is none."""
+    """URI of a second store to measure; empty: none."""
     json: bool = False
     output: Path | None = None
-    """File for the document. None: none is written."""
+    """File for the results; None: none."""
     compare: Path | None = None
-    """An older document; None: nothing is compared."""
+    """File of older results; None: no comparison."""
 
 
 Say = Callable[[str], None]
+Lines = Callable[[BenchResult], Iterator[str]]
 Keep = Callable[[BenchResult], None]
-"""Given a result as far as it goes, whenever there is more of it."""
+"""Receives each intermediate result of a benchmark; `Say` receives its progress lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """One of them."""
+    """A benchmark and its printer."""
 
     run: Callable[[BenchOptions, Say, Keep], Awaitable[BenchResult]]
-    lines: Callable[[BenchResult], Iterator[str]]
-    """How it is printed."""
+    lines: Lines
+    """Prints a result."""
 
 
 async def _faults(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
@@ -74,27 +70,20 @@ async def _faults(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     return await faults.run(faults.FULL if is_all else faults.SMOKE, say=say, keep=keep)
 
 
-async def _engine(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
-    return await engine.run(order.size, say=say, keep=keep)
-
-
-async def _multi(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
-    return await multi.run(order.size, say=say, keep=keep)
-
-
 async def _scale(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
     return await scale.run(order.size, store=order.store, say=say, keep=keep)
 
 
-async def _schedule(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
-    return await schedule.run(order.size, say=say, keep=keep)
+def _simple_benchmark(run: Callable[..., Awaitable[BenchResult]], lines: Lines) -> Benchmark:
+    """Return a benchmark whose only option is its size."""
+    return Benchmark(run=lambda order, say, keep: run(order.size, say=say, keep=keep), lines=lines)
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
-    multi.NAME: Benchmark(run=_multi, lines=multi.lines),
+    multi.NAME: _simple_benchmark(multi.run, multi.lines),
     scale.NAME: Benchmark(run=_scale, lines=partial(figures.lines, title=scale.TITLE)),
-    schedule.NAME: Benchmark(run=_schedule, lines=partial(figures.lines, title=schedule.TITLE)),
-    engine.NAME: Benchmark(run=_engine, lines=partial(figures.lines, title=engine.TITLE)),
+    schedule.NAME: _simple_benchmark(schedule.run, partial(figures.lines, title=schedule.TITLE)),
+    engine.NAME: _simple_benchmark(engine.run, partial(figures.lines, title=engine.TITLE)),
     faults.NAME: Benchmark(run=_faults, lines=faults_tables.lines),
 }
 
@@ -102,20 +91,25 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 async def bench(
     screen: BenchScreen, order: BenchOptions, look: Callable[[], machine.MachineInfo] = machine.look
 ) -> int:
-    """Measure, print, write, compare. Whoever interrupts it keeps what is finished; `look` looks at the machine.
+    """Measure, print, write and compare; an interrupt keeps the finished results.
+
+    Args:
+        screen: Output that makes text harmless.
+        order: Options.
+        look: Reads the facts of the machine.
 
     Returns:
-        The exit code: 1 if something differs from the older file.
+        The exit code: 1 if a figure differs from the older file.
 
     Raises:
-        UsageError: There is no such benchmark, or a file cannot be read or written.
-        UnavailableError: There is no sandbox on this machine.
+        UsageError: A benchmark is unknown, or a file cannot be read or written.
+        UnavailableError: The machine has no sandbox.
     """
     unknown = [name for name in order.names if name not in BENCHMARKS]
     if unknown:
         raise UsageError(
-            f"There is no benchmark {unknown[0]!r}.",
-            next_step=f"There are: {', '.join(BENCHMARKS)}",
+            f"Benchmark {unknown[0]!r} does not exist.",
+            next_step=f"Use one of: {', '.join(BENCHMARKS)}",
         )
     old = _older(order.compare)
     _must_be_writable(order.output)
@@ -136,7 +130,7 @@ async def _measure(
     here: machine.MachineInfo,
     results: list[BenchResult],
 ) -> None:
-    """Run one benchmark and print it; interrupted, print and write what there is of it and of all before."""
+    """Run and print one benchmark; if interrupted, also write all results so far."""
     kept: list[BenchResult] = []
 
     def done(result: BenchResult) -> None:
@@ -150,18 +144,18 @@ async def _measure(
         done(await BENCHMARKS[name].run(order, screen.note, kept.append))
     except asyncio.CancelledError:
         for result in kept[-1:]:
-            done(replace(result, aside={**result.aside, "interrupted": "it is not complete"}))
+            done(replace(result, aside={**result.aside, "interrupted": "the result is incomplete"}))
         _finish(screen, order, results)
         raise
 
 
 def _finish(screen: BenchScreen, order: BenchOptions, results: Sequence[BenchResult]) -> None:
-    told = document(results)
+    found = document(results)
     if order.json:
-        screen.json(told)
+        screen.json(found)
     if order.output is not None and results:
         with order.output.open("a" if _is_history(order.output) else "w", encoding="utf-8") as file:
-            file.write(json.dumps(told, indent=None if _is_history(order.output) else 1) + "\n")
+            file.write(json.dumps(found, indent=None if _is_history(order.output) else 1) + "\n")
         screen.note(f"written: {order.output}")
 
 
@@ -170,7 +164,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _must_be_writable(path: Path | None) -> None:
-    """Refuse a file that could not be written before minutes of work are put into it."""
+    """Raise if the output file cannot be written, before minutes of work."""
     if path is None:
         return
     try:
@@ -180,7 +174,7 @@ def _must_be_writable(path: Path | None) -> None:
 
 
 def _older(path: Path | None) -> Older | None:
-    """Read an older document, before minutes of work are put into what it is compared with: of a file that keeps several, the last one."""
+    """Read the older file, of a history its last line, before minutes of work."""
     if path is None:
         return None
     try:
@@ -188,7 +182,7 @@ def _older(path: Path | None) -> Older | None:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"The older file {path} cannot be read: {error}.",
-            next_step="Write one with: mimir bench --output OLD.json",
+            next_step="Create it: mimir bench --output OLD.json",
         ) from error
     rows = text.strip().splitlines()
     return older(rows[-1] if _is_history(path) and rows else text)
@@ -199,5 +193,5 @@ def _compare(screen: BenchScreen, old: Older, results: Sequence[BenchResult]) ->
     for line in found:
         screen.note(line)
     differ = f"{len(found)} difference{'s' if len(found) > 1 else ''}"
-    screen.note(differ if found else "nothing differs")
+    screen.note(differ if found else "no differences")
     return 1 if found else 0

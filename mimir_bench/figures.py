@@ -1,13 +1,13 @@
-"""Figures with a goal: how they stand in a result, and how they are printed. Pure.
+"""Figures with goals: collection and output. Deterministic.
 
-A figure is a count, which two runs have in common, or a ratio, which differs a little. What a ratio is made of stands beside it.
+A count is equal in two runs; a ratio differs a little. The inputs of a ratio are notes.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
-from mimir_bench.result import BenchResult, Cell, Row, row_name
+from mimir.domain.json_value import as_number
+from mimir_bench.result import BenchResult, Cell, FigureRow, row_name
 from mimir_bench.text_table import grid
 
 COUNT, RATIO = "count", "ratio"
@@ -15,40 +15,40 @@ COUNT, RATIO = "count", "ratio"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What a figure is to be at most."""
+    """Upper limit of a figure."""
 
     figure: str
     most: float
     of: str = ""
-    """Beginning of whose figure it is; empty: anybody's."""
+    """Start of the figure's subject; empty: every subject."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Figures:
-    """Collects the figures of one benchmark while it runs."""
+    """Collector of the figures of one benchmark."""
 
     name: str
     seeds: str
     tolerance: float
     """Share by which a ratio may differ between two runs."""
     goals: Sequence[Goal] = ()
-    rows: list[Row] = field(default_factory=list[Row])
+    rows: list[FigureRow] = field(default_factory=list[FigureRow])
     aside: dict[str, Cell] = field(default_factory=dict[str, Cell])
 
     def count(self, figure: str, value: int, *, of: str = "") -> None:
-        """Add a figure that is the same in every run."""
+        """Add a figure that is equal in every run."""
         self.rows.append({"figure": figure, "of": of, COUNT: value})
 
     def ratio(self, figure: str, value: float, *, of: str = "") -> None:
-        """Add a figure that depends on the machine, and says how."""
+        """Add a figure that depends on the machine."""
         self.rows.append({"figure": figure, "of": of, RATIO: round(value, 3)})
 
     def note(self, what: str, value: float | str) -> None:
-        """Add what a ratio was made of; it is not compared."""
+        """Add an input of a ratio; notes are not compared."""
         self.aside[what] = round(value, 3) if isinstance(value, float) else value
 
     def result(self) -> BenchResult:
-        """Return what there is by now."""
+        """Return the result so far."""
         return BenchResult(
             name=self.name,
             seeds=self.seeds,
@@ -66,7 +66,7 @@ class Figures:
 
 
 def lines(result: BenchResult, title: str) -> Iterator[str]:
-    """Print figures beside their goals, and what they were made of."""
+    """Print figures with their goals, and the notes."""
     yield f"{result.name}: {title}"
     yield ""
     rows = [_cells(row, result.limits.get(row_name(row))) for row in result.rows]
@@ -77,8 +77,8 @@ def lines(result: BenchResult, title: str) -> Iterator[str]:
     yield f"seeds {result.seeds}   hash {result.hash[:16]}"
 
 
-def _cells(row: Row, most: float | None) -> Sequence[object]:
-    value = cast("float", row.get(COUNT, row.get(RATIO)))
+def _cells(row: FigureRow, most: float | None) -> Sequence[object]:
+    value = as_number(row.get(COUNT, row.get(RATIO))) or 0.0
     shown = f"{value}" if COUNT in row else f"{value:.2f}" if value < 100 else f"{value:.0f}"
-    beside = ("", "") if most is None else (f"<= {most:g}", "met" if value <= most else "missed")
-    return row["figure"], row["of"], shown, *beside
+    goal = ("", "") if most is None else (f"<= {most:g}", "met" if value <= most else "missed")
+    return row["figure"], row["of"], shown, *goal

@@ -1,17 +1,17 @@
-"""How sure a share is that was counted. Pure."""
+"""Confidence intervals of counted shares."""
 
 import math
 
 Z_95 = 1.959963984540054
-"""Of a two-sided interval of 95 %."""
+"""Normal quantile of a two-sided interval of 95 %."""
 
 
 def wilson(hits: int, tries: int, z: float = Z_95) -> tuple[float, float]:
-    """Return Wilson's interval of a share: it stays within 0 and 1, and is honest also at 0 and at all of few tries.
+    """Return Wilson's interval of a share, which stays within 0 and 1.
 
     Args:
-        hits: 0 … tries.
-        tries: 0 gives (0, 1): nothing is known.
+        hits: 0 to `tries`.
+        tries: 0 gives (0, 1).
         z: Quantile of the normal distribution.
     """
     if not tries:

@@ -1,22 +1,22 @@
-"""What a person must know of the machine to believe a figure of time."""
+"""Facts of the machine that affect measured times."""
 
 import os
 from dataclasses import dataclass
 
 BUSY = 0.5
-"""Programs that wait for each core, on the average of a minute; above this, times are not to be trusted."""
+"""Runnable programs for each core, averaged over a minute; above it, times are unreliable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineInfo:
-    """What it has, and how much of that is in use."""
+    """Cores of the machine and their load."""
 
     cores: int
     load: float
-    """Programs that want to run, on the average of the last minute."""
+    """Runnable programs, averaged over the last minute."""
 
     def warnings(self) -> list[str]:
-        """Say what speaks against its figures of time."""
+        """Return the reasons to distrust measured times."""
         found: list[str] = []
         if self.cores < 2:
             found.append(
@@ -31,5 +31,5 @@ class MachineInfo:
 
 
 def look() -> MachineInfo:
-    """Look at this machine."""
+    """Return the facts of this machine."""
     return MachineInfo(cores=len(os.sched_getaffinity(0)), load=round(os.getloadavg()[0], 2))

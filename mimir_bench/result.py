@@ -1,7 +1,7 @@
-"""What a benchmark found: rows of figures with a hash, and how two of them differ. Pure.
+"""Results of benchmarks: rows of figures with a hash, and their differences.
 
-A row is flat but for counts by name. Its texts name it, its numbers are its figures. Nothing that depends on the hour or the machine
-goes into what is hashed: figures that have a tolerance are left out of it, and what is not compared at all stands in `aside`.
+The texts of a row name it; its numbers are its figures. Figures with a tolerance and notes depend on
+the machine or the time, and are not hashed.
 """
 
 import hashlib
@@ -9,38 +9,39 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeGuard
 
+from mimir.domain.json_value import as_array, as_objects, is_array, is_object
 from mimir.errors import UsageError
 
 SCHEMA = 1
 Cell = str | int | float | Mapping[str, int]
-Row = Mapping[str, Cell]
-Older = Mapping[str, Sequence[Row]]
+FigureRow = Mapping[str, Cell]
+Older = Mapping[str, Sequence[FigureRow]]
 """Benchmark → rows of an older document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchResult:
-    """One benchmark's figures."""
+    """Figures of one benchmark."""
 
     name: str
     seeds: str
-    """As printed: such as "1-20"."""
-    rows: tuple[Row, ...]
+    """As printed, such as "1-20"."""
+    rows: tuple[FigureRow, ...]
     tolerances: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Figure → by which share of it it may differ between two runs; one that is not named must be equal. Of its limit, or of 1, if it is less."""
+    """Figure → allowed difference: a share of the old value, its limit or 1; absent: 0."""
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Name of a row → what its figure is to be at most, if that is said."""
+    """Row name → upper limit of its figure."""
     aside: Mapping[str, Cell] = field(default_factory=dict[str, Cell])
-    """Of this run on this machine: not compared, not hashed."""
+    """Notes on this run: not compared and not hashed."""
 
     @property
     def hash(self) -> str:
-        """SHA-256 over name, seeds and rows, without figures that may differ."""
+        """SHA-256 over name, seeds and rows, without figures that have a tolerance."""
         exact = [{k: v for k, v in row.items() if k not in self.tolerances} for row in self.rows]
-        told = {"name": self.name, "seeds": self.seeds, "rows": exact}
-        text = json.dumps(told, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        content = {"name": self.name, "seeds": self.seeds, "rows": exact}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def as_json(self) -> dict[str, object]:
@@ -57,21 +58,23 @@ class BenchResult:
 
 
 def document(results: Sequence[BenchResult]) -> dict[str, object]:
-    """Return what `mimir bench --json` prints."""
+    """Return the output of `mimir bench --json`."""
     return {"schema": SCHEMA, "benchmarks": [result.as_json() for result in results]}
 
 
 def older(text: str) -> Older:
-    """Read an older document.
+    """Parse an older document.
 
     Raises:
-        UsageError: The text is no document of `mimir bench --json`.
+        UsageError: The text is not the output of `mimir bench --json`.
     """
     try:
         value = json.loads(text, parse_constant=_no_number)
         if value["schema"] != SCHEMA:
             raise ValueError(f"schema {value['schema']!r}")
-        listed = cast("list[dict[str, object]]", value["benchmarks"])
+        listed = as_objects(value["benchmarks"])
+        if len(listed) != len(value["benchmarks"]):
+            raise ValueError("its benchmarks are not objects")
         return {str(one["name"]): _rows(one["rows"]) for one in listed}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else error
@@ -81,21 +84,21 @@ def older(text: str) -> Older:
         ) from error
 
 
-def _rows(value: object) -> Sequence[Row]:
-    rows = cast("list[object]", value if isinstance(value, list) else [None])
-    if not all(map(_is_row, rows)):
+def _rows(value: object) -> Sequence[FigureRow]:
+    rows = [row for row in as_array(value) if _is_row(row)]
+    if not is_array(value) or len(rows) < len(value):
         raise ValueError("its rows are not those of a benchmark")
-    return cast("Sequence[Row]", rows)
+    return rows
 
 
-def _is_row(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_cell, cast("Row", value).values()))
+def _is_row(value: object) -> TypeGuard[FigureRow]:
+    return is_object(value) and all(map(_is_cell, value.values()))
 
 
 def _is_cell(value: object) -> bool:
-    if isinstance(value, dict):
-        return all(type(number) is int for number in cast("dict[str, object]", value).values())
-    # A number beyond all others would be near to any.
+    if is_object(value):
+        return all(type(number) is int for number in value.values())
+    # An infinite number would be within the tolerance of any other.
     return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
@@ -104,7 +107,7 @@ def _no_number(name: str) -> object:
 
 
 def differences(old: Older, results: Sequence[BenchResult]) -> list[str]:
-    """Return what is different from an older document, past each figure's tolerance."""
+    """Return the differences from an older document that exceed the tolerances."""
     found: list[str] = []
     for result in results:
         before = old.get(result.name)
@@ -115,7 +118,7 @@ def differences(old: Older, results: Sequence[BenchResult]) -> list[str]:
     return found
 
 
-def _compare(result: BenchResult, before: Sequence[Row]) -> Iterator[str]:
+def _compare(result: BenchResult, before: Sequence[FigureRow]) -> Iterator[str]:
     old = {row_name(row): row for row in before}
     new = {row_name(row): row for row in result.rows}
     for name in [*old, *(n for n in new if n not in old)]:
@@ -127,16 +130,18 @@ def _compare(result: BenchResult, before: Sequence[Row]) -> Iterator[str]:
         yield from (
             f"{result.name}: {name}: {figure}: {old[name].get(figure)} before, {value} now"
             for figure, value in new[name].items()
-            if not _near(old[name].get(figure), value, result.tolerances.get(figure, 0.0), scale)
+            if not _is_within(
+                old[name].get(figure), value, result.tolerances.get(figure, 0.0), scale
+            )
         )
 
 
-def row_name(row: Row) -> str:
-    """Name a row by its texts."""
+def row_name(row: FigureRow) -> str:
+    """Return the name of a row: its texts."""
     return ", ".join(value for value in row.values() if isinstance(value, str))
 
 
-def _near(old: Cell | None, new: Cell, tolerance: float, scale: float) -> bool:
+def _is_within(old: Cell | None, new: Cell, tolerance: float, scale: float) -> bool:
     if isinstance(old, int | float) and isinstance(new, int | float):
         return abs(new - old) <= tolerance * max(abs(old), scale)
     return old == new

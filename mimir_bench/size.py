@@ -1,6 +1,6 @@
-"""How much of a benchmark is run."""
+"""Sizes of a benchmark run."""
 
 from typing import Literal
 
 Size = Literal["smoke", "usual", "large"]
-"""`smoke`: to see that it works, in a minute · `usual`: what is reported · `large`: what takes longer than a person waits."""
+"""`smoke`: a minute, as a test; `usual`: published figures; `large`: long runs."""

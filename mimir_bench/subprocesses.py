@@ -1,4 +1,4 @@
-"""Parts of a benchmark in processes of their own: what one holds in memory or in use of the processor is not another's."""
+"""Parts of a benchmark in separate processes, so that memory and CPU time are separate."""
 
 import asyncio
 import contextlib
@@ -11,28 +11,31 @@ from typing import IO
 
 from mimir.errors import UnavailableError
 from mimir.workspace.tree_removal import remove_tree
+from mimir_bench.work_site import make_room
 
 Ask = Callable[[str], Awaitable[str]]
-"""A line in, a line out; UnavailableError: the process failed, with the last line of what it said."""
+"""Sends a line and returns the answer; errors carry the last line of standard error."""
 
 _LONGEST = 1 << 26
 """Bytes of an answer."""
 
 
 async def ask(module: str, question: str) -> str:
-    """Have a process of its own answer once; errors as `answering_process` has them."""
+    """Send one question to a new process; it raises as `answering_process` does."""
     async with answering_process(module) as asked:
         return await asked(question)
 
 
 @contextlib.asynccontextmanager
 async def answering_process(module: str) -> AsyncGenerator[Ask]:
-    """Have a process of its own answer, as often as it is asked. It ends with the block, and what it leaves behind is cleared away.
+    """Start a process that answers questions until the block ends.
+
+    Its working directory is temporary and removed at the end.
 
     Raises:
-        UnavailableError: It failed, at the latest when nothing more was asked; the message is the last line of what it said.
+        UnavailableError: The process failed; the message is the last line of its standard error.
     """
-    room = await asyncio.to_thread(_room)
+    room = await asyncio.to_thread(make_room)
     try:
         with tempfile.TemporaryFile() as words:
             process = await asyncio.create_subprocess_exec(
@@ -46,7 +49,7 @@ async def answering_process(module: str) -> AsyncGenerator[Ask]:
             )
             try:
                 yield partial(_answer, process, words)
-                await _ended(process, words)
+                await _wait_for_end(process, words)
             finally:
                 if process.returncode is None:
                     process.kill()
@@ -63,13 +66,13 @@ async def _answer(process: asyncio.subprocess.Process, words: IO[bytes], questio
         await process.stdin.drain()
     answer = await process.stdout.readline()
     if not answer:
-        await _ended(process, words)
+        await _wait_for_end(process, words)
         raise UnavailableError("A part of the benchmark gave no answer.")
     return answer.decode()
 
 
-async def _ended(process: asyncio.subprocess.Process, words: IO[bytes]) -> None:
-    """Let it end, for nothing more is asked, and see that it did not fail."""
+async def _wait_for_end(process: asyncio.subprocess.Process, words: IO[bytes]) -> None:
+    """Close the input, and raise if the process failed."""
     assert process.stdin is not None
     process.stdin.close()
     if await process.wait():
@@ -79,16 +82,12 @@ async def _ended(process: asyncio.subprocess.Process, words: IO[bytes]) -> None:
 
 
 def questions() -> Iterator[str]:
-    """Yield what this process is asked; from now on its temporary files are where whoever asks clears them away."""
+    """Yield the questions to this process; its temporary files go to its work directory."""
     tempfile.tempdir = str(Path.cwd())
     # By its lines, not as it is: it would be closed with this generator, and who waits for its end would be told too early.
     yield from iter(sys.stdin.readline, "")
 
 
 def question() -> str:
-    """Return what this process is asked once."""
+    """Return the only question to this process."""
     return next(questions())
-
-
-def _room() -> Path:
-    return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()

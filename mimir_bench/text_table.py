@@ -1,10 +1,10 @@
-"""Tables in plain text. Pure."""
+"""Tables in plain text."""
 
 from collections.abc import Sequence
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Lay out a table: the first column to the left, the others to the right; a column without any content is left out."""
+    """Format a table: first column left, others right; columns without content are dropped."""
     texts = [[str(cell) for cell in row] for row in rows]
     shown = [n for n in range(len(columns)) if n == 0 or any(row[n] for row in texts)]
     widths = {n: max(len(columns[n]), *(len(row[n]) for row in texts), 0) for n in shown}
@@ -16,8 +16,8 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     return [line(columns), *(line(row) for row in texts)]
 
 
-def share(part: int, whole: int) -> str:
-    """Return a share in percent; never 100 for less than all, nor 0 for more than none."""
+def share(part: float, whole: float) -> str:
+    """Return a share in percent; 100 and 0 only if exact."""
     if not whole:
         return "-"
     percent = 100 * part / whole

@@ -1,7 +1,7 @@
-"""Time that passes only while everything waits for it: hours of scripted models in seconds, without a race against the machine.
+"""Event loop with virtual time: hours of scripted delays pass in seconds.
 
-The loop's clock stands still while the engine computes, reads, writes or runs a program, and jumps to the next timer as soon as nothing
-else is under way. So what is measured on it is waiting that the engine chose: delays of models, and its own polling; not its computing.
+The clock stops while the engine computes, reads, writes or runs a program, and jumps to the next timer
+when everything waits. It measures chosen delays only: those of models and of polling.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ T = TypeVar("T")
 
 
 class _IdleSelector(selectors.DefaultSelector):
-    """Waits for real while something is under way; otherwise lets the time jump."""
+    """Selector that advances the clock instead of waiting when nothing is under way."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
         self.under_way = 0
-        """Things outside the loop that will wake it: threads, programs, the store's writer."""
+        """Operations outside the loop that will wake it: threads, programs, the store's writer."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what is ready; with nothing under way, move the clock to the next timer instead of waiting for it."""
+        """Return ready events; with nothing under way, advance the clock to the next timer."""
         if timeout is None or timeout <= 0:
             return super().select(timeout)
         if self.under_way:
@@ -37,7 +37,10 @@ class _IdleSelector(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop on such a clock. What goes on beside it must be known to it: executors, pipes and programs are, a store by `known`."""
+    """Event loop with virtual time; it tracks executors, pipes and programs.
+
+    `VirtualTimeStore` tracks a store.
+    """
 
     def __init__(self) -> None:
         self._still = _IdleSelector()
@@ -45,28 +48,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._still)
 
     def time(self) -> float:
-        """Return the time that has passed, in seconds."""
+        """Return the virtual time in seconds."""
         return self._still.now
 
     def begin(self) -> None:
-        """Take note that something is under way outside the loop."""
+        """Count one more operation outside the loop."""
         self._still.under_way += 1
 
     def end(self) -> None:
-        """Take note that it has come back."""
+        """Count one operation less."""
         self._still.under_way -= 1
 
     def add_reader(  # type: ignore[override]
         self, fd: int, callback: Callable[..., object], *args: object
     ) -> None:
-        """Watch a pipe; the clock stands still as long as anybody waits for what it says."""
+        """Watch a pipe; the clock stops while it is watched."""
         if fd not in self._watched:
             self._watched.add(fd)
             self.begin()
         super().add_reader(fd, callback, *args)
 
     def remove_reader(self, fd: int) -> bool:  # type: ignore[override]
-        """Watch it no longer."""
+        """Stop watching a pipe."""
         if fd in self._watched:
             self._watched.remove(fd)
             self.end()
@@ -75,7 +78,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., T], *args: object
     ) -> "asyncio.Future[T]":
-        """Run a function in a thread; the clock stands still until it has returned."""
+        """Run a function in a thread; the clock stops until it returns."""
         future = super().run_in_executor(executor, func, *args)  # pyright: ignore[reportArgumentType]
         self.begin()
         future.add_done_callback(lambda _: self.end())
@@ -87,7 +90,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         *args: object,
         **given: object,
     ) -> tuple[asyncio.SubprocessTransport, asyncio.SubprocessProtocol]:
-        """Run a program; the clock stands still until it has ended and all that it said is here."""
+        """Run a program; the clock stops until it ended and its output arrived."""
         self.begin()
         state = {"over": False, "exited": False}
 
@@ -120,7 +123,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class VirtualTimeStore:
-    """A store whose reads and writes the loop knows of."""
+    """Store whose reads and writes stop the virtual clock."""
 
     def __init__(self, inner: GraphStore, loop: VirtualLoop) -> None:
         self._inner = inner
@@ -128,15 +131,15 @@ class VirtualTimeStore:
 
     @property
     def uri(self) -> str:
-        """Where it is."""
+        """Address of the store."""
         return self._inner.uri
 
     async def init(self) -> None:
-        """Open it."""
+        """Open the store."""
         await self._inner.init()
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
-        """Run `work` in one transaction; the clock stands still."""
+        """Run `work` in one transaction; the clock stops."""
         self._loop.begin()
         try:
             return await self._inner.write(work, durable=durable)
@@ -144,7 +147,7 @@ class VirtualTimeStore:
             self._loop.end()
 
     async def read(self, work: Callable[[ReadOps], T], /, *, brief: bool = False) -> T:
-        """Run `work` on one view; the clock stands still."""
+        """Run `work` on one view; the clock stops."""
         self._loop.begin()
         try:
             return await self._inner.read(work, brief=brief)
@@ -152,12 +155,12 @@ class VirtualTimeStore:
             self._loop.end()
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the store."""
         await self._inner.close()
 
 
 def run(job: Callable[[VirtualLoop], Coroutine[object, object, T]]) -> T:
-    """Run a job on a clock of its own."""
+    """Run a job on a new virtual loop."""
     loop = VirtualLoop()
     try:
         asyncio.set_event_loop(loop)

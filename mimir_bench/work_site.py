@@ -1,4 +1,4 @@
-"""A project to measure on: a git repository in a temporary directory, and a play that speaks for every model."""
+"""Temporary project for a benchmark: a git repository and a model script for every role."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir import settings
+from mimir.domain.run import RunBudget
+from mimir.errors import UnavailableError
+from mimir.orchestrator.api import Mimir
 from mimir.settings import LoadedSettings
 from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.tree_removal import remove_tree
@@ -23,20 +26,20 @@ REST: Sequence[Part] = (
     {"role": "agentinator", "turns": [{"text": PREAMBLE, "repeat": "forever"}]},
     {"role": "*_reporter", "turns": [{"text": "It went as planned.", "repeat": "forever"}]},
 )
-"""What every play ends with."""
+"""Last parts of every model script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSite:
-    """Where runs are measured; it is gone when it is left."""
+    """Temporary directory with the project under test."""
 
     room: Path
     project: Path
 
-    def loaded(
+    def load_settings(
         self, parts: Sequence[Part], flags: Mapping[str, object] | None = None
     ) -> LoadedSettings:
-        """Return settings by which a play speaks for all models; nobody's own settings are read."""
+        """Return settings with one scripted model for all roles; user settings are not read."""
         play = self.room / "play.json"
         play.write_text(json.dumps({"parts": [*parts, *REST]}), encoding="utf-8")
         given = {"llm.model": f"play:{play}", **(flags or {})}
@@ -45,17 +48,22 @@ class WorkSite:
 
 @contextlib.asynccontextmanager
 async def site(files: Mapping[str, str]) -> AsyncGenerator[WorkSite]:
-    """Make a project of these files."""
-    room = await asyncio.to_thread(_room)
+    """Create a project of these files; it is removed at the end of the block."""
+    room = await asyncio.to_thread(make_room)
     try:
         project = room / "project"
-        await asyncio.to_thread(write, project, files)
-        git = GitCommand(directory=None)
-        for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-q", "-m", "Start")):
-            await git.run("-C", str(project), *words)
+        await create_project(project, files)
         yield WorkSite(room=room, project=project)
     finally:
         await asyncio.to_thread(remove_tree, room)
+
+
+async def create_project(project: Path, files: Mapping[str, str]) -> None:
+    """Create a git repository with one commit of these files."""
+    await asyncio.to_thread(write, project, files)
+    git = GitCommand(directory=None)
+    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-q", "-m", "Start")):
+        await git.run("-C", str(project), *words)
 
 
 def write(where: Path, files: Mapping[str, str]) -> None:
@@ -66,5 +74,19 @@ def write(where: Path, files: Mapping[str, str]) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _room() -> Path:
+def make_room() -> Path:
+    """Create a temporary directory."""
     return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
+
+
+async def drive_run(mimir: Mimir, run: str, workers: int) -> None:
+    """Execute a run to its end.
+
+    Raises:
+        UnavailableError: It did not complete.
+    """
+    ending = await mimir.drive(
+        run, workers=workers, apply="never", limits=RunBudget(), resumed=False
+    )
+    if ending.exit_code:
+        raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")

@@ -1,7 +1,7 @@
-"""Install the project into `.venv` exactly as `uv.lock` says, with nothing but this Python.
+"""Installer of the project into `.venv`, exactly by `uv.lock`, with this Python alone.
 
-Called by bootstrap.sh when its stamp differs: `bootstrap.py LEVEL STAMP`. Calls may overlap: one works, the others wait and find the work done.
-A call that dies leaves no stamp, so the next one goes over the same steps again.
+`bootstrap.sh` calls it if its stamp differs: `bootstrap.py LEVEL STAMP`. Calls may overlap: one
+installs, the others wait. A call that dies leaves no stamp, so that the next one repeats the steps.
 """
 
 import fcntl
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 UV = "0.13.9"
-"""The installer that reads the lock; itself installed by pip."""
+"""Installer that reads the lock; pip installs it."""
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -33,11 +33,11 @@ MEDDLERS = (
     "VIRTUAL_ENV",
     "PYTHONDONTWRITEBYTECODE",
 )
-"""Settings of the person's shell that would install elsewhere, with another Python, or without bytecode."""
+"""Shell settings that would change the location, the Python or the bytecode."""
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment without what would change where or how things are installed."""
+    """Return the environment of this process without the settings in `MEDDLERS`."""
     kept = {name: value for name, value in os.environ.items() if name not in MEDDLERS}
     return {
         **kept,
@@ -48,12 +48,12 @@ def environment() -> dict[str, str]:
 
 
 def say(text: str) -> None:
-    """Tell the person what takes time; stdout stays free for the target's own output."""
+    """Print what takes time to standard error; standard output belongs to the make target."""
     print(f"bootstrap: {text}", file=sys.stderr, flush=True)
 
 
 def run(command: Sequence[str | Path], *, must_succeed: bool = True) -> None:
-    """Run a step; what it says goes to stderr as it is."""
+    """Run a step; its output goes to standard error."""
     subprocess.run(
         command,
         cwd=ROOT,
@@ -66,7 +66,7 @@ def run(command: Sequence[str | Path], *, must_succeed: bool = True) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Hold the project directory's lock; it goes with this process, however that ends."""
+    """Hold the lock of the project directory; the system releases it with the process."""
     directory = os.open(ROOT, os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
@@ -76,7 +76,7 @@ def alone() -> Iterator[None]:
 
 
 def answers(*command: str | Path) -> str:
-    """Return what a command prints, or "" if it cannot be run."""
+    """Return the output of a command; empty if it cannot run."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, env=environment(), check=False
@@ -87,24 +87,24 @@ def answers(*command: str | Path) -> str:
 
 
 def stamp_of(level: str) -> Path:
-    """Name the file that says what a level was installed from."""
+    """Return the path of a level's stamp."""
     return VENV / f".installed-{level}"
 
 
 def read(stamp: Path) -> str:
-    """Return a stamp's text, "" if there is none."""
+    """Return the text of a stamp; empty if there is none."""
     return stamp.read_text(encoding="utf-8").rstrip("\n") if stamp.exists() else ""
 
 
 def is_sound() -> bool:
-    """True if `.venv` runs a Python that is new enough and was not moved since it was made."""
+    """Return whether `.venv` runs a Python that is new enough, at its original place."""
     modern = answers(PYTHON, "-c", "import sys; print(sys.version_info >= (3, 11))") == "True"
     places = {read(stamp_of(level)).partition("\n")[0] for level in LEVELS}
     return modern and places <= {"", str(ROOT)}
 
 
 def make_environment() -> None:
-    """Make `.venv` with the pinned uv in it, unless a sound one is there."""
+    """Create `.venv` with the pinned uv in it, unless a sound one exists."""
     if not is_sound():
         say(f"making .venv with Python {sys.version.split()[0]}")
         run([sys.executable, "-m", "venv", "--clear", VENV])
@@ -139,7 +139,7 @@ def install(level: str, stamp: str) -> None:
 
 
 def main() -> int:
-    """Do what the command line says; a failed step ends with its own message and 69."""
+    """Install as the arguments say; a failed step ends with its own message and 69."""
     level, stamp = sys.argv[1:]
     if level not in LEVELS:
         say(f"no such level: {level!r}; there are {', '.join(LEVELS)}.")

@@ -1,8 +1,10 @@
-"""How well many processes share the tasks of one run: `python -m scripts.claims --claimers 10 50 --tasks 1000`, on SQLite and on a Neo4j server.
+"""Measurement of claims: many processes share the tasks of one run.
 
-Each claimer is a process of its own with one claimer and some agents, as `mimir worker` has: it takes as many tasks as agents are idle, in
-one transaction, and ends them. Printed a store and a number of claimers: tasks claimed twice, conflicts, milliseconds a claimed task, and
-tries that got something. It fails if a task was claimed twice, or a goal is missed that was asked for with `--strict`.
+`python -m scripts.claims --claimers 10 50 --tasks 1000`, on SQLite and on a Neo4j server. Each
+claimer is a process with some agents, as `mimir worker` is: it claims as many tasks as agents are
+idle, in one transaction, and ends them. It prints for each store and number of claimers: tasks
+claimed twice, conflicts, milliseconds for a claimed task, and the share of successful claims. It
+fails if a task was claimed twice, or if a goal given with `--strict` is missed.
 """
 
 import argparse
@@ -32,7 +34,7 @@ from mimir.store.schema import NodeLabel
 RUN = "run-claims"
 LEASE_SECONDS = 300.0
 AGENTS = 4
-"""Tasks at once in a process, as `mimir worker` has them by default."""
+"""Parallel tasks of a process: the default of `mimir worker`."""
 TRIES = 20
 GOALS = {"conflicts": 0.01, "p99_ms": 50.0, "efficiency": 0.95}
 
@@ -47,23 +49,23 @@ class _Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class Claimed:
-    """What one process did."""
+    """Figures of one process."""
 
     tasks: list[str]
     milliseconds: list[float]
-    """For each claimed task: its share of the transaction that took it, waiting for the lock included."""
+    """For each claimed task: its share of the transaction, including the wait for locks."""
     transactions: list[float]
     """Milliseconds of each claim."""
     processor_ms: float
-    """Of this process, summed over its claims; the server's is not in it."""
+    """CPU time of this process, summed over its claims, without the server's."""
     tries: int
     empty: int
-    """Tries that got nothing although something had been seen: others were faster."""
+    """Claims that failed although a task had been seen: another process was faster."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What came of a race."""
+    """Result of a race."""
 
     store: str
     claimers: int
@@ -75,12 +77,12 @@ class Result:
     p99_ms: float
     transaction_p99_ms: float
     processor_ms: float
-    """Of a claimer, a claim."""
+    """For each claimer and claim."""
     efficiency: float
     seconds: float
 
     def line(self) -> str:
-        """Return it for a person."""
+        """Return the printed line."""
         return (
             f"{self.store:7} {self.claimers:3} claimers × {self.tasks} tasks: {self.doubled} claimed twice, {self.missing} left, "
             f"conflicts {self.conflicts:.2%}, per task p50 {self.p50_ms:.1f} ms, p99 {self.p99_ms:.1f} ms, "
@@ -90,7 +92,7 @@ class Result:
 
     @property
     def missed(self) -> list[str]:
-        """Name the goals that are missed."""
+        """Return the goals that are missed."""
         found = ["claimed twice"] if self.doubled or self.missing else []
         found += ["conflicts"] if self.conflicts >= GOALS["conflicts"] else []
         found += ["p99"] if self.p99_ms >= GOALS["p99_ms"] else []
@@ -109,7 +111,7 @@ def opened(uri: str) -> GraphStore:
 
 
 async def reached(uri: str) -> GraphStore:
-    """Open a store; a server that has just started on a busy machine may need a few tries."""
+    """Open a store; a server that just started may need several tries."""
     for left in reversed(range(TRIES)):
         store = opened(uri)
         try:
@@ -123,7 +125,7 @@ async def reached(uri: str) -> GraphStore:
 
 
 async def prepare(uri: str, tasks: int) -> None:
-    """Make a run whose tasks are all released."""
+    """Create a run whose tasks are all released."""
     plan = Plan(title="Claims", goal="", tasks=tuple(_task(n) for n in range(tasks)))
     new = NewRun(
         id=RUN, kind="execute", project_id="project-claims", project_name="claims", name="Claims", request="", plan=plan,
@@ -153,7 +155,7 @@ def _task(number: int) -> Task:
 
 
 async def claim_all(uri: str, owner: str) -> Claimed:
-    """Claim and end tasks until there are no more; begins with a line on the standard input."""
+    """Claim and end tasks until none is left; it starts at a line on standard input."""
     store = await reached(uri)
     tasks: list[str] = []
     shares: list[float] = []
@@ -191,7 +193,7 @@ async def claim_all(uri: str, owner: str) -> Claimed:
 
 
 def _end(ops: WriteOps, taken: Sequence[claims.Claim]) -> None:
-    """Make room: as many tasks are held as agents are at work, no more."""
+    """End tasks, so that at most as many are claimed as agents work."""
     ended = {"status": "completed", "claimState": None, "lockedBy": None, "expiresAt": None}
     ops.upsert(NodeLabel.TASK, [{"id": claim.row["id"], **ended} for claim in taken])
 
@@ -256,7 +258,7 @@ def _at(values: Sequence[float], share: float) -> float:
 
 @contextmanager
 def stores(wanted: Sequence[str], given: str) -> Iterator[Mapping[str, str]]:
-    """Name a new store of each kind; a Neo4j server is started if none is given."""
+    """Yield the URI of a new store of each kind; start a Neo4j server if none is given."""
     with tempfile.TemporaryDirectory(prefix="mimir-claims-") as folder:
         found: dict[str, str] = {}
         server = None
@@ -277,7 +279,7 @@ def stores(wanted: Sequence[str], given: str) -> Iterator[Mapping[str, str]]:
 
 
 def main() -> int:
-    """Run the races that were asked for."""
+    """Run the requested races."""
     parser = argparse.ArgumentParser(prog="make claims", description=__doc__)
     parser.add_argument("--claimers", type=int, nargs="+", default=[10, 50])
     parser.add_argument("--tasks", type=int, default=1000)

@@ -1,7 +1,7 @@
-"""Draw the table of moves into docs/architecture.md: `python -m scripts.draw_moves`.
+"""Generator of two diagrams in docs/architecture.md: `python -m scripts.draw_moves`.
 
-Two pictures, both made from `mimir.domain.task_states`, so that they cannot say anything else than the code does: every legal move
-of a task with who makes it, and the attempt machine, entered at the phase that is stored.
+Both come from `mimir.domain.task_states`: every legal status change of a task with its actor, and
+the attempt machine, entered at the stored phase.
 """
 
 import sys
@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
 
 
 def movers(at: TaskStatus, to: TaskStatus) -> tuple[TransitionActor, ...]:
-    """Return who may move a task from one status to another, as `guard` rules."""
+    """Return who may change a task's status from one value to another, as `guard` rules."""
     allowed: list[TransitionActor] = []
     for mover in TransitionActor:
         try:
@@ -26,7 +26,7 @@ def movers(at: TaskStatus, to: TaskStatus) -> tuple[TransitionActor, ...]:
 
 
 def moves() -> str:
-    """Return the Mermaid diagram of every legal move."""
+    """Return the Mermaid diagram of every legal status change."""
     lines = ["stateDiagram-v2", f"    [*] --> {TaskStatus.PENDING.value}"]
     for at, to in ((at, to) for at in TaskStatus for to in TaskStatus):
         if who := movers(at, to):
@@ -37,7 +37,7 @@ def moves() -> str:
 
 
 def machine() -> str:
-    """Return the Mermaid diagram of the attempt machine: its nodes, its entries, its exits."""
+    """Return the Mermaid diagram of the attempt machine: nodes, entries and exits."""
     lines = ["stateDiagram-v2", *(f"    [*] --> {node.value}" for node in NODES)]
     reached = [
         (at, to)
@@ -65,12 +65,12 @@ def put(document: str, name: str, diagram: str) -> str:
 
 
 def draw(document: str) -> str:
-    """Return the document with both diagrams as the table has them now."""
+    """Return the document with both diagrams."""
     return put(put(document, "moves", moves()), "machine", machine())
 
 
 def main() -> int:
-    """Write the diagrams; say whether anything changed."""
+    """Write the diagrams; print whether anything changed."""
     old = DOCUMENT.read_text(encoding="utf-8")
     new = draw(old)
     DOCUMENT.write_text(new, encoding="utf-8")

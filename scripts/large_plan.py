@@ -1,7 +1,8 @@
-"""What a plan of ten thousand tasks costs: `python -m scripts.large_plan [TASKS] [SHAPE]`, seconds of processor time and megabytes.
+"""Measurement of a plan of ten thousand tasks: CPU seconds and megabytes.
 
-Shapes: `layered` (ten at once, three dependencies each), `fan` (all behind the first), `chain`; with `-files` each task declares a file of its
-own, with `-file` all declare the same one.
+`python -m scripts.large_plan [TASKS] [SHAPE]`. Shapes: `layered` (ten parallel tasks, three
+dependencies each), `fan` (all after the first), `chain`; with `-files` each task declares its own
+file, with `-file` all declare the same one.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def task(number: int, shape: str) -> Task:
 
 
 def timed(what: str, work: Callable[[], T]) -> T:
-    """Do it, and print what it took."""
+    """Run a step, and print its cost."""
     begun = time.process_time()
     done = work()
     told(what, time.process_time() - begun)
@@ -72,7 +73,7 @@ def told(what: str, seconds: float) -> None:
 
 
 def run_through(plan: Plan) -> int:
-    """Decide until every task has ended, ten of them at once; how often a decision was made."""
+    """Decide until every task has ended, ten at once; return the number of decisions."""
     snapshot = RunSnapshot.from_rows(plan, {}, [], weights(plan))
     decisions, ready = 0, list[tuple[float, str]]()
     while True:
@@ -91,7 +92,7 @@ def run_through(plan: Plan) -> int:
 
 
 async def in_store(plan: Plan) -> None:
-    """Make a run of it, and look at it."""
+    """Create a run of the plan, and load it."""
     with tempfile.TemporaryDirectory(prefix="mimir-large-") as name:
         project = Path(name) / "project"
         project.mkdir()

@@ -1,6 +1,7 @@
-"""Draw a run as Neo4j Browser shows it: a server of its own, `mimir demo` into it, a saved query, headless Chromium, a PNG.
+"""Generator of pictures of a run in Neo4j Browser, with headless Chromium.
 
-`python -m scripts.neo4j_picture` makes the pictures of docs/neo4j. Chromium is asked through a pipe: no port, no other library.
+`python -m scripts.neo4j_picture` starts a server, runs `mimir demo` into it, and saves the result of
+each stored query as a PNG in docs/neo4j. It controls Chromium through a pipe: no port, no library.
 """
 
 import argparse
@@ -46,11 +47,7 @@ def main() -> int:
 
 
 def pictures(names: Sequence[str]) -> int:
-    """Run the demo into a fresh server and take a picture of what each query gives.
-
-    Raises:
-        MissingError: There is no Chromium, no Java, or it did not work.
-    """
+    """Run the demo into a new server, and take a picture of each query's result."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         raise MissingError(f"none of {', '.join(NAMES)} found")
@@ -116,20 +113,20 @@ _AT_REST = """(() => {
   const now = places.map(p => [p.x, p.y, p.width]).join();
   const same = window.mimirBefore === now; window.mimirBefore = now; return same;
 })()"""
-"""True the second time that nothing has moved."""
+"""True once no node has moved since the last call."""
 _ALL_SEEN = """(() => {
   const side = [...document.querySelectorAll('[data-testid="frame"] *')]
     .filter(e => e.innerText && e.innerText.startsWith('Overview')).map(e => e.getBoundingClientRect().x);
   return side.length > 0 && [...document.querySelectorAll('svg g.node')]
     .every(n => n.getBoundingClientRect().right < Math.max(...side) - 24);
 })()"""
-"""Every node stands left of the overview, whose outermost and innermost elements begin with its title."""
+"""True if every node is left of the overview panel, whose elements begin with its title."""
 _AWAY = "window.mimirBefore = ''; document.querySelector('[aria-label=zoom-out]').click()"
 _STEPS_AWAY = 6
 
 
 class Chromium:
-    """A headless Chromium, asked through two pipes: its third and fourth descriptors."""
+    """Headless Chromium, controlled through its third and fourth descriptors."""
 
     def __init__(self, program: str, profile: Path) -> None:
         self._command = [program, *QUIET, f"--user-data-dir={profile}", f"--window-size={WIDE},{HIGH}", "about:blank"]  # fmt: skip
@@ -157,7 +154,7 @@ class Chromium:
         os.close(self._from)
 
     def opened(self, url: str, kept: Mapping[str, object]) -> str:
-        """Open a page that finds these values in its local storage; the session under which it is asked."""
+        """Open a page with these values in its local storage; return its session."""
         target = self.ask("Target.createTarget", {"url": "about:blank"})["targetId"]
         page = str(
             self.ask("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
@@ -170,7 +167,7 @@ class Chromium:
         return page
 
     def photograph(self, page: str, selector: str) -> bytes:
-        """Return a PNG of the first element that a selector finds."""
+        """Return a PNG of the first element that matches a selector."""
         place = f"JSON.parse(JSON.stringify(document.querySelector('{selector}').getBoundingClientRect()))"
         found = self.value(page, place)
         assert isinstance(found, dict)
@@ -179,7 +176,7 @@ class Chromium:
         return base64.b64decode(str(said["data"]))
 
     def value(self, page: str, script: str) -> object:
-        """Return what a piece of JavaScript gives on a page."""
+        """Return the value of a JavaScript expression on a page."""
         said = self.ask("Runtime.evaluate", {"expression": script, "returnByValue": True}, page)
         result = said["result"]
         return result.get("value") if isinstance(result, dict) else None

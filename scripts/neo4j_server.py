@@ -1,6 +1,7 @@
-"""A Neo4j server for this machine alone, without Docker: `fetch` brings its jars for the tests, `serve` starts it with Neo4j Browser.
+"""Local Neo4j server without Docker, for tests and for trying out.
 
-Loopback only, without a password: for trying out and for looking, not for a team.
+`fetch` downloads its jars for the tests; `serve` starts it with Neo4j Browser. It listens on loopback
+only and has no password: it is not for a team.
 """
 
 import argparse
@@ -21,7 +22,7 @@ UNAVAILABLE = 69
 
 
 def main() -> int:
-    """Do what was asked for."""
+    """Run the requested command."""
     parser = argparse.ArgumentParser(prog="make neo4j", description=__doc__)
     parser.add_argument("what", choices=("fetch", "serve"))
     parser.add_argument("--home", type=Path, default=HOME, help="its folder, kept (%(default)s)")
@@ -32,12 +33,12 @@ def main() -> int:
         return fetched() if asked.what == "fetch" else serve(asked.home, asked.bolt, asked.http)
     except MissingError as missing:
         print(f"No Neo4j server: {missing}.", file=sys.stderr)
-        # Tests that need it say so themselves, and fail where one is required.
+        # Tests that need the server report it, and fail where one is required.
         return 0 if asked.what == "fetch" else UNAVAILABLE
 
 
 def fetched() -> int:
-    """Bring the jars before the tests begin, where a test would wait for them."""
+    """Download the jars before the tests, where a test would wait for them."""
     given = os.environ.get("MIMIR_TEST_NEO4J_URI")
     able = shutil.which("mvn") and shutil.which("javac")
     if not given and able and not cache().is_dir():
@@ -47,7 +48,7 @@ def fetched() -> int:
 
 
 def serve(home: Path, bolt: int, http: int) -> int:
-    """Run it until Ctrl-C."""
+    """Run the server until Ctrl-C."""
     for port in (bolt, http):
         if taken(port):
             raise MissingError(
@@ -73,14 +74,14 @@ def serve(home: Path, bolt: int, http: int) -> int:
 
 
 def page_of(query: str, bolt: int, http: int) -> str:
-    """Return the address of Neo4j Browser with a query that is to be run."""
+    """Return the address of Neo4j Browser with a prepared query."""
     asked = quote(" ".join(re.sub(r"//.*", "", query).split()), safe="")  # a link has one line
     place = f"dbms=bolt://127.0.0.1:{bolt}&preselectAuthMethod=NO_AUTH&db=neo4j"
     return f"http://127.0.0.1:{http}/browser/?{place}&cmd=edit&arg={asked}"
 
 
 def taken(port: int) -> bool:
-    """Tell whether somebody listens on a port of loopback."""
+    """Return whether a process listens on a loopback port."""
     with socket.socket() as trial:
         trial.settimeout(1)
         return trial.connect_ex(("127.0.0.1", port)) == 0

@@ -1,6 +1,6 @@
-"""Say whether this machine can run commands in bubblewrap at all; exit 69 if not.
+"""Test whether this machine can run commands in bubblewrap; exit code 69: it cannot.
 
-CI asks first, so that a machine without a sandbox fails with one clear line and not with a hundred red tests.
+CI runs it first, so that a machine without a sandbox fails with one clear line.
 """
 
 import subprocess

@@ -1,7 +1,8 @@
-"""Recordings for the tests, made anew; and many replays of long runs, with figures.
+"""Recordings for the tests, and replays of long runs with figures.
 
-`python -m scripts.recordings ship` records the run that the tests replay. `python -m scripts.recordings many` records the demo and a run of
-100 tasks with retries, breaker trips and two kills, and replays each twenty times.
+`python -m scripts.recordings ship` records the run that the tests replay. `python -m
+scripts.recordings many` records the demo and a run of 100 tasks with retries, breaker trips and two
+kills, and replays each twenty times.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from tests.support.recorded_runs import record
 
 
 def ship() -> None:
-    """Record the shipped run; nothing of this machine gets into it."""
+    """Record the shipped run, without any data of this machine."""
     socket.gethostname = lambda: "recorder"
     made, parts = shipped_recording.run()
     with tempfile.TemporaryDirectory() as name:
@@ -33,7 +34,7 @@ def ship() -> None:
 
 
 def main() -> None:
-    """Do what is asked."""
+    """Run the requested command."""
     match sys.argv[1:]:
         case ["ship"]:
             ship()

@@ -1,8 +1,9 @@
-"""One run, several processes, some of which are killed: `python -m scripts.worker_processes --tasks 100`. What `make fleet` runs.
+"""Test run of several processes, some of which are killed; `make fleet` runs it.
 
-A process executes a plan and coordinates; two more serve the run in its directory, a third one in a clone, through a git remote. The
-clone's neighbour is killed twice, the coordinator once. Printed: how long it took, how long
-agents were idle, and whether anything was done twice. The model is a server of this process that takes its time for each answer.
+`python -m scripts.worker_processes --tasks 100`. One process executes a plan and coordinates; two
+more serve the run in its directory, a third one in a clone, through a git remote. One worker process
+is killed twice, the coordinator once. It prints the duration, the idle time of agents, and whether
+anything was done twice. The model is a server of this process that delays each answer.
 """
 
 import argparse
@@ -29,14 +30,14 @@ from tests.support.whole_run import REST, plan, start, step, worker, writes
 
 AGENTS = 4
 ANSWER_SECONDS = 0.5
-"""How long the model takes for each answer of a worker."""
+"""Time of the model for each answer of a worker."""
 LANES = 24
-"""Chains of tasks side by side; each task depends on the one before in its chain."""
+"""Parallel chains of tasks; each task depends on the one before in its chain."""
 PATIENCE_SECONDS = 3600.0
 
 
 def main() -> int:
-    """Run it and tell."""
+    """Run the test and print its figures."""
     parser = argparse.ArgumentParser(prog="make fleet", description=__doc__)
     parser.add_argument("--tasks", type=int, default=100)
     parser.add_argument("--keep", action="store_true", help="keep what was made, to look at it")
@@ -90,7 +91,7 @@ def _part(name: str) -> Mapping[str, object]:
 
 
 def _serve(processes: Fleet, project: Path, there: Path, count: int) -> int:
-    """Serve the run to its end; the number of kills."""
+    """Serve the run to its end; return the number of kills."""
     agents = ["--concurrency", str(AGENTS)]
     coordinator = processes.start(project, "execute", "plan.md", "--yes", "--workers", str(AGENTS))
     _until(lambda: bool(_done(project)), coordinator, processes)

@@ -1,5 +1,5 @@
-"""Request to plan: Ecko and the PM ask, `chain` reads, `check` judges, `render` writes; `labels` is the one table of the format.
+"""Planning: turn a request into a checked plan, and a plan's text into tasks.
 
-It promises that a plan is read whole or its faults are named with their places, and that nothing is invented for what is missing.
-Entered by the orchestrator, and by the command line for `mimir check`.
+A plan is read completely, or each fault is a finding with its position; missing values are never
+invented. The orchestrator, the recorder and `mimir check` enter here.
 """

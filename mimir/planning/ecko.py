@@ -1,11 +1,11 @@
-"""Ecko: sharpens a raw request into a specification. Optional; no tools, one answer."""
+"""Ecko: the optional agent that turns a request into a specification, without tools."""
 
 from mimir.agents.agent_loop import LoopServices, converse
 from mimir.domain.message import Message
 
 
 async def specify(request: str, system: str, services: LoopServices) -> str:
-    """Return the specification of a raw request: goal, assumptions, context, ambiguities.
+    """Return the specification of a request: goal, assumptions, context, ambiguities.
 
     Raises:
         AnswerError: The model gave no readable answer after one re-ask.

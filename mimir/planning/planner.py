@@ -1,9 +1,9 @@
-"""The PM: asks for a plan, checks it, sends the findings back at most twice. A plan that is not good enough is never replaced."""
+"""PM conversation: ask for a plan, check it, and return findings to the PM at most twice."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from mimir.agents.agent_loop import Conversation, LoopServices, converse
+from mimir.agents.agent_loop import LoopServices, converse
 from mimir.domain.message import Message
 from mimir.domain.plan import Plan
 from mimir.planning import parser
@@ -15,7 +15,7 @@ MAX_REPAIRS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProposal:
-    """What the PM proposed last, with all that is wrong with it."""
+    """The PM's last plan with its findings."""
 
     text: str
     """As the PM wrote it."""
@@ -25,29 +25,31 @@ class PlanProposal:
 
     @property
     def acceptable(self) -> bool:
-        """True if it may run: warnings only."""
+        """Whether the plan may run: it has warnings only."""
         return not any(f.severity == "error" for f in self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerServices:
-    """What the planner needs beside the agent's services."""
+    """Services of the planner, next to those of its agent."""
 
     services: LoopServices
     tools: Collection[str]
     """Names that a plan may list."""
     exists: Callable[[str], bool] | None
-    """True if a path is in the project."""
+    """Whether a path is in the project."""
     on_proposal: Callable[[PlanProposal], Awaitable[None]]
 
 
-async def propose(request: str, brief: Sequence[Message], desk: PlannerServices) -> PlanProposal:
-    """Ask for a plan until it can be accepted, at most `MAX_REPAIRS` rounds more.
+async def propose(
+    request: str, brief: Sequence[Message], services: PlannerServices
+) -> PlanProposal:
+    """Ask for a plan until it is acceptable, with at most `MAX_REPAIRS` repairs.
 
     Args:
-        request: The person's own words; kept in the plan.
-        brief: The PM's context, with the form made from the one table of labels.
-        desk: Services.
+        request: The user's request, kept in the plan.
+        brief: The PM's first messages, with the format instructions.
+        services: Agent loop, tools and project facts.
 
     Raises:
         AnswerError: The model gave no readable answer after one re-ask.
@@ -55,23 +57,23 @@ async def propose(request: str, brief: Sequence[Message], desk: PlannerServices)
     messages = tuple(brief)
     repairs = 0
     while True:
-        talk = await converse(messages, desk.services)
-        proposal = _read(request, talk, desk, repairs)
-        await desk.on_proposal(proposal)
+        talk = await converse(messages, services.services)
+        parsed = parser.parse_plan(talk.answer.text)
+        proposal = PlanProposal(
+            text=talk.answer.text,
+            plan=replace(parsed.plan, request=" ".join(request.split())),
+            findings=check(parsed, tools=services.tools, exists=services.exists),
+            repairs=repairs,
+        )
+        await services.on_proposal(proposal)
+        # A plan that is still faulty is returned as it is: the engine never replaces it.
         if proposal.acceptable or repairs == MAX_REPAIRS:
             return proposal
         repairs += 1
-        messages = (*talk.messages, Message(role="user", text=_repair(proposal)))
+        messages = (*talk.messages, Message(role="user", text=_repair_request(proposal)))
 
 
-def _read(request: str, talk: Conversation, desk: PlannerServices, repairs: int) -> PlanProposal:
-    parsed = parser.parse_plan(talk.answer.text)
-    plan = replace(parsed.plan, request=" ".join(request.split()))
-    found = check(parsed, tools=desk.tools, exists=desk.exists)
-    return PlanProposal(text=talk.answer.text, plan=plan, findings=found, repairs=repairs)
-
-
-def _repair(proposal: PlanProposal) -> str:
+def _repair_request(proposal: PlanProposal) -> str:
     lines = [
         f"- line {f.line}: {f.code}: {f.message} {f.suggestion}".rstrip() for f in proposal.findings
     ]

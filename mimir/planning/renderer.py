@@ -1,13 +1,12 @@
-"""A plan becomes its canonical markdown; `chain.parse` reads the same plan back.
+"""Renderer of plans: canonical markdown that the parser reads back unchanged. Pure.
 
-A value is written in the plainest form that would be read back as it is; the reader's own functions are asked. What would not
-be read back stands in a block: `<text>`, a JSON array, a YAML list. A tag that the text itself holds gets a number.
+A value is written in the plainest form that the reader's own functions read back unchanged;
+otherwise in a block: `<text>`, a JSON array or a YAML list.
 """
 
 import json
 import re
 from decimal import Decimal
-from fractions import Fraction
 
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS, Check, Criterion, Plan, Task
 from mimir.planning.format.diagnostics import START
@@ -25,10 +24,10 @@ from mimir.planning.reader.values import RawField
 
 
 def render(plan: Plan) -> str:
-    """Return the plan as `chain-output.md` holds it."""
+    """Return the plan as the text of `chain-output.md`."""
     parts = [_head(plan)]
     if plan.reasoning:
-        parts.append(f"## {PLAN_LABELS['reasoning'][0]}\n{_reasoning(plan.reasoning)}\n")
+        parts.append(f"## {PLAN_LABELS['reasoning'][0]}\n{_reasoning_text(plan.reasoning)}\n")
     parts.append(f"## {TASKS_HEADING}\n")
     parts += [_task(task) for task in plan.tasks]
     if plan.notes:
@@ -40,20 +39,16 @@ def _head(plan: Plan) -> str:
     simple = _is_plain(plan.title) and "#" not in plan.title and "*" not in plan.title
     simple = simple and plan.title[:1].isalnum() and not plan.title.endswith(("_", "`"))
     lines = [f"# Plan: {plan.title}" if simple else "# Plan"]
-    if plan.title and not simple:
-        lines.append(_plan_field("title", plan.title))
-    if plan.request:
-        lines.append(_plan_field("request", plan.request))
-    if plan.goal:
-        lines.append(_plan_field("goal", plan.goal))
+    title = "" if simple else plan.title
+    fields: dict[PlanKey, str] = {"title": title, "request": plan.request, "goal": plan.goal}
+    for key, text in fields.items():
+        if text:
+            is_line = " ".join(text.split()) == text
+            lines.append(_labelled_line(PLAN_LABELS[key][0], text, is_line))
     return "\n".join(lines) + "\n"
 
 
-def _plan_field(key: PlanKey, text: str) -> str:
-    return _labelled(PLAN_LABELS[key][0], text, " ".join(text.split()) == text)
-
-
-def _reasoning(text: str) -> str:
+def _reasoning_text(text: str) -> str:
     lines = text.split("\n")
     marks = any(sign in text for sign in ("```", "~~~", "<", "\r"))
     plain = not marks and text == text.strip() and not any(map(is_task_start, lines))
@@ -64,11 +59,21 @@ def _reasoning(text: str) -> str:
 def _task(task: Task) -> str:
     lines = [f"### {' '.join(f'{task.id}: {task.title}'.split())}".rstrip(": ")]
     lines.append(_field("id", task.id, task.id == values.strip_markup(task.id)))
-    lines.append(_title(task.title))
+    title = _field("title", task.title, " ".join(task.title.split()) == task.title)
+    lines.append(title if task.title else f"**{BY_KEY['title'].label}:**")
     lines += _texts(task, "worker_role", "model")
     lines += [f"**{BY_KEY['prompt'].label}:**", _block("prompt", task.prompt)]
-    lines += _lists(task)
-    lines += _numbers(task)
+    lines += [_names("tools", task.tools)] if task.tools else []
+    lines += [_field("tool_execution", task.tool_execution)] if task.tool_execution else []
+    lines += [_names("context_files", task.context_files)] if task.context_files else []
+    lines += [_names("files", task.files)] if task.files else []
+    dependencies = _names("dependencies", task.dependencies)
+    lines.append(dependencies if task.dependencies else "**Dependencies:** None")
+    if task.estimated_minutes is not None:
+        lines.append(_field("estimated_minutes", f"{_number(task.estimated_minutes)} minutes"))
+    lines.append(_field("time_limit_minutes", f"{_number(task.time_limit_minutes)} minutes"))
+    if task.estimated_tool_calls is not None:
+        lines.append(_field("estimated_tool_calls", str(task.estimated_tool_calls)))
     lines += _texts(task, "parallel_group", "qc_role")
     if task.criteria:
         lines.append(_criteria(task.criteria, task.checks))
@@ -85,24 +90,18 @@ def _task(task: Task) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """True if a text can stand behind a label, on its line."""
+    """Return whether a text can follow a label on its line."""
     return bool(text) and "\n" not in text and text == text.strip() and not text.startswith("<")
 
 
-def _labelled(label: str, text: str, plain: bool) -> str:
+def _labelled_line(label: str, text: str, plain: bool) -> str:
     if plain and _is_plain(text):
         return f"**{label}:** {text}"
     return f"**{label}:**\n{_block('text', text)}"
 
 
 def _field(key: Key, text: str, plain: bool = True) -> str:
-    return _labelled(BY_KEY[key].label, text, plain)
-
-
-def _title(title: str) -> str:
-    if not title:
-        return f"**{BY_KEY['title'].label}:**"
-    return _field("title", title, " ".join(title.split()) == title)
+    return _labelled_line(BY_KEY[key].label, text, plain)
 
 
 def _texts(task: Task, *keys: Key) -> list[str]:
@@ -118,7 +117,7 @@ def _texts(task: Task, *keys: Key) -> list[str]:
 
 
 def _block(tag: str, text: str) -> str:
-    """Return a text between tags; the tags get a number if the text holds them."""
+    """Return a text between tags; the tags get a number if the text contains them."""
     name, number = tag, 1
     folded = text.casefold()
     while f"<{name}>" in folded or f"</{name}>" in folded:
@@ -131,44 +130,19 @@ def _block(tag: str, text: str) -> str:
 # Lists and numbers.
 
 
-def _lists(task: Task) -> list[str]:
-    lines = [_names("tools", task.tools)] if task.tools else []
-    lines += _texts_of_tools(task)
-    lines += [_names("context_files", task.context_files)] if task.context_files else []
-    lines += [_names("files", task.files)] if task.files else []
-    lines.append(
-        _names("dependencies", task.dependencies) if task.dependencies else "**Dependencies:** None"
-    )
-    return lines
-
-
-def _texts_of_tools(task: Task) -> list[str]:
-    return [_field("tool_execution", task.tool_execution)] if task.tool_execution else []
-
-
 def _names(key: Key, items: tuple[str, ...]) -> str:
     text = ", ".join(items)
     raw = RawField(found=LabelMatch(field=BY_KEY[key]), name="", text=text)
     read = [item.text for item in values.names(raw, [])]
+    # The reader takes these words in `Tools` as "all tools of the role".
     special = text.casefold() in ("all", "any", "default", "n/a")
-    plain = (
-        read == list(items) and _is_plain(text) and not special and values.array_of(text) is None
-    )
+    plain = read == list(items) and not special and values.array_of(text) is None
+    plain = plain and _is_plain(text)
     return f"**{BY_KEY[key].label}:** {text if plain else json.dumps(list(items))}"
 
 
-def _numbers(task: Task) -> list[str]:
-    lines: list[str] = []
-    if task.estimated_minutes is not None:
-        lines.append(_field("estimated_minutes", f"{_number(task.estimated_minutes)} minutes"))
-    lines.append(_field("time_limit_minutes", f"{_number(task.time_limit_minutes)} minutes"))
-    if task.estimated_tool_calls is not None:
-        lines.append(_field("estimated_tool_calls", str(task.estimated_tool_calls)))
-    return lines
-
-
 def _number(value: float) -> str:
-    """Return a number that is read back as the same float."""
+    """Return a number that is read back as an equal float."""
     if isinstance(value, int) or value.is_integer():
         return str(int(value))
     return format(Decimal(repr(value)), "f")
@@ -196,25 +170,16 @@ def _reads_back(line: str, one: Criterion, named: set[str]) -> bool:
     if "\n" in one.text or one.text != one.text.strip() or not one.text:
         return False
     read = criteria.parse(line, START, named)
-    return (read.id, read.text, read.points, read.critical) == (
-        one.id,
-        one.text,
-        one.points,
-        one.critical,
-    )
+    return one == Criterion(id=read.id, text=read.text, points=read.points, critical=read.critical)
 
 
 def _criterion_map(one: Criterion) -> str:
     lines = [f"- id: {_scalar(one.id)}", f"  text: {_scalar(one.text)}"]
     if one.points is not None:
-        lines.append(f"  points: {_fraction(one.points)}")
+        lines.append(f"  points: {one.points}")
     if one.critical:
         lines.append("  critical: true")
     return "\n".join(lines)
-
-
-def _fraction(value: Fraction) -> str:
-    return str(value)
 
 
 def _check(check: Check) -> str:
@@ -244,20 +209,21 @@ _TYPED = re.compile(
 
 
 def _scalar(text: str) -> str:
-    """Return a YAML scalar that any reader takes for this text."""
+    """Return a YAML scalar that every reader reads as this text."""
     plain = (
         _PLAIN_SCALAR.fullmatch(text) and not _TYPED.fullmatch(text) and not text.startswith("-")
     )
     if plain or (text.startswith("-") and re.fullmatch(r"--?[a-zA-Z][\w=./-]*", text)):
         return text
-    return '"' + "".join(_escaped(sign) for sign in text) + '"'
+    return '"' + "".join(_escape(sign) for sign in text) + '"'
 
 
-def _escaped(sign: str) -> str:
+def _escape(sign: str) -> str:
     if sign in '"\\':
         return f"\\{sign}"
     if sign == "\n":
         return "\\n"
+    # PyYAML refuses a byte order mark and non-characters inside a text.
     if sign.isprintable() and ord(sign) not in (0xFEFF, 0xFFFE, 0xFFFF):
         return sign
     return f"\\U{ord(sign):08x}"

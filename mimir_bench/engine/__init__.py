@@ -1,1 +1,4 @@
-"""What the engine costs: processor time, bytes, memory and waiting, beside floors and a peer that do the same work in the same run."""
+"""Benchmark of cost: CPU time, bytes, memory and waiting of the engine.
+
+Bare loops and a peer do the same work in the same run. Entry: `engine.benchmark`.
+"""

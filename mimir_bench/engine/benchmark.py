@@ -1,4 +1,7 @@
-"""Which workloads are measured, and the ratios that are made of them. Every ratio's two sides are measured in this run."""
+"""Benchmark "engine": workloads and the ratios between the engine and its peers.
+
+Both sides of every ratio are measured in the same run.
+"""
 
 import asyncio
 import contextlib
@@ -20,7 +23,7 @@ NAME = "engine"
 _SUBJECT = "mimir_bench.engine.measured_process"
 TITLE = "what a task costs, beside floors and a peer that do the same work in this run"
 LATENCY = 0.05
-"""Seconds until the model server answers, where waiting is measured."""
+"""Response time of the model server in seconds, where waiting is measured."""
 CPU = "CPU of a task over LangGraph's"
 CPU_WITH_CHECK = "CPU of a task with a check over LangGraph's, programs left out"
 CPU_OVER_FLOOR = "CPU of a task over bare httpx2"
@@ -51,21 +54,20 @@ GOALS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchScope:
-    """How much is measured."""
+    """Amount of measured work."""
 
     tasks: int
     files: int
-    """Of the workload whose tasks are looked at by a check; each costs several times what one of the others does."""
+    """Tasks of the workload with a check; each costs several times as much as another task."""
     grown: int
-    """Of the workload that shows the growth."""
+    """Tasks of the large workload that shows the growth."""
     chain: int
     fan_in: int
-    """The larger one; the other has a tenth of it."""
+    """Of the larger workload; the smaller one has a tenth."""
     repeats: int
-    """Of what is measured in seconds; the least counts, since a machine can only add to it. Of the files, twice as often."""
+    """Of timed workloads, twice as many for files. The least value counts: load only adds."""
     walls: int
-    """The same of how long a run takes, to which a machine adds most: a processor that slept wakes up slower. The peer's, which has no goal, as
-    often as the rest."""
+    """Repeats of wall times, which load affects most; the peer, without a goal, has `repeats`."""
 
 
 SCOPES: Mapping[Size, BenchScope] = {
@@ -84,54 +86,49 @@ async def run(
 ) -> BenchResult:
     """Measure the engine.
 
-    Args:
-        size: How much.
-        say: Told what is measured now.
-        keep: Given what there is, whenever there is more.
-
     Raises:
-        UnavailableError: There is no sandbox on this machine, or a part of the benchmark failed.
+        UnavailableError: The machine has no sandbox, or a part of the benchmark failed.
     """
     figures = Figures(
         name=NAME, seeds="none: every task follows from its number", tolerance=0.25, goals=GOALS
     )
     async with model_server() as url:
-        desk = _Measurements(url=url, say=say, scope=SCOPES[size])
-        small = await _processor(desk, figures)
+        services = _MeasurementServices(url=url, say=say, scope=SCOPES[size])
+        small = await _measure_cpu(services, figures)
         keep(figures.result())
-        await _growth(desk, figures, small)
-        files = await _files(desk)
-        for part in (_waiting, _start):
+        await _measure_growth(services, figures, small)
+        files = await _measure_files(services)
+        for part in (_measure_waiting, _measure_start):
             keep(figures.result())
-            await part(desk, figures)
-        _tell_files(desk, figures, (files, await _files(desk)))
+            await part(services, figures)
+        _report_files(services, figures, (files, await _measure_files(services)))
         keep(figures.result())
-        await _sizes(desk, figures)
+        await _measure_sizes(services, figures)
     return figures.result()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Measurements:
+class _MeasurementServices:
     url: str
     say: Callable[[str], None]
     scope: BenchScope
 
     @property
     def both(self) -> dict[Who, int]:
-        """The peer and we, and how often."""
+        """The peer and the engine, with their repeats."""
         return dict.fromkeys(PEER_AND_WE, self.scope.repeats)
 
     async def take(self, who: Who, load: Workload) -> SubjectCost:
-        """Have one of them do a workload, in a process of its own."""
+        """Run a workload once in a new process."""
         async with answering_process(_SUBJECT) as ask:
             return await self._asked(ask, who, load, 0.0)
 
-    async def repeated(
+    async def measure_repeatedly(
         self, times: Mapping[Who, int], load: Workload, *, latency: float = 0.0
     ) -> Mapping[Who, Sequence[SubjectCost]]:
-        """Have several do a workload some times each, in turns, so that what comes over the machine comes over all of them.
+        """Run a workload several times for each subject, in turns: load affects all alike.
 
-        Each has one process for all its times: to start and warm up a process takes longer than many a workload.
+        Each subject has one process: to start and warm it up takes longer than many a workload.
         """
         took: dict[Who, list[SubjectCost]] = {who: [] for who in times}
         asks: dict[Who, Ask] = {}
@@ -163,56 +160,63 @@ def _cpu(took: SubjectCost) -> float:
     return took.cpu_seconds + took.child_seconds
 
 
-async def _processor(desk: _Measurements, figures: Figures) -> SubjectCost:
-    """Measure the processor's time of a task, its programs' included; one of the engine's runs."""
-    load = Workload(tasks=desk.scope.tasks)
-    took: dict[Who, Sequence[SubjectCost]] = dict(await desk.repeated(desk.both, load))
+async def _measure_cpu(services: _MeasurementServices, figures: Figures) -> SubjectCost:
+    """Measure CPU time per task, including programs; return the cheapest run of the engine."""
+    load = Workload(tasks=services.scope.tasks)
+    took: dict[Who, Sequence[SubjectCost]] = dict(
+        await services.measure_repeatedly(services.both, load)
+    )
     for floor in FLOORS:
-        took[floor] = [await desk.take(floor, load)]
+        took[floor] = [await services.take(floor, load)]
     ours = _least(took["mimir"], _cpu)
     figures.count("calls of models", int(took["mimir"][0].meter["calls"]), of=str(load))
     figures.ratio(CPU, ours / _least(took["langgraph"], _cpu), of=load.work)
     figures.ratio(CPU_OVER_FLOOR, ours / _least(took["httpx2"], _cpu), of=load.work)
-    _tell_cpu(figures, load, took)
+    _report_cpu(figures, load, took)
     # The first time of its process: what later ones held of memory comes on top of it.
     return replace(min(took["mimir"], key=_cpu), peak_bytes=took["mimir"][0].peak_bytes)
 
 
-def _of_files(desk: _Measurements) -> Workload:
-    return Workload(tasks=desk.scope.files, work="files")
+def _of_files(services: _MeasurementServices) -> Workload:
+    return Workload(tasks=services.scope.files, work="files")
 
 
-async def _files(desk: _Measurements) -> Mapping[Who, Sequence[SubjectCost]]:
-    """The same for tasks that write a file, which a check looks at."""
-    return await desk.repeated(desk.both, _of_files(desk))
+async def _measure_files(services: _MeasurementServices) -> Mapping[Who, Sequence[SubjectCost]]:
+    """Measure tasks that write a file, which a check reads."""
+    return await services.measure_repeatedly(services.both, _of_files(services))
 
 
-def _tell_files(
-    desk: _Measurements, figures: Figures, times: Sequence[Mapping[Who, Sequence[SubjectCost]]]
+def _report_files(
+    services: _MeasurementServices,
+    figures: Figures,
+    times: Sequence[Mapping[Who, Sequence[SubjectCost]]],
 ) -> None:
-    """Tell of several times, minutes apart. What programs cost changes by half from minute to minute, whoever starts them: it is told, not compared."""
-    load = _of_files(desk)
+    """Report several measurements, minutes apart."""
+    # The cost of programs changes by half within minutes, so that it is a note, not a figure.
+    load = _of_files(services)
     took: dict[Who, list[SubjectCost]] = {
         who: [one for time in times for one in time[who]] for who in PEER_AND_WE
     }
     ratio = _least(took["mimir"], _own) / _least(took["langgraph"], _own)
     figures.ratio(CPU_WITH_CHECK, ratio, of=load.work)
-    _tell_cpu(figures, load, took)
+    _report_cpu(figures, load, took)
 
 
-def _tell_cpu(figures: Figures, load: Workload, took: Mapping[Who, Sequence[SubjectCost]]) -> None:
+def _report_cpu(
+    figures: Figures, load: Workload, took: Mapping[Who, Sequence[SubjectCost]]
+) -> None:
     for who, rows in took.items():
         best = min(rows, key=_cpu)
         own, run = (s * 1000 / load.tasks for s in (best.cpu_seconds, best.child_seconds))
         figures.note(f"CPU ms of a task, {load.work}, {who}", f"{own:.1f} + {run:.1f} of programs")
 
 
-async def _waiting(desk: _Measurements, figures: Figures) -> None:
-    """Measure how long a run takes whose models take their time."""
-    load = Workload(tasks=desk.scope.tasks)
-    walls = desk.scope.walls
-    times: dict[Who, int] = {"httpx2": walls, **desk.both, "mimir": walls}
-    took = await desk.repeated(times, load, latency=LATENCY)
+async def _measure_waiting(services: _MeasurementServices, figures: Figures) -> None:
+    """Measure wall time with slow models."""
+    load = Workload(tasks=services.scope.tasks)
+    walls = services.scope.walls
+    times: dict[Who, int] = {"httpx2": walls, **services.both, "mimir": walls}
+    took = await services.measure_repeatedly(times, load, latency=LATENCY)
     wall = {who: _least(rows, lambda one: one.wall_seconds) for who, rows in took.items()}
     figures.ratio(WALL, wall["mimir"] / wall["httpx2"], of=str(load))
     figures.ratio(WALL_OF_PEER, wall["langgraph"] / wall["httpx2"], of=str(load))
@@ -220,48 +224,57 @@ async def _waiting(desk: _Measurements, figures: Figures) -> None:
         figures.note(f"wall s at 50 ms a call, {who}", seconds)
 
 
-async def _growth(desk: _Measurements, figures: Figures, small: SubjectCost) -> None:
-    """Measure ten times the tasks: processor and memory. It takes long: again only where once shows too much, which the machine may have added.
+async def _measure_growth(
+    services: _MeasurementServices, figures: Figures, small: SubjectCost
+) -> None:
+    """Measure CPU time and memory of ten times the tasks.
 
-    Each time is compared with one of few tasks that was measured just before it: within minutes a machine may become slower by a third.
+    It repeats only if the first figures miss their goals. Each large run is compared with a small one right
+    before it: within minutes a machine may become slower by a third.
     """
-    scope = desk.scope
-    told = f"{scope.tasks} to {scope.grown} tasks"
+    scope = services.scope
+    tasks = f"{scope.tasks} to {scope.grown} tasks"
     pairs: list[tuple[SubjectCost, SubjectCost]] = []
     exponent = more = peak = math.inf
     while len(pairs) < scope.repeats and (exponent > MOST_GROWTH or more > MOST_KB):
-        few = await desk.take("mimir", Workload(tasks=scope.tasks)) if pairs else small
-        pairs.append((few, await desk.take("mimir", Workload(tasks=scope.grown))))
+        few = await services.take("mimir", Workload(tasks=scope.tasks)) if pairs else small
+        pairs.append((few, await services.take("mimir", Workload(tasks=scope.grown))))
         exponent = min(
             _exponent(_cpu(few), _cpu(many), scope.tasks, scope.grown) for few, many in pairs
         )
         peak = min(many.peak_bytes for _, many in pairs)
         more = (peak - small.peak_bytes) / (scope.grown - scope.tasks) / 1024
-    figures.ratio(GROWTH, exponent, of=told)
-    figures.ratio(RSS, more, of=told)
+    figures.ratio(GROWTH, exponent, of=tasks)
+    figures.ratio(RSS, more, of=tasks)
     figures.note("peak memory MB", f"{small.peak_bytes / 1e6:.0f}, {peak / 1e6:.0f}")
 
 
-async def _sizes(desk: _Measurements, figures: Figures) -> None:
-    """Measure what is counted and not timed: side by side, each with a model server of its own."""
-    chain = Workload(graph="chain", tasks=desk.scope.chain, answer_bytes=1000)
-    wide = Workload(graph="fan-in", tasks=desk.scope.fan_in, tools=False)
+async def _measure_sizes(services: _MeasurementServices, figures: Figures) -> None:
+    """Measure counted sizes, in parallel, each with its own model server."""
+    chain = Workload(graph="chain", tasks=services.scope.chain, answer_bytes=1000)
+    wide = Workload(graph="fan-in", tasks=services.scope.fan_in, tools=False)
     async with model_server() as other:
         chains, fans = await asyncio.gather(
-            _both(desk, chain, chain.tasks // 4),
-            _both(replace(desk, url=other), wide, wide.tasks // 10),
+            _measure_pair(services, chain, chain.tasks // 4),
+            _measure_pair(replace(services, url=other), wide, wide.tasks // 10),
         )
-    _tell_storage(figures, chain, *chains)
-    _tell_fan_in(figures, wide, *fans)
+    _report_storage(figures, chain, *chains)
+    _report_fan_in(figures, wide, *fans)
 
 
-async def _both(desk: _Measurements, load: Workload, fewer: int) -> tuple[SubjectCost, SubjectCost]:
-    """Have a workload done, and the same with fewer tasks."""
-    return await desk.take("mimir", load), await desk.take("mimir", replace(load, tasks=fewer))
+async def _measure_pair(
+    services: _MeasurementServices, load: Workload, fewer: int
+) -> tuple[SubjectCost, SubjectCost]:
+    """Run a workload, and the same with fewer tasks."""
+    return await services.take("mimir", load), await services.take(
+        "mimir", replace(load, tasks=fewer)
+    )
 
 
-def _tell_storage(figures: Figures, chain: Workload, long: SubjectCost, short: SubjectCost) -> None:
-    """Tell what is stored of what is said, on a chain with answers of 1 kB."""
+def _report_storage(
+    figures: Figures, chain: Workload, long: SubjectCost, short: SubjectCost
+) -> None:
+    """Report stored bytes over message bytes, on a chain with answers of 1 kB."""
     figures.ratio(STORED, long.stored_bytes / long.meter["message_bytes"], of=str(chain))
     grown = _exponent(short.stored_bytes, long.stored_bytes, chain.tasks // 4, chain.tasks)
     figures.ratio(STORED_GROWTH, grown, of=f"{chain.tasks // 4} to {chain.tasks} tasks")
@@ -270,17 +283,19 @@ def _tell_storage(figures: Figures, chain: Workload, long: SubjectCost, short: S
     figures.note("bytes of answers", int(long.meter["answer_bytes"]))
 
 
-def _tell_fan_in(figures: Figures, wide: Workload, large: SubjectCost, small: SubjectCost) -> None:
-    """Tell of the largest request of a task that many lead to."""
+def _report_fan_in(
+    figures: Figures, wide: Workload, large: SubjectCost, small: SubjectCost
+) -> None:
+    """Report the largest request of a task with many dependencies."""
     most, less = int(large.meter["largest_bytes"]), int(small.meter["largest_bytes"])
     figures.ratio(FAN_IN, most / less, of=f"{wide.tasks // 10} to {wide.tasks}")
     figures.count("bytes of the largest call", most, of=f"fan-in {wide.tasks}")
 
 
-async def _start(desk: _Measurements, figures: Figures) -> None:
-    """Measure how long a person waits before anything happens."""
-    desk.say(f"{NAME}: starting")
-    took = await startup.measure(desk.url, desk.scope.repeats)
+async def _measure_start(services: _MeasurementServices, figures: Figures) -> None:
+    """Measure the time from start to the first effect."""
+    services.say(f"{NAME}: starting")
+    took = await startup.measure(services.url, services.scope.repeats)
     figures.ratio(FIRST, took.first_request - took.imports, of="execute PLAN")
     figures.ratio(HELP, took.help * 1000, of="mimir --help")
     figures.note("s to the first request", took.first_request)
@@ -289,5 +304,5 @@ async def _start(desk: _Measurements, figures: Figures) -> None:
 
 
 def _exponent(small: float, large: float, few: int, many: int) -> float:
-    """Return the power of the number of tasks that a cost grows with: 1 is in proportion."""
+    """Return the power of the number of tasks with which a cost grows; 1: proportional."""
     return math.log(large / small) / math.log(many / few)

@@ -1,11 +1,10 @@
-"""What is said between the benchmark and its own processes: orders, meters, results."""
+"""Protocol between the benchmark and its model server: orders and meters."""
 
 import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import asdict
-from typing import cast
 
 import httpx2
 
@@ -14,28 +13,29 @@ from mimir_bench.engine.workload import Workload
 
 
 class ServerControl:
-    """Tells the model server what it is to answer, and asks what passed."""
+    """Client that sets the server's workload and reads its meter."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     async def order(self, load: Workload, latency_seconds: float) -> None:
-        """Begin anew with a workload."""
+        """Start a workload; the meter begins at zero."""
         await self._post("orders", {"load": asdict(load), "latency_seconds": latency_seconds})
 
     async def meter(self) -> Mapping[str, float]:
-        """Return what passed since the last order."""
+        """Return the traffic since the last order."""
         return await self._post("meter", {})
 
     async def _post(self, what: str, body: object) -> Mapping[str, float]:
         async with httpx2.AsyncClient(trust_env=False) as client:
             response = await client.post(f"{self._url}/{what}", json=body)
-            return cast("Mapping[str, float]", response.json())
+            figures: dict[str, float] = response.json()
+            return figures
 
 
 @contextlib.asynccontextmanager
 async def model_server() -> AsyncGenerator[str]:
-    """Start the model server; its URL. It ends with this process, however that ends."""
+    """Start the model server and return its URL; it ends with the block."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "mimir_bench.engine.model_server"),
         stdin=asyncio.subprocess.PIPE,
@@ -43,10 +43,10 @@ async def model_server() -> AsyncGenerator[str]:
         start_new_session=True,  # Ctrl-C is for us: we end it
     )
     try:
-        told = await process.stdout.readline() if process.stdout else b""
-        if not told.strip().isdigit():
+        line = await process.stdout.readline() if process.stdout else b""
+        if not line.strip().isdigit():
             raise UnavailableError("The benchmark's model server did not start.")
-        yield f"http://127.0.0.1:{int(told)}"
+        yield f"http://127.0.0.1:{int(line)}"
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

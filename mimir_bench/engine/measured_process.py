@@ -1,7 +1,6 @@
-"""One of those that are measured, in a process of its own: `python -m mimir_bench.engine.measured_process`.
+"""Program that runs workloads of one subject, started by its module name.
 
-Reads orders as JSON, a line each, does their workloads one after the other, and writes what each took as JSON. Before the first one it warms
-itself up with a few tasks.
+Input: orders as JSON lines. Output: the cost of each. It warms up with a few tasks.
 """
 
 import asyncio
@@ -9,25 +8,24 @@ import importlib
 import json
 import resource
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from mimir import settings
 from mimir.bootstrap import app
 from mimir.bootstrap.clock import SystemClock
 from mimir.domain.run import RunBudget
-from mimir.errors import UnavailableError
+from mimir.store.codec import decode
 from mimir.store.sqlite import malloc_tuning
-from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.tree_removal import remove_tree
 from mimir_bench.engine import workload
 from mimir_bench.engine.control_protocol import ServerControl
 from mimir_bench.engine.peers import bare_loop
 from mimir_bench.engine.workload import Workload
 from mimir_bench.subprocesses import questions
+from mimir_bench.work_site import create_project, drive_run, make_room, write
 
 Who = Literal["mimir", "httpx2", "openai", "langgraph"]
 WARM = Workload(tasks=4)
@@ -35,7 +33,7 @@ WARM = Workload(tasks=4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectOrder:
-    """Who does what; the orders of one process differ in what, and how fast it is answered."""
+    """Workload of a subject; the orders of one process differ in load and latency."""
 
     who: Who
     load: Workload
@@ -47,58 +45,44 @@ class SubjectOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubjectCost:
-    """What it took."""
+    """Cost of a workload."""
 
     cpu_seconds: float
-    """Of its own process."""
+    """Of the process itself."""
     child_seconds: float
-    """Of the programs that it ran: git, the sandbox, checks."""
+    """Of its programs: git, sandbox, checks."""
     wall_seconds: float
     peak_bytes: int
-    """Most memory that was ever resident."""
+    """Largest resident memory."""
     stored_bytes: int = 0
-    """By which its store has grown."""
+    """Growth of the store."""
     meter: Mapping[str, float]
-    """What passed at the server."""
+    """Traffic at the model server."""
 
 
 Do = Callable[[Workload], Awaitable[int]]
-"""Does a workload; returns how large its store is."""
+"""Runs a workload; returns the size of the store."""
 
 
 async def _mimir(order: SubjectOrder, room: Path) -> Do:
-    malloc_tuning.use_single_arena()  # as in a process of mimir's own, which opens its store before any thread is started
+    # As in a process of mimir itself, which opens its store before it starts a thread.
+    malloc_tuning.use_single_arena()
     project = room / "project"
-    _write(project, workload.project())
-    git = GitCommand(directory=None)
-    for words in (
-        ("init", "--quiet"),
-        ("add", "--all"),
-        ("commit", "--quiet", "--message", "Start"),
-    ):
-        await git.run("-C", str(project), *words)
-    flags = {
-        "llm.base_url": f"{order.url}/v1",
-        "llm.model": "bench",
-        "llm.lane_header": True,
-    }
+    await create_project(project, workload.project())
+    flags = {"llm.base_url": f"{order.url}/v1", "llm.model": "bench", "llm.lane_header": True}
     loaded = settings.load(project, flags, {"HOME": str(room)})
 
     async def do(load: Workload) -> int:
         async with app.open(project, loaded) as mimir:
             run = await mimir.create_run(workload.plan(load), "", only=(), limits=RunBudget())
-            ending = await mimir.drive(
-                run, workers=order.slots, apply="never", limits=RunBudget(), resumed=False
-            )
-        if ending.exit_code:
-            raise UnavailableError(f"The workload ended {ending.outcome.value}: {ending.message}")
+            await drive_run(mimir, run, order.slots)
         return (project / app.ROOM / "mimir.db").stat().st_size
 
     return do
 
 
 async def _bare(order: SubjectOrder, room: Path) -> Do:
-    _write(room, workload.project())
+    write(room, workload.project())
     opened = bare_loop.over_httpx2 if order.who == "httpx2" else bare_loop.over_sdk
 
     async def do(load: Workload) -> int:
@@ -110,7 +94,7 @@ async def _bare(order: SubjectOrder, room: Path) -> Do:
 
 
 async def _langgraph(order: SubjectOrder, room: Path) -> Do:
-    _write(room, workload.project())
+    write(room, workload.project())
     peer = importlib.import_module("mimir_bench.engine.peers.langgraph_agent")
 
     async def do(load: Workload) -> int:
@@ -124,7 +108,7 @@ _MAKERS = {"mimir": _mimir, "httpx2": _bare, "openai": _bare, "langgraph": _lang
 
 
 class _MeasuredEngine:
-    """One that is measured."""
+    """A subject that is ready to be measured."""
 
     def __init__(self, do: Do, control: ServerControl) -> None:
         self._do = do
@@ -133,14 +117,14 @@ class _MeasuredEngine:
 
     @classmethod
     async def warm(cls, order: SubjectOrder, room: Path) -> "_MeasuredEngine":
-        """Make one, and warm it up."""
+        """Create a subject and warm it up."""
         subject = cls(await _MAKERS[order.who](order, room), ServerControl(order.url))
         await subject.measure(WARM, 0.0)
         return subject
 
     async def measure(self, load: Workload, latency_seconds: float) -> SubjectCost:
-        """Do a workload, and see what it took."""
-        clock, before = SystemClock(), self._stored
+        """Run a workload and return its cost."""
+        clock, before = app.SystemClock(), self._stored
         await self._control.order(load, latency_seconds)
         own, children, started = _cpu(False), _cpu(True), clock.monotonic()
         self._stored = await self._do(load)
@@ -160,30 +144,22 @@ def _cpu(children: bool) -> float:
 
 
 def _peak() -> int:
-    """Return the peak of this program alone: the one of getrusage begins with that of whoever started it."""
+    """Return the peak memory of this program alone."""
+    # The value of getrusage starts with that of the parent process.
     for row in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if row.startswith("VmHWM:"):
             return int(row.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _write(room: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        path = room / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
 def read_order(text: str) -> SubjectOrder:
-    """Read an order."""
-    given = cast("dict[str, object]", json.loads(text))
-    load = Workload(**cast("dict[str, object]", given.pop("load")))  # pyright: ignore[reportArgumentType]
-    return SubjectOrder(load=load, **given)  # pyright: ignore[reportArgumentType]
+    """Parse an order."""
+    return decode(SubjectOrder, json.loads(text))
 
 
 def main() -> None:
-    """Do what the input says; write what it took."""
-    room = Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
+    """Run the workloads of the input, and write their costs."""
+    room = make_room()
     try:
         with asyncio.Runner() as runner:
             subject: _MeasuredEngine | None = None

@@ -1,7 +1,7 @@
-"""A model server in a process of its own: `python -m mimir_bench.engine.model_server`, which reads its orders and tells its port.
+"""Program that serves models over HTTP: `python -m mimir_bench.engine.model_server`.
 
-It speaks as much of OpenAI's chat protocol as the engine and its peers use. What it answers follows from the lane in `X-Mimir-Lane`
-and from how often the model spoke already. It counts what passes, so that both sides are measured by the same meter.
+It implements the part of OpenAI's chat protocol that engine and peers use. An answer depends on the
+header `X-Mimir-Lane` and on the number of earlier answers. One meter counts the traffic of all.
 """
 
 import asyncio
@@ -9,49 +9,48 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import cast
 from urllib.parse import unquote
 
 import orjson
 
-from mimir.bootstrap.clock import SystemClock
+from mimir.bootstrap import app
+from mimir.domain.json_value import JsonObject, as_number, as_object, as_objects
+from mimir.store.codec import decode
 from mimir_bench.engine import workload
 from mimir_bench.engine.workload import PREAMBLE, Workload
-
-Json = Mapping[str, object]
 
 
 @dataclass(slots=True, kw_only=True)
 class RequestMeter:
-    """What passed since the orders were given."""
+    """Traffic since the last order."""
 
     calls: int = 0
     first_seconds: float = -1.0
-    """When the first request came, on the machine's monotonic clock; -1: none did."""
+    """Time of the first request on the monotonic clock; -1: none."""
     message_bytes: int = 0
-    """Of all messages, lists of tools and answers, each counted once a conversation."""
+    """Of messages, tool lists and answers, each counted once a conversation."""
     answer_bytes: int = 0
-    """Of the answers alone."""
+    """Of answers alone."""
     largest_bytes: int = 0
-    """Of the largest request, as it came."""
+    """Of the largest request body."""
     _seen: dict[str, int] = field(default_factory=dict[str, int])
 
-    def came(self, now: float, whole: int) -> None:
-        """Take in that a request of so many bytes came."""
+    def count_request(self, now: float, whole: int) -> None:
+        """Count a request of `whole` bytes."""
         if self.first_seconds < 0:
             self.first_seconds = now
         self.calls += 1
         self.largest_bytes = max(self.largest_bytes, whole)
 
-    def count(self, lane: str, asked: Json, message: Json) -> None:
-        """Take in what was said: what is new in a request, and its answer. It is done while others wait for theirs, so it is not done twice.
+    def count(self, lane: str, asked: JsonObject, message: JsonObject) -> None:
+        """Count the new parts of a request, and its answer.
 
         Args:
-            lane: Whose.
-            asked: The request; messages of the model itself were counted as answers.
-            message: The answer.
+            lane: Name of the conversation.
+            asked: Request; the model's own messages were counted as answers.
+            message: Answer.
         """
-        messages = cast("Sequence[Json]", asked["messages"])
+        messages = as_objects(asked["messages"])
         seen = self._seen.get(lane)
         # The list of tools is of the same length in every request of a conversation.
         new = len(json.dumps(asked.get("tools") or "")) if seen is None else 0
@@ -60,13 +59,13 @@ class RequestMeter:
         self.answer_bytes += answer
         self._seen[lane] = len(messages)
 
-    def told(self) -> dict[str, object]:
+    def figures(self) -> dict[str, object]:
         """Return the figures."""
         return {name: value for name, value in asdict(self).items() if name[0] != "_"}
 
 
 class ModelServer:
-    """Answers one workload after the other."""
+    """HTTP server that answers one workload after the other."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
@@ -99,26 +98,26 @@ class ModelServer:
             self._order(json.loads(body))
             return b"application/json", b"{}"
         if path == "/meter":
-            return b"application/json", json.dumps(self._meter.told()).encode()
-        self._meter.came(self._clock.monotonic(), len(body))
-        asked = cast("dict[str, object]", orjson.loads(body))
-        messages = cast("list[dict[str, object]]", asked["messages"])
-        lane = unquote(headers.get("x-mimir-lane", "")) or _named(messages)
+            return b"application/json", json.dumps(self._meter.figures()).encode()
+        self._meter.count_request(self._clock.monotonic(), len(body))
+        asked = as_object(orjson.loads(body))
+        messages = as_objects(asked["messages"])
+        lane = unquote(headers.get("x-mimir-lane", "")) or _lane_of_brief(messages)
         turn = sum(message["role"] == "assistant" for message in messages)
         message = self._say(lane, turn)
         self._meter.count(lane, asked, message)
         if self._latency:
             await asyncio.sleep(self._latency)
         if asked.get("stream"):
-            return b"text/event-stream", _events(message)
-        return b"application/json", _whole(message)
+            return b"text/event-stream", _format_stream(message)
+        return b"application/json", _format_answer(message)
 
-    def _order(self, orders: Json) -> None:
-        self._load = Workload(**cast("dict[str, object]", orders["load"]))  # pyright: ignore[reportArgumentType]
-        self._latency = float(cast("float", orders["latency_seconds"]))
+    def _order(self, orders: JsonObject) -> None:
+        self._load = decode(Workload, orders["load"])
+        self._latency = as_number(orders["latency_seconds"]) or 0.0
         self._meter = RequestMeter()
 
-    def _say(self, lane: str, turn: int) -> Json:
+    def _say(self, lane: str, turn: int) -> JsonObject:
         task, _, last = lane.split("/")[-3:] if lane.count("/") >= 2 else ("", "", lane)
         role, at = last.partition("#")[0], workload.number(task)
         if role.startswith("worker") and at >= 0:
@@ -137,51 +136,50 @@ def _headers(head: str) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, _, value in rows}
 
 
-def _named(messages: Sequence[Json]) -> str:
-    """Return the lane as a client names it that cannot send a header of its own for each conversation."""
+def _lane_of_brief(messages: Sequence[JsonObject]) -> str:
+    """Return the conversation's name from the brief, for clients that cannot send the header."""
     asked = str(messages[1]["content"]) if len(messages) > 1 else ""
     return asked.removeprefix("Lane: ").split("\n", 1)[0]
 
 
-def _call(tool: str, arguments: str, turn: int) -> Json:
+def _call(tool: str, arguments: str, turn: int) -> JsonObject:
     function = {"name": tool, "arguments": arguments}
     row = {"id": f"call-{turn}", "type": "function", "function": function}
     return {"role": "assistant", "content": None, "tool_calls": [row]}
 
 
-def _bytes(message: Json, *, own: bool = False) -> int:
+def _bytes(message: JsonObject, *, own: bool = False) -> int:
     if message["role"] == "assistant" and not own:
         return 0
     content = message.get("content") or ""
     text = content if isinstance(content, str) else json.dumps(content)
-    rows = cast("list[dict[str, dict[str, str]]]", message.get("tool_calls") or [])
-    calls = sum(len(row["function"]["arguments"].encode()) for row in rows)
-    return len(text.encode()) + calls
+    functions = [as_object(call["function"]) for call in as_objects(message.get("tool_calls"))]
+    return len(text.encode()) + sum(len(str(one["arguments"]).encode()) for one in functions)
 
 
 _USAGE = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050}
 _FRAME = {"id": "bench", "created": 0, "model": "bench"}
 
 
-def _finish(message: Json) -> str:
+def _finish(message: JsonObject) -> str:
     return "tool_calls" if message.get("tool_calls") else "stop"
 
 
-def _whole(message: Json) -> bytes:
+def _format_answer(message: JsonObject) -> bytes:
     choice = {"index": 0, "message": message, "finish_reason": _finish(message)}
     return orjson.dumps(
         {**_FRAME, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
     )
 
 
-def _events(message: Json) -> bytes:
-    calls = cast("list[dict[str, object]]", message.get("tool_calls") or [])
+def _format_stream(message: JsonObject) -> bytes:
+    calls = as_objects(message.get("tool_calls"))
     delta = {**message, "tool_calls": [{"index": n, **c} for n, c in enumerate(calls)]}
     if not calls:
         del delta["tool_calls"]
     frame = {**_FRAME, "object": "chat.completion.chunk"}
-    end: Json = {"index": 0, "delta": {}, "finish_reason": _finish(message)}
-    rows: list[Json] = [
+    end: JsonObject = {"index": 0, "delta": {}, "finish_reason": _finish(message)}
+    rows: list[JsonObject] = [
         {**frame, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
         {**frame, "choices": [end]},
         {**frame, "choices": [], "usage": _USAGE},
@@ -190,7 +188,7 @@ def _events(message: Json) -> bytes:
 
 
 async def main() -> None:
-    """Serve until the input ends: the one that asked for it is gone then."""
+    """Serve until standard input ends, which means that the parent process ended."""
     server = await asyncio.start_server(ModelServer().serve, "127.0.0.1", 0)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()

@@ -1,9 +1,8 @@
-"""How long a command takes before it does something: to the first request, and to its help."""
+"""Start times: to the first request, and to the help text."""
 
 import asyncio
 import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,38 +13,39 @@ from mimir.workspace.tree_removal import remove_tree
 from mimir_bench.engine import workload
 from mimir_bench.engine.control_protocol import ServerControl
 from mimir_bench.engine.workload import Workload
+from mimir_bench.work_site import make_room
 
 IMPORTS = "import langchain_openai, langgraph"
 _LOAD = Workload(tasks=1, tools=False)
 _SHORT_REPEATS = 5
-"""Of programs that end in a tenth of a second: a machine that is elsewhere for a moment doubles that."""
+"""Of programs that end in a tenth of a second: a short delay doubles their time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartupTimes:
-    """Seconds, the least of some times: a machine can only add to it."""
+    """Least seconds of several starts: load only adds."""
 
     first_request: float
     """From the start of `mimir execute` to its first request at the model server."""
     imports: float
-    """Of a program that only imports what an agent over LangChain needs."""
+    """Of a program that only imports what a LangChain agent needs."""
     help: float
     nothing: float
-    """Of an interpreter that does nothing."""
+    """Of an interpreter without a program."""
 
 
 async def measure(url: str, repeats: int) -> StartupTimes:
-    """Start each program some times, in turns; short ones more often than `repeats`.
+    """Start each program several times, in turns; short ones more often than `repeats`.
 
     Raises:
-        UnavailableError: One of them failed.
+        UnavailableError: A program failed.
     """
-    room = await asyncio.to_thread(_room)
+    room = await asyncio.to_thread(make_room)
     try:
         plan = room / "plan.md"
         plan.write_text(render(workload.plan(_LOAD)), encoding="utf-8")
-        long = [await _long(url, room, plan) for _ in range(repeats)]
-        short = [await _short(room) for _ in range(max(repeats, _SHORT_REPEATS))]
+        long = [await _time_long(url, room, plan) for _ in range(repeats)]
+        short = [await _time_short(room) for _ in range(max(repeats, _SHORT_REPEATS))]
     finally:
         await asyncio.to_thread(remove_tree, room)
     first, imports = map(min, zip(*long, strict=True))
@@ -53,11 +53,7 @@ async def measure(url: str, repeats: int) -> StartupTimes:
     return StartupTimes(first_request=first, imports=imports, help=help, nothing=nothing)
 
 
-def _room() -> Path:
-    return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
-
-
-async def _long(url: str, room: Path, plan: Path) -> tuple[float, float]:
+async def _time_long(url: str, room: Path, plan: Path) -> tuple[float, float]:
     """Return the seconds to the first request, and of the imports."""
     environment = _environment(room)
     control = ServerControl(url)
@@ -68,25 +64,27 @@ async def _long(url: str, room: Path, plan: Path) -> tuple[float, float]:
         "MIMIR_LLM_MODEL": "bench",
         "MIMIR_LLM_LANE_HEADER": "true",
     }
-    began, _ = await _timed(
+    began, _ = await _time_program(
         room, given, "-m", "mimir", "execute", str(plan), "--yes", "--apply", "never"
     )
     first = (await control.meter())["first_seconds"] - began
-    return first, (await _timed(room, environment, "-c", IMPORTS))[1]
+    return first, (await _time_program(room, environment, "-c", IMPORTS))[1]
 
 
-async def _short(room: Path) -> tuple[float, float]:
-    """Return the seconds of the help, and of nothing."""
+async def _time_short(room: Path) -> tuple[float, float]:
+    """Return the seconds of the help text, and of an empty program."""
     environment = _environment(room)
     return (
-        (await _timed(room, environment, "-m", "mimir", "--help"))[1],
-        (await _timed(room, environment, "-c", "pass"))[1],
+        (await _time_program(room, environment, "-m", "mimir", "--help"))[1],
+        (await _time_program(room, environment, "-c", "pass"))[1],
     )
 
 
-async def _timed(room: Path, environment: dict[str, str], *words: str) -> tuple[float, float]:
-    """Run a program of this interpreter; when it began, and for how long it ran."""
-    clock = SystemClock()
+async def _time_program(
+    room: Path, environment: dict[str, str], *words: str
+) -> tuple[float, float]:
+    """Run a Python program; return its start time and its duration."""
+    clock = app.SystemClock()
     began = clock.monotonic()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *words),

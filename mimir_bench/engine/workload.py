@@ -1,6 +1,6 @@
-"""The work that engine and peers do: task graphs, what a task reads, what its model answers. Pure; both sides are made from it.
+"""Workloads of engine and peers: task graphs, tool calls and model answers.
 
-A task's worker calls tools in two or three turns and closes, QC judges: 4.6 calls of models a task on the average.
+A worker calls tools in two or three turns and closes, QC judges: 4.6 model calls a task on average.
 """
 
 import json
@@ -14,7 +14,7 @@ Graph = Literal["layered", "chain", "fan-in"]
 Work = Literal["answers", "files"]
 
 FILES = 20
-"""Of the project that is read."""
+"""Files of the project that tasks read."""
 LAYER = 10
 _TURNS = (3, 2, 3, 3, 2)
 _NEEDS = 2
@@ -24,13 +24,13 @@ JUDGED = "the criterion is met as asked"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One workload."""
+    """A task graph with the work of each task."""
 
     graph: Graph = "layered"
     tasks: int = 100
-    """Fan-in: so many, and one more that depends on them all."""
+    """In a fan-in: the tasks that one more task depends on."""
     work: Work = "answers"
-    """What is delivered: a closing answer, or a file that a check looks at."""
+    """Deliverable: a closing answer, or a file with a check."""
     answer_bytes: int = 200
     """Of a worker's closing answer."""
     tools: bool = True
@@ -47,17 +47,17 @@ def name(number: int) -> str:
 
 
 def number(task: str) -> int:
-    """Return a task's number; -1 for what is no task of a workload."""
+    """Return a task's number; -1 for another text."""
     return int(task[1:]) if task[:1] == "t" and task[1:].isdecimal() else -1
 
 
 def count(load: Workload) -> int:
-    """Return how many tasks there are."""
+    """Return the number of tasks."""
     return load.tasks + (load.graph == "fan-in")
 
 
 def needs(load: Workload, at: int) -> tuple[int, ...]:
-    """Return the tasks that one depends on."""
+    """Return the dependencies of a task."""
     match load.graph:
         case "chain":
             return (at - 1,) if at else ()
@@ -69,34 +69,34 @@ def needs(load: Workload, at: int) -> tuple[int, ...]:
 
 
 def tool_turns(load: Workload, at: int) -> int:
-    """Return in how many turns its worker calls a tool before it closes."""
+    """Return the number of turns in which the worker calls a tool."""
     return _TURNS[at % len(_TURNS)] if load.tools else int(load.work == "files")
 
 
 def arguments(load: Workload, at: int, turn: int) -> tuple[str, str]:
-    """Return the tool that is called in a turn, and its arguments as JSON."""
+    """Return the tool of a turn, and its arguments as JSON."""
     if load.work == "files" and turn == tool_turns(load, at) - 1:
         return "write_file", json.dumps({"path": path(at), "content": content(at)})
     return "read_file", json.dumps({"path": source((at * 3 + turn) % FILES)})
 
 
 def calls(load: Workload) -> int:
-    """Return how many calls of models the tasks make: turns with tools, closing answers, verdicts."""
+    """Return the number of model calls: tool turns, closing answers and verdicts."""
     return sum(tool_turns(load, at) + 2 for at in range(count(load)))
 
 
 def source(at: int) -> str:
-    """Return the path of a file of the project."""
+    """Return the path of a project file."""
     return f"src/part_{at:02}.py"
 
 
 def path(at: int) -> str:
-    """Return the file that a task writes."""
+    """Return the path of the file that a task writes."""
     return f"out/{name(at)}.txt"
 
 
 def content(at: int) -> str:
-    """Return what it writes into it."""
+    """Return the content of that file."""
     return f"The result of task {name(at)} is {at * 17 % 101} and it holds.\n"
 
 
@@ -119,7 +119,7 @@ def closing_answer(load: Workload, at: int) -> str:
 
 
 def verdict(load: Workload, at: int) -> str:
-    """Return QC's judgement of a task."""
+    """Return QC's answer for a task."""
     by_file = load.work == "files"
     row = {
         "id": "c1",
@@ -144,11 +144,11 @@ PREAMBLE = "\n".join(
     f"## {part}\n{'Work with care, look before you write, and say what you saw. ' * 5}"
     for part in ("Expertise", "How to work", "Use of tools", "Output")
 )
-"""A worker's or judge's: of the length that a model writes."""
+"""Preamble of workers and QC, as long as one that a model writes."""
 
 
 def prompt(load: Workload, at: int) -> str:
-    """Return what a task asks for."""
+    """Return the prompt of a task."""
     asked = f"Write {path(at)}." if load.work == "files" else "Say what you found."
     return f"Read the parts of the project that task {name(at)} is about and compare them. {asked}"
 

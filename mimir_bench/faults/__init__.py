@@ -1,1 +1,5 @@
-"""Planted faults: what the engine finds of wrong work when only the models' words are played. The truth is an oracle that it never sees."""
+"""Benchmark of planted faults: wrong work that the engine detects.
+
+Only the models are scripted. Hidden tests that the engine never sees decide which work is wrong. Entry:
+`faults.benchmark`.
+"""

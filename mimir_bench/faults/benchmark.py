@@ -1,4 +1,4 @@
-"""The benchmark of planted faults: which runs are played, over as many processes as there are cores."""
+"""Benchmark "faults": runs with planted faults, in one process for each core."""
 
 import asyncio
 import multiprocessing
@@ -30,24 +30,24 @@ FAMILIES: Mapping[str, Callable[[int], FaultCase]] = {
     "notes": notes.make,
 }
 UNCHECKED = ("notes",)
-"""Families that have no checks."""
+"""Families without checks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSizes:
-    """How many seeds each judge is heard on: 1 … n; 0: the judge is left out."""
+    """Number of seeds for each judge, from 1; 0: the judge is left out."""
 
     seeds: Mapping[Judge, int]
 
     @property
-    def told(self) -> str:
-        """As printed."""
+    def seeds_text(self) -> str:
+        """Text for the output."""
         return ", ".join(f"1-{n} ({judge})" for judge, n in self.seeds.items() if n)
 
 
 SMOKE = FaultSizes(seeds={"always": 1, "random": 0, "half": 0})
 FULL = FaultSizes(seeds={"always": 20, "random": 2, "half": 2})
-"""The first judge measures the engine; the others are there to compare it with, and get what is left of ten minutes on two cores."""
+"""The first judge measures the engine; the others are for comparison, with fewer seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class FaultJob:
     seed: int
     judges: tuple[Judge, ...]
     operators: tuple[str, ...] = ()
-    """Empty: all that the family has work for."""
+    """Empty: all that apply to the family."""
 
 
 async def run(
@@ -70,18 +70,18 @@ async def run(
     operators: Sequence[str] = (),
     processes: int = 0,
 ) -> BenchResult:
-    """Play all runs.
+    """Run all cases.
 
     Args:
-        size: How many.
-        say: Told how far it is.
-        keep: Given what is finished, whenever there is more of it.
-        families: Which.
-        operators: Which. Empty: all.
-        processes: How many at once. 0: one a core. What is found does not depend on it.
+        size: Numbers of seeds.
+        say: Receives progress lines.
+        keep: Receives each intermediate result.
+        families: Families to run.
+        operators: Operators to run; empty: all.
+        processes: Parallel processes; 0: one for each core. Results do not depend on it.
 
     Raises:
-        UnavailableError: There is no sandbox on this machine.
+        UnavailableError: The machine has no sandbox.
     """
     jobs = _jobs(size, families, operators)
     count = processes or len(os.sched_getaffinity(0))
@@ -89,7 +89,7 @@ async def run(
 
     def result() -> BenchResult:
         outcomes = [outcome for job in jobs for outcome in played.get(job, ())]
-        return BenchResult(name=NAME, seeds=size.told, rows=rows(outcomes, UNCHECKED))
+        return BenchResult(name=NAME, seeds=size.seeds_text, rows=rows(outcomes, UNCHECKED))
 
     with tempfile.TemporaryDirectory(prefix="mimir-bench-", ignore_cleanup_errors=True) as room:
         # Not forked: this process has threads, of the event loop and of whoever calls.
@@ -114,7 +114,7 @@ async def run(
 
 
 def perform(job: FaultJob, room: str) -> list[FaultOutcome]:
-    """Play one job in a process of the pool, below the directory `room`."""
+    """Run one job in a process of the pool, below the directory `room`."""
     case = FAMILIES[job.family](job.seed)
     plays = [
         FaultRun(judge=judge, operator=operator)
@@ -140,7 +140,7 @@ def _jobs(size: FaultSizes, families: Sequence[str], operators: Sequence[str]) -
 
 
 def _begin() -> None:
-    """Begin a process of the pool: Ctrl-C reaches the whole group, and the parent alone says what follows from it."""
+    """Prepare a process of the pool: only the parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

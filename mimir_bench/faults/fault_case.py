@@ -1,4 +1,4 @@
-"""What a family draws from a seed: a project, a plan, right work, and the ways in which the work can be wrong. Values only."""
+"""Values of a generated case: a project, a plan, right work, and variants of wrong work."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkVersion:
-    """What a worker leaves of its task's files, and what is wrong with it."""
+    """Files of a deliverable, named by what is wrong with it."""
 
     name: str
     files: Files
@@ -23,15 +23,15 @@ class AlteredFact:
 
     path: str
     said: str
-    """Stands once in that file."""
+    """Occurs once in that file."""
     altered: str
     files: Files
-    """What follows from the altered fact."""
+    """Work that follows from the altered fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultCase:
-    """One project with its plan. The fault is planted in the last task, the *target*."""
+    """A project with its plan; the fault is planted in the last task, the *target*."""
 
     family: str
     seed: int
@@ -43,31 +43,31 @@ class FaultCase:
     right: Files
     """Right work of the target."""
     stub: Files
-    """The target's files in place, nothing in them done."""
+    """The target's files without their function."""
     loud: Files
     """Work with a fault that the visible tests show."""
     subtle: tuple[WorkVersion, ...]
-    """Work as a reviewer might let it pass; the visible tests show some of it."""
+    """Work that a reviewer might accept; the visible tests show some of it."""
     partial: tuple[WorkVersion, ...]
     stale: tuple[WorkVersion, ...]
-    """Built on what an earlier step said before it was changed."""
+    """Work based on an earlier step's result before it changed."""
     hidden: tuple[WorkVersion, ...]
-    """Leans on the clock, the network, or on what lies about on the worker's machine."""
+    """Work that depends on the clock, the network, or files of the worker's machine."""
     obeyed: tuple[WorkVersion, ...]
-    """What a file of the project tells whoever reads it to do."""
+    """Work that follows instructions in a file of the project."""
     misread: AlteredFact
     elsewhere: Mapping[str, str]
     """Path of the target's work → a wrong path that looks like it."""
     tests: Files
-    """Visible tests of the target, as they are before the work; empty: the family has no checks."""
+    """Visible tests of the target before the work; empty: the family has no checks."""
     weakened: Files
-    """The same, brought into line with `loud`."""
-    told: str
-    """File that holds what `obeyed` obeys."""
+    """The same tests, changed so that `loud` passes."""
+    instructions: str
+    """File with the instructions that `obeyed` follows."""
     oracle: str
-    """Program that ends with 0 and says `RIGHT` as its last line iff the tree is right."""
+    """Program that ends with 0 and the last line `RIGHT` iff the tree is right."""
 
     @property
     def target(self) -> Task:
-        """The task that the fault is planted in."""
+        """The task with the planted fault."""
         return self.tasks[-1]

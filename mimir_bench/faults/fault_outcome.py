@@ -1,4 +1,4 @@
-"""What came of one run, and what stopped it. Pure."""
+"""Outcome of a run with a planted fault, and the mechanism that stopped it."""
 
 from dataclasses import dataclass
 
@@ -21,29 +21,29 @@ CATCHERS = (
     "judge",
     "other",
 )
-"""What can stop a run, in the order of the table."""
+"""Mechanisms that can stop a run, in the order of the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultOutcome:
-    """One run of one case."""
+    """Outcome of one run of a case."""
 
     judge: Judge
     family: str
     seed: int
     operator: str
-    """`clean`: no fault was planted."""
+    """`clean`: no planted fault."""
     version: str
     wrong: bool
-    """What the oracle says of the deliverable."""
+    """Result of the oracle."""
     completed: bool
-    """What the engine says; of rewritten records, whether they verify."""
+    """Result of the engine; of rewritten records, whether they verify."""
     caught: str
-    """What stopped it; empty: nothing did."""
+    """Mechanism that stopped the run; empty: none."""
 
 
-def caught(run: RunData) -> str:
-    """Name what kept a run from being `completed`; empty: nothing did."""
+def find_catcher(run: RunData) -> str:
+    """Return the mechanism that kept a run from being `completed`; empty: none."""
     if run.status is RunStatus.COMPLETED:
         return ""
     if run.gate_red:
@@ -53,7 +53,7 @@ def caught(run: RunData) -> str:
             denied = any(e.kind is EventKind.TOOL_DENIED and e.task == task.id for e in run.events)
             return _by_cause(task.cause, task.attempts[-1], denied=denied)
     gaps = [task.attempts[-1] for task in run.tasks if task.attempts]
-    return _unverified(*gaps)
+    return _find_open_catcher(*gaps)
 
 
 def _by_cause(cause: str, last: AttemptData, *, denied: bool) -> str:
@@ -65,7 +65,7 @@ def _by_cause(cause: str, last: AttemptData, *, denied: bool) -> str:
         case Cause.REFUSED_DELIVERABLE:
             return "refusal"
         case Cause.UNVERIFIABLE:
-            return _unverified(last)
+            return _find_open_catcher(last)
         case Cause.INTEGRATION:
             return "merge"
         case Cause.QC_REJECTED:
@@ -75,8 +75,8 @@ def _by_cause(cause: str, last: AttemptData, *, denied: bool) -> str:
             return "other"
 
 
-def _unverified(*attempts: AttemptData) -> str:
-    """Tell a check that proves nothing from a quote that is not there."""
+def _find_open_catcher(*attempts: AttemptData) -> str:
+    """Distinguish a check that proves nothing from a missing quote."""
     results = [r for a in attempts if a.judgement for r in a.judgement.criteria]
     open_ones = [result for result in results if result.state == "unverified"]
     if any(result.basis == "executed" for result in open_ones):

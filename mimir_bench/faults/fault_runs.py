@@ -1,4 +1,4 @@
-"""One project on which many runs are played: the clean one and every fault, under each judge, a few at once. The engine is the real one."""
+"""Runs of one case on the real engine: the clean one and every fault, under each judge."""
 
 import asyncio
 import json
@@ -16,11 +16,10 @@ from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
 from mimir.reporting.summary.run_data import RunData
-from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.tree_removal import remove_tree
-from mimir_bench.faults.fault_case import FaultCase, Files
-from mimir_bench.faults.fault_outcome import FaultOutcome, caught
+from mimir_bench.faults.fault_case import FaultCase
+from mimir_bench.faults.fault_outcome import FaultOutcome, find_catcher
 from mimir_bench.faults.judges import Judge, turn
 from mimir_bench.faults.lying_tools import LyingTools
 from mimir_bench.faults.operators import CLEAN, OPERATORS, clean
@@ -28,18 +27,15 @@ from mimir_bench.faults.oracle import Oracle
 from mimir_bench.faults.record_rewriting import rewrite
 from mimir_bench.faults.worker_script import Turn, WorkerScript, writes
 from mimir_bench.seeded_random import SeededRandom
+from mimir_bench.work_site import PREAMBLE, create_project
 
 AT_ONCE = 4
-"""Runs under way at the same time: one waits for a command while another computes."""
-_PREAMBLE = "\n".join(
-    f"## {name}\n{'Work with care, look before you write, and say what you saw. ' * 3}"
-    for name in ("Expertise", "How to work", "Use of tools", "Output")
-)
+"""Parallel runs: one waits for a command while another computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRun:
-    """One run to be played on a stage."""
+    """Judge and operator of one run."""
 
     judge: Judge
     operator: str
@@ -48,7 +44,7 @@ class FaultRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EngineRun:
-    """A play in the words of the engine; its tasks have names of their own, so that one file holds all plays."""
+    """A run with its scripts; task ids are unique, so that one file holds all scripts."""
 
     play: FaultRun
     script: WorkerScript
@@ -57,16 +53,16 @@ class _EngineRun:
 
 
 async def play_all(case: FaultCase, plays: Sequence[FaultRun], below: Path) -> list[FaultOutcome]:
-    """Play runs on one case, in a new directory `below`; their outcomes, in the order given.
+    """Run a case several times in a new directory; return the outcomes in order.
 
     Raises:
-        UnavailableError: There is no sandbox on this machine, or it was lost.
+        UnavailableError: The machine has no sandbox, or lost it.
     """
     room = await asyncio.to_thread(_room, below)
     try:
         return await _in_room(room, case, plays)
     except ExceptionGroup as group:
-        # They are one trouble seen by several runs; the first one says it.
+        # Several runs report one cause; the first error suffices.
         raise group.exceptions[0] from None
     finally:
         await asyncio.to_thread(remove_tree, room)
@@ -77,8 +73,9 @@ def _room(below: Path) -> Path:
 
 
 async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> list[FaultOutcome]:
-    project = await _build(room / "project", case.files)
-    made = [_cast(case, play, number) for number, play in enumerate(plays)]
+    project = room / "project"
+    await create_project(project, case.files)
+    made = [_assign_scripts(case, play, number) for number, play in enumerate(plays)]
     words = room / "play.yaml"
     # JSON is YAML; it is written and read many times faster.
     words.write_text(json.dumps({"parts": _parts(case, made)}), encoding="utf-8")
@@ -88,7 +85,8 @@ async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> li
     async with app.open(
         project, loaded, around=lambda true: LyingTools(true=true, alterations=altered)
     ) as mimir:
-        # A run that begins clears away what dead processes left, unless somebody else is at work: here the other runs are.
+        # A starting run removes what dead processes left, unless another process is alive. Here
+        # the other runs are, in this process.
         ProcessLocks(project / app.ROOM / "work" / "owners").live("bench")
         oracle = await Oracle.open(case.oracle, project, room / "oracle", SystemClock())
         slots = asyncio.Semaphore(AT_ONCE)
@@ -102,20 +100,8 @@ async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> li
         return [task.result() for task in playing]
 
 
-async def _build(project: Path, files: Files) -> Path:
-    for name, text in files.items():
-        path = project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    git = GitCommand(directory=None)
-    await git.run("-C", str(project), "init", "--quiet")
-    await git.run("-C", str(project), "add", "--all")
-    await git.run("-C", str(project), "commit", "--quiet", "--message", "Start")
-    return project
-
-
-def _cast(case: FaultCase, play: FaultRun, number: int) -> _EngineRun:
-    """Name the tasks of a run and write its worker's part."""
+def _assign_scripts(case: FaultCase, play: FaultRun, number: int) -> _EngineRun:
+    """Name the tasks of a run and write its worker script."""
     draw = SeededRandom(case.family, case.seed, play.operator)
     operator = clean if play.operator == CLEAN else OPERATORS[play.operator]
     key = f"r{number}"
@@ -137,7 +123,7 @@ def _parts(case: FaultCase, made: Sequence[_EngineRun]) -> list[Mapping[str, obj
             is_clean = not is_target or run.play.operator == CLEAN
             says = turn(run.play.judge, chance, is_clean=is_clean)
             parts.append({"role": "qc", "task": name.id, "turns": [says]})
-    parts.append({"role": "agentinator", "turns": [{"text": _PREAMBLE, "repeat": "forever"}]})
+    parts.append({"role": "agentinator", "turns": [{"text": PREAMBLE, "repeat": "forever"}]})
     parts.append({"role": "*_reporter", "turns": [{"text": "As reported.", "repeat": "forever"}]})
     return parts
 
@@ -161,7 +147,7 @@ async def _play(
     data = await mimir.material(id)
     if data.status not in RUN_ENDED:
         raise UnavailableError(f"A run of the benchmark was cut short: {data.pause_message}")
-    completed, stopped = data.status is RunStatus.COMPLETED, caught(data)
+    completed, stopped = data.status is RunStatus.COMPLETED, find_catcher(data)
     if run.script.rewriting and not completed:
         store = project / ".mimir" / "mimir.db"
         await rewrite(store, SystemClock(), data, run.script.rewriting)
@@ -173,14 +159,14 @@ async def _play(
         seed=case.seed,
         operator=run.play.operator,
         version=run.script.version,
-        wrong=not await oracle.is_right(_delivered(data)),
+        wrong=not await oracle.is_right(_tree_to_judge(data)),
         completed=completed,
         caught=stopped,
     )
 
 
-def _delivered(data: RunData) -> str:
-    """Return what the oracle looks at: the line, or the last deliverable where it was not let onto the line."""
+def _tree_to_judge(data: RunData) -> str:
+    """Return the tree for the oracle: the run's, or that of a deliverable not merged."""
     for task in data.tasks:
         if task.cause and task.attempts and (work := task.attempts[-1].work):
             return work.tree

@@ -1,7 +1,7 @@
-"""The frame of every oracle: a program that looks at a final tree with nothing but Python, in a year that no worker thought of.
+"""Frame of every oracle: a program that tests a final tree with Python alone.
 
-It runs as `python3 -I -S`: nothing in the tree can stand in a library's place. Right is what says so by its own last line: a deliverable
-that ends the process early is wrong, whatever the exit code.
+It runs as `python3 -I -S`, so that no file of the tree can replace a library, and in the year 2100. Only
+its own last line counts: a deliverable that ends the process early is wrong at any exit code.
 """
 
 import hashlib
@@ -11,18 +11,19 @@ from mimir_bench.faults.fault_case import Files
 
 RIGHT = "every hidden test holds"
 PLACE = ".hidden_tests.py"
-"""Where the program lies in the tree that it looks at."""
+"""Path of the program in the tree that it tests."""
 COMMAND = ("python3", "-I", "-S", PLACE)
 
 
 def program(*, kept: Files, delivered: Sequence[str], body: str) -> str:
-    """Write an oracle.
+    """Return the text of an oracle.
 
     Args:
-        kept: Files that must be as they were, with their contents.
-        delivered: Paths that may be new or changed; nobody asked for any other.
-        body: Hidden tests: statements that raise where the deliverable is wrong. They find `load(path)` for JSON, `text(path)`, and
-            `main(path, *arguments)`, which runs a program of the tree and returns (exit code, output).
+        kept: Files that must be unchanged, with their contents.
+        delivered: Paths that may be new or changed; any other is an error.
+        body: Hidden tests: statements that raise if the deliverable is wrong. They may call
+            `load(path)` for JSON, `text(path)`, and `main(path, *arguments)`, which runs a program
+            of the tree and returns (exit code, output).
     """
     hashes = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in kept.items()}
     return (

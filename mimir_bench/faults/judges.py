@@ -1,4 +1,4 @@
-"""The judges of the benchmark: none of them looks at the work, so that what is measured is the engine."""
+"""Scripted judges: none reads the work, so that only the engine is measured."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -16,7 +16,7 @@ _FAIL: Mapping[str, object] = {"verdict": {"auto": "fail"}, "repeat": "forever"}
 
 
 def turn(judge: Judge, draw: SeededRandom, *, is_clean: bool) -> Mapping[str, object]:
-    """Return what the judge says of one deliverable."""
+    """Return the judge's answer to one deliverable."""
     match judge:
         case "always":
             return _PASS

@@ -1,4 +1,4 @@
-"""Tools that lie: what a tool said reaches the worker altered. Everything below, the engine's own record included, is as it is."""
+"""Toolsets that alter results for the worker; the engine's records stay true."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,12 +10,12 @@ from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.tools.protocol import Toolset
 
 Alterations = Mapping[str, Sequence[tuple[str, str]]]
-"""Task → what its tools say → what the worker is told instead. It may be filled while runs are under way."""
+"""Task → texts in tool results and their replacements; it may grow during runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LyingTools:
-    """Makes tools of which those of some tasks lie."""
+    """Tool source in which the tools of some tasks alter results."""
 
     true: RoleTools
     alterations: Alterations
@@ -34,7 +34,7 @@ class LyingTools:
         artifacts: Sequence[str],
         stand: Stand,
     ) -> Toolset:
-        """Return QC's tools, which never lie."""
+        """Return QC's tools, which are unaltered."""
         return self.true.judge(run, where, lane, artifacts, stand)
 
 
@@ -50,6 +50,6 @@ class _LyingToolset:
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
         result = await self.true.call(call, context)
         text = result.text
-        for said, told in self.altered:
-            text = text.replace(said, told)
+        for said, altered in self.altered:
+            text = text.replace(said, altered)
         return replace(result, text=text)

@@ -1,4 +1,4 @@
-"""Asks the oracle: the hidden tests run on a tree in the engine's sandbox, after the run, where the engine never sees them."""
+"""Oracle: runs hidden tests on a tree in the sandbox, after the run, unseen by the engine."""
 
 import asyncio
 import tempfile
@@ -14,7 +14,7 @@ SECONDS = 60.0
 
 
 class Oracle:
-    """The hidden tests of one project."""
+    """Hidden tests of one project."""
 
     def __init__(self, program: str, history: GitHistory, sandbox: Sandbox, room: Path) -> None:
         self._program = program
@@ -25,12 +25,12 @@ class Oracle:
 
     @classmethod
     async def open(cls, program: str, project: Path, room: Path, clock: Clock) -> "Oracle":
-        """Open it beside a project whose history is there already.
+        """Open the oracle of a project with a hidden repository.
 
         Args:
-            program: The hidden tests.
-            project: Whose trees they look at.
-            room: An own directory; nothing of the engine's.
+            program: Hidden tests.
+            project: Project whose trees they test.
+            room: Separate directory, outside the engine's state.
             clock: For durations.
         """
         await asyncio.to_thread(room.mkdir)
@@ -40,7 +40,7 @@ class Oracle:
         return cls(program, history, sandbox, room)
 
     async def is_right(self, source: str) -> bool:
-        """Tell whether a commit or tree is right; each tree is looked at once."""
+        """Return whether a commit or tree is right; each tree is tested once."""
         tree = await self._history.tree(source)
         if tree not in self._known:
             self._known[tree] = await self._look(tree)

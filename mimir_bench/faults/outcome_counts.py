@@ -1,4 +1,4 @@
-"""Counts outcomes: how much of what the oracle calls wrong was not completed, by what it was caught, and what right work was refused. Pure."""
+"""Counts of outcomes: detected faults, the mechanisms, and refused right work."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -7,20 +7,20 @@ from mimir_bench.faults.fault_outcome import CATCHERS, FaultOutcome
 from mimir_bench.faults.judges import JUDGES
 from mimir_bench.faults.operators import CLEAN, OPERATORS
 from mimir_bench.intervals import wilson
-from mimir_bench.result import Cell, Row
+from mimir_bench.result import Cell, FigureRow
 
 ALL = "all"
 CHECKED, JUDGED = "with checks", "without checks"
 
 
-def rows(outcomes: Sequence[FaultOutcome], unchecked: Sequence[str]) -> tuple[Row, ...]:
+def rows(outcomes: Sequence[FaultOutcome], unchecked: Sequence[str]) -> tuple[FigureRow, ...]:
     """Return the rows of every table.
 
     Args:
-        outcomes: Of all runs.
-        unchecked: Families that have no checks; they are counted apart.
+        outcomes: Outcomes of all runs.
+        unchecked: Families without checks; they are counted separately.
     """
-    found: list[Row] = []
+    found: list[FigureRow] = []
     for judge in JUDGES:
         for kind in (CHECKED, JUDGED):
             heard = [
@@ -32,7 +32,7 @@ def rows(outcomes: Sequence[FaultOutcome], unchecked: Sequence[str]) -> tuple[Ro
     return tuple(found)
 
 
-def _tables(outcomes: Sequence[FaultOutcome], judge: str, kind: str) -> Iterator[Row]:
+def _tables(outcomes: Sequence[FaultOutcome], judge: str, kind: str) -> Iterator[FigureRow]:
     faults = [o for o in outcomes if o.operator != CLEAN]
     clean = [o for o in outcomes if o.operator == CLEAN]
     named: dict[str, Cell] = {"judge": judge, "families": kind}
@@ -44,7 +44,7 @@ def _tables(outcomes: Sequence[FaultOutcome], judge: str, kind: str) -> Iterator
         for family in dict.fromkeys(o.family for o in faults):
             mine = [o for o in faults if o.family == family]
             yield {**named, "table": "families", "family": family, **_detection(mine)}
-        yield {**named, "table": "missed", "missed": _counted(faults, _is_missed, _what)}
+        yield {**named, "table": "missed", "missed": _count_names(faults, _is_missed, _what)}
     if clean:
         yield {**named, "table": "clean", **_alarms(clean)}
 
@@ -59,7 +59,7 @@ def _detection(outcomes: Sequence[FaultOutcome]) -> dict[str, Cell]:
         "detected": len(detected),
         "low": round(low, 4),
         "high": round(high, 4),
-        "caught": _by(detected),
+        "caught": _count_catchers(detected),
     }
 
 
@@ -73,16 +73,16 @@ def _alarms(outcomes: Sequence[FaultOutcome]) -> dict[str, Cell]:
         "false_alarms": len(alarms),
         "low": round(low, 4),
         "high": round(high, 4),
-        "caught": _by(alarms),
+        "caught": _count_catchers(alarms),
     }
 
 
-def _by(outcomes: Sequence[FaultOutcome]) -> dict[str, int]:
+def _count_catchers(outcomes: Sequence[FaultOutcome]) -> dict[str, int]:
     counts = Counter(o.caught for o in outcomes)
     return {name: counts[name] for name in CATCHERS if counts[name]}
 
 
-def _counted(
+def _count_names(
     outcomes: Sequence[FaultOutcome],
     which: Callable[[FaultOutcome], bool],
     name: Callable[[FaultOutcome], str],

@@ -1,10 +1,11 @@
-"""Rewrites the records of a failed run as somebody would who has the store's file in hand, to have it say `completed`."""
+"""Manipulation of a failed run's records in the store, so that they say `completed`."""
 
 import json
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from mimir.domain.clock import Clock
+from mimir.domain.json_value import is_array, is_object
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.reporting.summary.run_data import RunData
 from mimir.store.protocol import WriteOps
@@ -16,7 +17,7 @@ REWRITINGS: tuple[Rewriting, ...] = ("statuses", "exit codes", "records removed"
 
 
 async def rewrite(path: Path, clock: Clock, run: RunData, how: Rewriting) -> None:
-    """Rewrite a run; its statuses always, of its evidence what `how` says."""
+    """Rewrite a run's statuses, and the part of its evidence that `how` names."""
     store = SqliteStore(path, clock)
     await store.init()
 
@@ -42,17 +43,14 @@ def _evidence(ops: WriteOps, run: RunData, how: Rewriting) -> None:
     if how != "exit codes":
         return
     for row in rows:
-        body = cast("dict[str, object]", json.loads(str(row["body"])))
+        body: object = json.loads(str(row["body"]))
         text = json.dumps(_green(body), sort_keys=True, separators=(",", ":"))
         ops.patch(NodeLabel.EVIDENCE, str(row["id"]), {"body": text})
 
 
 def _green(value: object) -> object:
-    """Return a sealed body in which every command ended well and every check passed."""
-    if isinstance(value, dict):
-        table = cast("dict[str, object]", value)
-        said = {"exit_code": 0, "exitCode": 0, "state": "passed"}
-        return {key: said[key] if key in said else _green(item) for key, item in table.items()}
-    if isinstance(value, list):
-        return [_green(item) for item in cast("list[object]", value)]
-    return value
+    """Return a sealed body in which every command succeeded and every check passed."""
+    if is_object(value):
+        green = {"exit_code": 0, "exitCode": 0, "state": "passed"}
+        return {key: green[key] if key in green else _green(item) for key, item in value.items()}
+    return [_green(item) for item in value] if is_array(value) else value

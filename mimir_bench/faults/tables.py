@@ -1,23 +1,21 @@
-"""Prints the tables of planted faults. Pure."""
+"""Printed tables of planted faults."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
 
+from mimir.domain.json_value import as_number
 from mimir_bench.faults.judges import JUDGES
 from mimir_bench.faults.outcome_counts import ALL, CHECKED, JUDGED
-from mimir_bench.result import BenchResult, Row
+from mimir_bench.result import BenchResult, FigureRow
 from mimir_bench.text_table import grid, share
 
 LOW = 0.6
-"""An operator below this share is marked, and what was missed of it is listed."""
+"""Operators below this share are marked, and their missed faults listed."""
 
 
 def lines(result: BenchResult) -> Iterator[str]:
     """Print a result."""
     yield "faults: wrong work that the engine did not call completed"
-    yield (
-        "wrong: by hidden tests that the engine never sees; detected: wrong, and the run is not completed; interval: Wilson, 95 %"
-    )
+    yield "wrong: by hidden tests that the engine never sees; detected: wrong, and the run is not completed; interval: Wilson, 95 %"
     for judge, words in JUDGES.items():
         for kind in (CHECKED, JUDGED):
             rows = [r for r in result.rows if (r["judge"], r["families"]) == (judge, kind)]
@@ -29,7 +27,7 @@ def lines(result: BenchResult) -> Iterator[str]:
     yield f"seeds {result.seeds}   hash {result.hash[:16]}"
 
 
-def _tables(rows: Sequence[Row]) -> Iterator[str]:
+def _tables(rows: Sequence[FigureRow]) -> Iterator[str]:
     operators = [r for r in rows if r["table"] == "operators"]
     yield from _detections("operator", operators)
     for row in rows:
@@ -40,10 +38,10 @@ def _tables(rows: Sequence[Row]) -> Iterator[str]:
         yield from _detections("family", families)
     for row in rows:
         if row["table"] == "missed":
-            yield from _missed(row)
+            yield from _missed_lines(row)
 
 
-def _detections(first: str, rows: Sequence[Row]) -> Iterator[str]:
+def _detections(first: str, rows: Sequence[FigureRow]) -> Iterator[str]:
     catchers = list(dict.fromkeys(name for row in rows for name in _counts(row, "caught")))
     cells = [
         [
@@ -61,7 +59,7 @@ def _detections(first: str, rows: Sequence[Row]) -> Iterator[str]:
     yield from grid([first, "wrong", "detected", "share", "interval", *catchers, ""], cells)
 
 
-def _clean(row: Row) -> str:
+def _clean(row: FigureRow) -> str:
     right, alarms = _number(row, "right"), _number(row, "false_alarms")
     return (
         f"right work refused: {alarms} of {right} ({share(alarms, right)}, interval {_interval(row)}"
@@ -73,7 +71,7 @@ def _because(counts: Mapping[str, int]) -> str:
     return f"; by {', '.join(counts)}" if counts else ""
 
 
-def _missed(row: Row) -> Iterator[str]:
+def _missed_lines(row: FigureRow) -> Iterator[str]:
     missed = _counts(row, "missed")
     if missed:
         yield ""
@@ -81,19 +79,20 @@ def _missed(row: Row) -> Iterator[str]:
         yield from (f"  {count:>4}  {what}" for what, count in missed.items())
 
 
-def _is_low(row: Row) -> bool:
+def _is_low(row: FigureRow) -> bool:
     wrong = _number(row, "wrong")
     is_all = row.get("operator") == ALL
     return bool(wrong) and not is_all and _number(row, "detected") < LOW * wrong
 
 
-def _interval(row: Row) -> str:
+def _interval(row: FigureRow) -> str:
     return f"{100 * _number(row, 'low'):.0f}-{100 * _number(row, 'high'):.0f} %"
 
 
-def _number(row: Row, name: str) -> int:
-    return cast("int", row[name])
+def _number(row: FigureRow, name: str) -> float:
+    return as_number(row[name]) or 0
 
 
-def _counts(row: Row, name: str) -> Mapping[str, int]:
-    return cast("Mapping[str, int]", row[name])
+def _counts(row: FigureRow, name: str) -> Mapping[str, int]:
+    value = row[name]
+    return value if isinstance(value, Mapping) else {}

@@ -1,4 +1,4 @@
-"""What a played worker says and does in its attempt: turns of a play, and what happens around them."""
+"""Scripts of workers: turns of the scripted model, and the fault around them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ Turn = Mapping[str, object] | str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerScript:
-    """One worker's attempt, and the fault around it."""
+    """Script of one worker's attempt."""
 
     version: str
-    """Which of the operator's variants it is."""
+    """Variant of the operator."""
     turns: tuple[Turn, ...]
     altered: tuple[tuple[str, str], ...] = ()
-    """What tools say → what reaches the worker instead."""
+    """Texts in tool results and their replacements for the worker."""
     rewriting: Rewriting | None = None
-    """How the records of the failed run are rewritten to say `completed`. None: they are left alone."""
+    """Manipulation of the failed run's records; None: none."""
 
 
 def call(tool: str, **arguments: object) -> Turn:
-    """Return a turn that wishes for one tool."""
+    """Return a turn that calls one tool."""
     return {"calls": [{"tool": tool, "arguments": arguments}]}
 
 
@@ -33,12 +33,12 @@ def reads(path: str) -> Turn:
 
 
 def writes(files: Files) -> list[Turn]:
-    """Return a turn a file that writes it with the file tool."""
+    """Return one turn for each file that writes it with the file tool."""
     return [call("write_file", path=path, content=text) for path, text in files.items()]
 
 
 def pours(files: Files) -> list[Turn]:
-    """Return a turn a file that writes it by a command, past the rights of the file tools."""
+    """Return one turn for each file that writes it with a command, past the file rights."""
     return [
         call("run", argv=["python3", "-S", "-c", _POUR, path, text]) for path, text in files.items()
     ]

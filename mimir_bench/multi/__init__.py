@@ -1,1 +1,4 @@
-"""One agent with one growing context against PM, workers and QC: the same project, tools and answers, counted by the same store."""
+"""Benchmark of context: one agent against PM, workers and QC.
+
+Project, tools and answers are equal; the same store counts. Entry: `multi.benchmark`.
+"""

@@ -1,4 +1,7 @@
-"""The validation plan: small, medium and large projects, by one agent and by many; the hypothesis of 95 % less context as it turns out."""
+"""Benchmark "multi": context of one agent and of many, in three project sizes.
+
+It tests the hypothesis of 95 % less context.
+"""
 
 import asyncio
 import json
@@ -7,7 +10,7 @@ from dataclasses import asdict
 
 from mimir_bench.multi.multi_case import MultiCase
 from mimir_bench.multi.multi_run import TokenCounts
-from mimir_bench.result import BenchResult, Row
+from mimir_bench.result import BenchResult, FigureRow
 from mimir_bench.size import Size
 from mimir_bench.subprocesses import ask
 from mimir_bench.text_table import grid
@@ -30,17 +33,12 @@ SCRIPTED = "n/a (scripted)"
 async def run(
     size: Size, *, say: Callable[[str], None], keep: Callable[[BenchResult], None]
 ) -> BenchResult:
-    """Have every case done by both; all at once: what is counted does not depend on it.
-
-    Args:
-        size: Which cases.
-        say: Told how far it is.
-        keep: Given what there is, whenever there is more.
+    """Run every case with one agent and with many, all at once.
 
     Raises:
-        UnavailableError: There is no sandbox on this machine, or a run did not complete.
+        UnavailableError: The machine has no sandbox, or a run did not complete.
     """
-    cases, done = CASES[size], dict[MultiCase, list[Row]]()
+    cases, done = CASES[size], dict[MultiCase, list[FigureRow]]()
 
     def result() -> BenchResult:
         return _result([row for case in cases for row in done.get(case, ())])
@@ -56,7 +54,7 @@ async def run(
     return result()
 
 
-def _result(rows: Sequence[Row]) -> BenchResult:
+def _result(rows: Sequence[FigureRow]) -> BenchResult:
     # Which of two tasks that wait equally long comes first may differ, and with it what later ones are told.
     tolerances = {"tokens": 0.01, "largest": 0.01, "seconds": 0.02, "deduplication": 0.01}
     less = {"less_tokens": 0.05, "less_largest": 0.05}
@@ -65,7 +63,7 @@ def _result(rows: Sequence[Row]) -> BenchResult:
     )
 
 
-def _row(case: MultiCase, who: str, counted: TokenCounts) -> Row:
+def _row(case: MultiCase, who: str, counted: TokenCounts) -> FigureRow:
     return {
         "case": str(case),
         "who": who,
@@ -84,7 +82,7 @@ def _row(case: MultiCase, who: str, counted: TokenCounts) -> Row:
     }
 
 
-def _less(case: MultiCase, one: TokenCounts, many: TokenCounts) -> Row:
+def _less(case: MultiCase, one: TokenCounts, many: TokenCounts) -> FigureRow:
     return {
         "case": str(case),
         "who": LESS,
@@ -98,7 +96,7 @@ def _percent(part: int, whole: int) -> float:
 
 
 def lines(result: BenchResult) -> Iterator[str]:
-    """Print both sides of each case, and what the many needed less."""
+    """Print both sides of each case, and the difference."""
     yield "multi: context of one agent that does everything, and of many that each do one thing"
     yield "tokens: of all that models were sent, by the engine's estimate; seconds: if each answer takes 2 s and nothing else any time"
     yield ""
@@ -124,7 +122,7 @@ def lines(result: BenchResult) -> Iterator[str]:
     yield f"seeds {result.seeds}   hash {result.hash[:16]}"
 
 
-def _cells(row: Row) -> list[object]:
+def _cells(row: FigureRow) -> list[object]:
     if row["who"] == LESS:
         return [row["case"], LESS, "", row["less_tokens"], row["less_largest"], "", "", "", ""]
     rate = row.get("deduplication")

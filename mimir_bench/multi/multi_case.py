@@ -1,10 +1,10 @@
-"""The projects and the work that both sides do. Pure: what a model says is the same, whoever says it."""
+"""Cases of the benchmark "multi": project, plan and model scripts of both sides."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
 
+from mimir.domain.json_value import as_objects
 from mimir.domain.plan import Criterion, Plan, Task
 from mimir_bench.seeded_random import SeededRandom
 from mimir_bench.work_site import REST, Part
@@ -12,25 +12,25 @@ from mimir_bench.work_site import REST, Part
 Turn = Mapping[str, object]
 REQUEST = "Describe what each module of this project does, so that the next person finds a way in."
 READ_AT_ONCE = 5
-"""Files that the planner asks for in one answer."""
+"""Files that the PM reads in one turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiCase:
-    """One project and its work."""
+    """A project and its work."""
 
     tasks: int
     files: int
     workers: int
     latency_seconds: float = 2.0
-    """Until a model has answered, whoever asks."""
+    """Time that each model needs for an answer."""
 
     def __str__(self) -> str:
         return f"{self.tasks} tasks, {self.files} files"
 
 
 def project(case: MultiCase) -> dict[str, str]:
-    """Return the files."""
+    """Return the files of the project."""
     return {_path(at): _source(at) for at in range(case.files)}
 
 
@@ -46,7 +46,7 @@ def plan(case: MultiCase) -> Plan:
 
 
 def fleet(case: MultiCase, planned: str) -> list[Part]:
-    """Return what PM, agentinator, workers, QC and reporters say; `planned` is the plan as text."""
+    """Return the scripts of PM, agentinator, workers, QC and reporters."""
     pm = [*_research(case), {"text": planned}]
     parts: list[Part] = [_part(case, "pm", "*", pm)]
     for at in range(case.tasks):
@@ -60,7 +60,7 @@ def fleet(case: MultiCase, planned: str) -> list[Part]:
 
 
 def single_agent_script(case: MultiCase, planned: str) -> list[Part]:
-    """Return what one agent says that does it all: it looks around, plans, and does task after task."""
+    """Return the script of one agent that researches, plans and does every task."""
     said: list[Turn] = [*_research(case)]
     before = planned
     for at in range(case.tasks):
@@ -71,7 +71,7 @@ def single_agent_script(case: MultiCase, planned: str) -> list[Part]:
 
 
 def single_task_plan(case: MultiCase) -> Plan:
-    """Return the plan of one task that is the whole request."""
+    """Return the plan whose one task is the whole request."""
     task = Task(
         id="all",
         title="Describe the modules",
@@ -86,7 +86,7 @@ def single_task_plan(case: MultiCase) -> Plan:
 
 
 def _research(case: MultiCase) -> list[Turn]:
-    """Look at the list of files, and into every fifth of them."""
+    """List the files and read every fifth of them."""
     paths = [_path(at) for at in range(case.tasks, case.files, 5)] or [_path(case.files - 1)]
     reads = [{"tool": "read_file", "arguments": {"path": path}} for path in paths]
     turns = [{"calls": reads[n : n + READ_AT_ONCE]} for n in range(0, len(reads), READ_AT_ONCE)]
@@ -94,7 +94,7 @@ def _research(case: MultiCase) -> list[Turn]:
 
 
 def _turns(part: Part) -> Sequence[Turn]:
-    return cast("Sequence[Turn]", part["turns"])
+    return as_objects(part["turns"])
 
 
 def _part(case: MultiCase, role: str, task: str, turns: Sequence[Turn]) -> Part:

@@ -1,24 +1,27 @@
-"""Does the work of one case with one agent or with many: `python -m mimir_bench.multi.multi_run`, one order as JSON in, figures out."""
+"""Program that runs one case on both sides: `python -m mimir_bench.multi.multi_run`.
+
+Input: one case as JSON. Output: figures as JSON.
+"""
 
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import cast
 
 from mimir.bootstrap import app
+from mimir.domain.json_value import as_number, as_objects
 from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
-from mimir.orchestrator.api import Mimir
 from mimir.planning.renderer import render
-from mimir.store.protocol import GraphStore, Row
-from mimir.store.schema import NodeLabel
+from mimir.store.operations.record_loading import load_run_calls
+from mimir.store.protocol import GraphStore
+from mimir.store.records.call_records import CallRecord
 from mimir_bench import virtual_time
 from mimir_bench.multi import multi_case as cases
 from mimir_bench.multi.multi_case import REQUEST, MultiCase
 from mimir_bench.subprocesses import question
-from mimir_bench.work_site import WorkSite, site
+from mimir_bench.work_site import WorkSite, drive_run, site
 
 _ROOM_FOR_ALL = {"run.attempt_tokens": 10**9}
 """One agent that does everything uses more tokens than an attempt may, as a rule."""
@@ -26,59 +29,65 @@ _ROOM_FOR_ALL = {"run.attempt_tokens": 10**9}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounts:
-    """What one side's models were sent, in tokens by the engine's estimate."""
+    """Calls and tokens of one side's models, by the engine's estimate."""
 
     calls: int
     tokens: int
     largest: int
-    """Of one call; of a fleet's, without the PM, whose context the work does not add to."""
+    """Of one call; without the PM, whose context the work does not enlarge."""
     planner_largest: int
     """Of one call of the PM."""
     agents: int
     """Conversations."""
     seconds: float
-    """Until the run had ended, if each model takes as long as the case says and nothing else takes any time."""
+    """Duration of the run if only models take time."""
     deduplication: float | None
-    """As the run's report has it. None: there is nothing to be given twice."""
+    """As in the run's report; None: no context was shared."""
 
 
 async def run_many_agents(
     where: WorkSite, case: MultiCase, around: Callable[[GraphStore], GraphStore]
 ) -> TokenCounts:
-    """Have PM, workers and QC do it; whatever any model of it was asked counts."""
+    """Run a case with PM, workers and QC; calls of every model count."""
     plan = cases.plan(case)
     stores: list[GraphStore] = []
-    loaded = where.loaded(cases.fleet(case, render(plan)), _ROOM_FOR_ALL)
-    async with app.open(where.project, loaded, around_store=_kept(stores, around)) as mimir:
+    loaded = where.load_settings(cases.fleet(case, render(plan)), _ROOM_FOR_ALL)
+    async with app.open(
+        where.project, loaded, around_store=_wrap_and_keep(stores, around)
+    ) as mimir:
         began = asyncio.get_running_loop().time()
         planned = await mimir.plan(REQUEST, ecko=False, output=None, model="")
         if planned.exit_code:
             raise UnavailableError("The plan of a case was not accepted.")
         run = await mimir.create_run(plan, planned.path, only=(), limits=RunBudget())
-        await _drive(mimir, run, case.workers)
+        await drive_run(mimir, run, case.workers)
         seconds = asyncio.get_running_loop().time() - began
-        metrics = cast("Sequence[Mapping[str, object]]", (await mimir.report_json(run))["metrics"])
+        metrics = as_objects((await mimir.report_json(run))["metrics"])
         rate = next(m["value"] for m in metrics if m["id"] == "context_deduplication_rate")
-        rows = await _model_calls(stores[0], (run, planned.run))
-    return _counted(rows, seconds, cast("float | None", rate))
+        calls = await _model_calls(stores[0], (run, planned.run))
+    return _count_tokens(calls, seconds, as_number(rate))
 
 
 async def run_single_agent(
     where: WorkSite, case: MultiCase, around: Callable[[GraphStore], GraphStore]
 ) -> TokenCounts:
-    """Have one agent do it all; only what it was asked itself counts, nothing of what judges it."""
+    """Run a case with one agent; only its own calls count, not those of QC."""
     stores: list[GraphStore] = []
-    loaded = where.loaded(cases.single_agent_script(case, render(cases.plan(case))), _ROOM_FOR_ALL)
-    async with app.open(where.project, loaded, around_store=_kept(stores, around)) as mimir:
+    loaded = where.load_settings(
+        cases.single_agent_script(case, render(cases.plan(case))), _ROOM_FOR_ALL
+    )
+    async with app.open(
+        where.project, loaded, around_store=_wrap_and_keep(stores, around)
+    ) as mimir:
         run = await mimir.create_run(cases.single_task_plan(case), "", only=(), limits=RunBudget())
         began = asyncio.get_running_loop().time()
-        await _drive(mimir, run, 1)
+        await drive_run(mimir, run, 1)
         seconds = asyncio.get_running_loop().time() - began
-        rows = await _model_calls(stores[0], (run,))
-    return _counted([row for row in rows if _role(row) == "worker"], seconds, None)
+        calls = await _model_calls(stores[0], (run,))
+    return _count_tokens([call for call in calls if _role(call) == "worker"], seconds, None)
 
 
-def _kept(
+def _wrap_and_keep(
     stores: list[GraphStore], around: Callable[[GraphStore], GraphStore]
 ) -> Callable[[GraphStore], GraphStore]:
     def keep(store: GraphStore) -> GraphStore:
@@ -88,35 +97,25 @@ def _kept(
     return keep
 
 
-async def _drive(mimir: Mimir, run: str, workers: int) -> None:
-    ending = await mimir.drive(
-        run, workers=workers, apply="never", limits=RunBudget(), resumed=False
-    )
-    if ending.exit_code:
-        raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")
-
-
-async def _model_calls(store: GraphStore, runs: Sequence[str]) -> list[Row]:
-    found: list[Row] = []
+async def _model_calls(store: GraphStore, runs: Sequence[str]) -> list[CallRecord]:
+    found: list[CallRecord] = []
     for run in runs:
-        found += await store.read(
-            lambda reads, run=run: reads.find(NodeLabel.CALL, {"runId": run, "kind": "model"})
-        )
+        found += await store.read(lambda reads, run=run: load_run_calls(reads, run, kind="model"))
     return found
 
 
-def _role(row: Row) -> str:
-    return str(row["lane"]).rsplit("/", 1)[-1].partition(".")[0].partition("#")[0]
+def _role(call: CallRecord) -> str:
+    return call.transcript.rsplit("/", 1)[-1].partition(".")[0].partition("#")[0]
 
 
-def _counted(rows: Sequence[Row], seconds: float, rate: float | None) -> TokenCounts:
-    sent = [(_role(row), cast("int", row["inputTokens"])) for row in rows]
+def _count_tokens(calls: Sequence[CallRecord], seconds: float, rate: float | None) -> TokenCounts:
+    sent = [(_role(call), call.input_tokens or 0) for call in calls]
     return TokenCounts(
         calls=len(sent),
         tokens=sum(tokens for _, tokens in sent),
         largest=max(tokens for role, tokens in sent if role != "pm"),
         planner_largest=max((tokens for role, tokens in sent if role == "pm"), default=0),
-        agents=len({str(row["lane"]) for row in rows}),
+        agents=len({call.transcript for call in calls}),
         seconds=round(seconds, 1),
         deduplication=rate,
     )
@@ -131,7 +130,7 @@ async def _both(case: MultiCase, around: Callable[[GraphStore], GraphStore]) -> 
 
 
 def main() -> None:
-    """Do what the input says; write what both sides used: the one agent first."""
+    """Read a case, run both sides, and write their figures: one agent first."""
     case = MultiCase(**json.loads(question()))
     counted = virtual_time.run(
         lambda loop: _both(case, lambda store: virtual_time.VirtualTimeStore(store, loop))

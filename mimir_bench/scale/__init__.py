@@ -1,1 +1,4 @@
-"""Ten workers on a hundred tasks: how claims of several processes get on with each other, in each store."""
+"""Benchmark of claims: ten workers on a hundred tasks, in one and in several processes.
+
+It runs on each available store. Entry: `scale.benchmark`.
+"""

@@ -1,4 +1,4 @@
-"""The scale test: ten workers, a hundred tasks, in one process and spread over five, in each store that there is."""
+"""Benchmark "scale": claims of ten workers in one and in five processes, for each store."""
 
 import json
 import math
@@ -23,22 +23,16 @@ GOALS = (
 )
 EMBEDDED, SERVER = "SQLite", "Neo4j"
 _TOLERANCE = 1.0
-"""Of themselves or of their goal: of a hundred claims one in vain is a percent, and the slowest but one their p99."""
+"""Share of the figure or its goal: of a hundred claims, one failure is a percent."""
 
 
 async def run(
     size: Size, *, store: str, say: Callable[[str], None], keep: Callable[[BenchResult], None]
 ) -> BenchResult:
-    """Run the test.
-
-    Args:
-        size: How many tasks.
-        store: URI of a Neo4j server. Empty: it is not measured.
-        say: Told how far it is.
-        keep: Given what there is, whenever there is more.
+    """Run the benchmark; an empty `store` means that no Neo4j server is measured.
 
     Raises:
-        UnavailableError: There is no sandbox, the server is not there, or a run did not complete.
+        UnavailableError: No sandbox, no server, or a run did not complete.
     """
     figures = Figures(
         name=NAME, seeds="none: all tasks are alike", tolerance=_TOLERANCE, goals=GOALS
@@ -53,12 +47,12 @@ async def run(
             say(f"{NAME}: {said}, {tasks} tasks")
             order = ScaleOrder(tasks=tasks, processes=processes, workers=10 // processes, store=uri)
             told = json.loads(await ask("mimir_bench.scale.scale_run", json.dumps(asdict(order))))
-            _tell(figures, said, ScaleResult(**told))
+            _report(figures, said, ScaleResult(**told))
             keep(figures.result())
     return figures.result()
 
 
-def _tell(figures: Figures, of: str, seen: ScaleResult) -> None:
+def _report(figures: Figures, of: str, seen: ScaleResult) -> None:
     figures.count("tasks completed", seen.completed, of=of)
     figures.count("tasks claimed", seen.granted, of=of)
     figures.ratio(CONFLICTS, 100 * (seen.tries - seen.granted) / seen.tries, of=of)
@@ -70,5 +64,5 @@ def _tell(figures: Figures, of: str, seen: ScaleResult) -> None:
 
 
 def _share(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of all does not exceed."""
+    """Return the quantile of a share."""
     return sorted(values)[math.ceil(share * len(values)) - 1]

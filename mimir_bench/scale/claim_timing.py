@@ -1,4 +1,4 @@
-"""A store whose claims are timed, with all that they wait for: locks of others, the disk, the server."""
+"""Store wrapper that times claims, including locks, disk and server."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,21 +11,21 @@ T = TypeVar("T")
 
 
 class ClaimTimingStore:
-    """Times each claim in the store that it is laid around."""
+    """Store that measures the duration of each claim."""
 
     def __init__(self, inner: GraphStore, clock: Clock, seconds: list[float]) -> None:
-        """Begin; `seconds` gets what each claim took."""
+        """Wrap a store; `seconds` receives the duration of each claim."""
         self._inner = inner
         self._clock = clock
         self._seconds = seconds
 
     @property
     def uri(self) -> str:
-        """Where it is."""
+        """Address of the store."""
         return self._inner.uri
 
     async def init(self) -> None:
-        """Open it."""
+        """Open the store."""
         await self._inner.init()
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
@@ -42,5 +42,5 @@ class ClaimTimingStore:
         return await self._inner.read(work, brief=brief)
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the store."""
         await self._inner.close()

@@ -1,29 +1,28 @@
-"""Has some processes serve one run: `python -m mimir_bench.scale.scale_run`, one order as JSON in, figures out.
+"""Program that serves a run with several processes: `mimir_bench.scale.scale_run`.
 
-The first process coordinates; the others are this program too, with an order that names the project. They get ready before the run
-begins, and are told its id when there is one.
+Input: one order as JSON. Output: figures. The first process coordinates; the others are this program
+too, with an order that names the project. They open it before the run exists, and then get its id.
 """
 
 import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
 
 from mimir import settings
 from mimir.bootstrap import app
-from mimir.bootstrap.clock import SystemClock
+from mimir.domain.json_value import as_number, as_object, as_objects, as_whole_number
 from mimir.domain.plan import Criterion, Plan, Task
 from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
 from mimir_bench.scale.claim_timing import ClaimTimingStore
 from mimir_bench.subprocesses import question
-from mimir_bench.work_site import Part, WorkSite, site
+from mimir_bench.work_site import Part, WorkSite, drive_run, site
 
 Helper = asyncio.subprocess.Process
 WORKER_SECONDS, JUDGE_SECONDS = 0.4, 0.2
@@ -33,29 +32,29 @@ READY = b"ready\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleOrder:
-    """How many are at work."""
+    """Number of tasks, processes and workers."""
 
     tasks: int
     processes: int
     workers: int
-    """Of each process."""
+    """In each process."""
     store: str = ""
-    """Empty: the embedded one."""
+    """URI; empty: the embedded store."""
     project: str = ""
-    """Of a process that helps; empty: this one coordinates."""
+    """Directory, for a process that helps; empty: this process coordinates."""
     play: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleResult:
-    """What came of it."""
+    """Figures of one run."""
 
     completed: int
     claims_milliseconds: tuple[float, ...]
     tries: int
     granted: int
     idle: float
-    """Share of the workers' time in which they had no task."""
+    """Share of the workers' time without a task."""
     seconds: float
 
 
@@ -63,7 +62,7 @@ async def lead(order: ScaleOrder) -> ScaleResult:
     """Coordinate a run that other processes help with."""
     clock, took = SystemClock(), list[float]()
     async with site({"README.md": "# A project\n"}) as where, _helpers(order, where) as helpers:
-        loaded = where.loaded(_parts(), _flags(order))
+        loaded = where.load_settings(_parts(), _flags(order))
         async with app.open(
             where.project, loaded, around_store=lambda store: ClaimTimingStore(store, clock, took)
         ) as mimir:
@@ -72,21 +71,17 @@ async def lead(order: ScaleOrder) -> ScaleResult:
             run = await mimir.create_run(_plan(order.tasks), "", only=(), limits=RunBudget())
             began = clock.monotonic()
             for helper in helpers:
-                _tell(helper, run)
-            ending = await mimir.drive(
-                run, workers=order.workers, apply="never", limits=RunBudget(), resumed=False
-            )
+                _send(helper, run)
+            await drive_run(mimir, run, order.workers)
             seconds = clock.monotonic() - began
-            if ending.exit_code:
-                raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")
             for helper in helpers:
-                took += cast("list[float]", json.loads(await _line(helper)))
-            return await _seen(mimir, run, took, seconds)
+                took += json.loads(await _line(helper))
+            return await _collect_result(mimir, run, took, seconds)
 
 
 async def aid(order: ScaleOrder) -> list[float]:
-    """Help with the run that the second line of the input names; how long each claim took."""
-    clock, took = SystemClock(), list[float]()
+    """Help with the run named in the second input line; return the duration of each claim."""
+    clock, took = app.SystemClock(), list[float]()
     project = Path(order.project)
     given = {"llm.model": f"play:{order.play}", **_flags(order)}
     loaded = settings.load(project, given, {"HOME": str(project.parent)})
@@ -100,17 +95,19 @@ async def aid(order: ScaleOrder) -> list[float]:
     return took
 
 
-async def _seen(mimir: Mimir, run: str, took: Sequence[float], seconds: float) -> ScaleResult:
+async def _collect_result(
+    mimir: Mimir, run: str, took: Sequence[float], seconds: float
+) -> ScaleResult:
     report = await mimir.report_json(run)
-    metrics = {str(m["id"]): m for m in cast("Sequence[Mapping[str, object]]", report["metrics"])}
-    inputs = cast("Mapping[str, int]", metrics["task_allocation_efficiency"]["inputs"])
+    metrics = {str(m["id"]): m for m in as_objects(report["metrics"])}
+    inputs = as_object(metrics["task_allocation_efficiency"]["inputs"])
     tasks = (await mimir.material(run)).tasks
     return ScaleResult(
         completed=sum(task.status.value == "completed" for task in tasks),
         claims_milliseconds=tuple(round(one * 1000, 2) for one in took),
-        tries=inputs["claim_tries"],
-        granted=inputs["successful_claims"],
-        idle=cast("float", metrics["worker_idle_time"]["value"]),
+        tries=as_whole_number(inputs["claim_tries"]) or 0,
+        granted=as_whole_number(inputs["successful_claims"]) or 0,
+        idle=as_number(metrics["worker_idle_time"]["value"]) or 0.0,
         seconds=seconds,
     )
 
@@ -121,11 +118,11 @@ def _flags(order: ScaleOrder) -> dict[str, object]:
 
 @contextlib.asynccontextmanager
 async def _helpers(order: ScaleOrder, where: WorkSite) -> AsyncGenerator[list[Helper]]:
-    """Start the other processes; whatever comes, they end with this one."""
+    """Start the other processes; they end with this one."""
     helpers: list[Helper] = []
     play = where.room / "play.json"
-    where.loaded(_parts())  # writes the play, which they read
-    told = json.dumps(asdict(order) | {"project": str(where.project), "play": str(play)})
+    where.load_settings(_parts())  # writes the play, which they read
+    text = json.dumps(asdict(order) | {"project": str(where.project), "play": str(play)})
     try:
         for _ in range(order.processes - 1):
             helper = await asyncio.create_subprocess_exec(
@@ -134,7 +131,7 @@ async def _helpers(order: ScaleOrder, where: WorkSite) -> AsyncGenerator[list[He
                 stdout=asyncio.subprocess.PIPE,
             )
             helpers.append(helper)
-            _tell(helper, told)
+            _send(helper, text)
         yield helpers
     finally:
         for helper in helpers:
@@ -143,7 +140,7 @@ async def _helpers(order: ScaleOrder, where: WorkSite) -> AsyncGenerator[list[He
             await helper.wait()
 
 
-def _tell(helper: Helper, line: str) -> None:
+def _send(helper: Helper, line: str) -> None:
     assert helper.stdin is not None
     helper.stdin.write(f"{line}\n".encode())
 
@@ -187,7 +184,7 @@ def _plan(tasks: int) -> Plan:
 
 
 def main() -> None:
-    """Do what the input says; write what came of it."""
+    """Read an order, run it, and write the figures."""
     order = ScaleOrder(**json.loads(question()))
     found = asyncio.run(aid(order)) if order.project else asdict(asyncio.run(lead(order)))
     sys.stdout.write(f"{json.dumps(found)}\n")

@@ -1,1 +1,5 @@
-"""How long a run takes beside how long it must take: task graphs of known shapes, durations from printed seeds, the real engine."""
+"""Benchmark of scheduling: duration of runs over their lower bound.
+
+Task graphs have known shapes and durations from printed seeds; the engine is the real one. Entry:
+`schedule.benchmark`.
+"""

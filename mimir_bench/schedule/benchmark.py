@@ -1,4 +1,4 @@
-"""Which graphs are run, and how their schedules stand to the lower bound."""
+"""Benchmark "schedule": task graphs, their measured schedules and the lower bound."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ SEEDS: Mapping[Size, Mapping[str, int]] = {
     "usual": dict.fromkeys(FAMILIES, 1) | {HEAVY: 10},
     "large": dict.fromkeys(FAMILIES, 20) | {HEAVY: 100, BEHIND: 1, "chain": 5},
 }
-"""How many seeds of each family: 1 … n."""
+"""Number of seeds of each family, from 1."""
 
 
 async def run(
@@ -46,17 +46,12 @@ async def run(
 ) -> BenchResult:
     """Run the graphs.
 
-    Args:
-        size: How many.
-        say: Told how far it is.
-        keep: Given what there is, whenever there is more.
-
     Raises:
-        UnavailableError: There is no sandbox on this machine, or a run did not complete.
+        UnavailableError: The machine has no sandbox, or a run did not complete.
     """
     seeds = SEEDS[size]
-    told = ", ".join(f"{family} 1-{last}" for family, last in seeds.items())
-    figures = Figures(name=NAME, seeds=told, tolerance=0.02, goals=GOALS)
+    text = ", ".join(f"{family} 1-{last}" for family, last in seeds.items())
+    figures = Figures(name=NAME, seeds=text, tolerance=0.02, goals=GOALS)
     real = asyncio.ensure_future(_real(say)) if size != "smoke" else None
     for family, last in seeds.items():
         say(f"{NAME}: {family}, seeds 1-{last}")
@@ -68,52 +63,52 @@ async def run(
         took = dict(zip(cases, await _seconds(cases), strict=True))
         for workers in WORKERS:
             mine = {case: took[case] for case in cases if case.workers == workers}
-            _tell(figures, family, list(mine), list(mine.values()))
+            _report(figures, family, list(mine), list(mine.values()))
         keep(figures.result())
     if real:
-        told = f"{BEHIND}, 10 workers, a second a task, the engine's own work and the other runs' included"
-        figures.note(told, await real)
+        name = f"{BEHIND}, 10 workers, a second a task, the engine's own work and the other runs' included"
+        figures.note(name, await real)
     return figures.result()
 
 
 async def _real(say: Callable[[str], None]) -> float:
-    """Run a graph on the machine's own clock, beside the others: it mostly waits."""
+    """Run a graph in real time, next to the other runs: it mostly waits."""
     say(f"{NAME}: {BEHIND}, on the machine's own clock")
     case = ScheduleCase(family=BEHIND, seed=1, workers=10)
-    return (await _seconds([case], real=True))[0] / _bound(case)
+    return (await _seconds([case], real=True))[0] / _lower_bound(case)
 
 
 async def _seconds(cases: Sequence[ScheduleCase], *, real: bool = False) -> list[float]:
-    """Return how long each run took; as many at once as there are cores."""
+    """Return the duration of each run; one process for each core runs them."""
     parts = min(len(os.sched_getaffinity(0)), len(cases))
     shares = [cases[n::parts] for n in range(parts)]
     orders = [json.dumps({"cases": [asdict(c) for c in share], "real": real}) for share in shares]
-    told = await asyncio.gather(
+    answers = await asyncio.gather(
         *(ask("mimir_bench.schedule.schedule_run", order) for order in orders)
     )
     took: list[float] = [0.0] * len(cases)
-    for n, text in enumerate(told):
+    for n, text in enumerate(answers):
         took[n::parts] = json.loads(text)
     return took
 
 
-def _bound(case: ScheduleCase) -> float:
+def _lower_bound(case: ScheduleCase) -> float:
     return lower_bound(make(case.family, case.seed), case.workers)
 
 
-def _tell(
+def _report(
     figures: Figures, family: str, cases: Sequence[ScheduleCase], took: Sequence[float]
 ) -> None:
-    ours = [seconds / _bound(case) for case, seconds in zip(cases, took, strict=True)]
+    ours = [seconds / _lower_bound(case) for case, seconds in zip(cases, took, strict=True)]
     workers = f"{cases[0].workers} workers"
     figures.ratio(f"{family}, {MIDDLE}", statistics.median(ours), of=f"{ENGINE}, {workers}")
     if len(ours) > 1:
         figures.ratio(f"{family}, {LATE}", _late(ours), of=f"{ENGINE}, {workers}")
     for name, schedule in (("first come", first_come), ("level by level", barriers)):
-        theirs = [schedule(make(c.family, c.seed), c.workers) / _bound(c) for c in cases]
+        theirs = [schedule(make(c.family, c.seed), c.workers) / _lower_bound(c) for c in cases]
         figures.ratio(f"{family}, {MIDDLE}", statistics.median(theirs), of=f"{name}, {workers}")
 
 
 def _late(values: Sequence[float]) -> float:
-    """Return the value that 95 of a hundred do not exceed."""
+    """Return the 95th percentile."""
     return sorted(values)[math.ceil(0.95 * len(values)) - 1]

@@ -1,4 +1,4 @@
-"""What a schedule is measured by: the time that no schedule can beat, and two schedules that others use. Pure."""
+"""Lower bound of a schedule, and two simple schedules for comparison."""
 
 import heapq
 from collections.abc import Callable
@@ -15,12 +15,12 @@ def lower_bound(graph: Graph, workers: int) -> float:
 
 
 def first_come(graph: Graph, workers: int) -> float:
-    """Return how long it takes to start whatever is ready in the order of the plan."""
-    return _played(graph, workers, lambda at: at)
+    """Return the duration if ready tasks start in the order of the plan."""
+    return _simulate(graph, workers, lambda at: at)
 
 
 def barriers(graph: Graph, workers: int) -> float:
-    """Return how long it takes level by level: nothing of a level starts before all of the one before has ended."""
+    """Return the duration level by level: a level starts when the one before has ended."""
     levels: list[int] = []
     for job in graph:
         levels.append(1 + max((levels[n] for n in job.needs), default=-1))
@@ -34,7 +34,7 @@ def barriers(graph: Graph, workers: int) -> float:
     return total
 
 
-def _played(graph: Graph, workers: int, rank: Callable[[int], int]) -> float:
+def _simulate(graph: Graph, workers: int, rank: Callable[[int], int]) -> float:
     waiting = [len(job.needs) for job in graph]
     ready = [(rank(at), at) for at, count in enumerate(waiting) if not count]
     heapq.heapify(ready)

@@ -1,4 +1,7 @@
-"""The task graphs that are scheduled, each from its seed. Pure; a duration is what the worker's model takes to answer."""
+"""Families of task graphs, generated from seeds.
+
+The duration of a task is the response time of the worker's model.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,22 +11,22 @@ from mimir_bench.seeded_random import SeededRandom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedTask:
-    """One task."""
+    """A task with its duration."""
 
     seconds: float
     needs: tuple[int, ...] = ()
-    """Numbers of earlier jobs."""
+    """Numbers of earlier tasks."""
 
 
 Graph = Sequence[TimedTask]
-"""In the order of the plan: every job behind those that it needs."""
+"""In the order of the plan: each task follows its dependencies."""
 
 LONGEST = 60.0
-"""Seconds; heavier tails are cut here, below the time limit of a task."""
+"""Maximum in seconds, below the time limit of a task."""
 
 
 def layered_graph(draw: SeededRandom) -> Graph:
-    """Five layers of eight; each needs two of the layer before."""
+    """Return five layers of eight tasks; each depends on two of the layer before."""
     jobs: list[TimedTask] = []
     for layer in range(5):
         before = range(layer * 8 - 8, layer * 8) if layer else range(0)
@@ -37,19 +40,19 @@ def layered_graph(draw: SeededRandom) -> Graph:
 
 
 def fan(draw: SeededRandom) -> Graph:
-    """One, thirty that need it, one that needs them all."""
+    """Return one task, thirty that depend on it, and one that depends on these."""
     middle = [TimedTask(seconds=_even(draw), needs=(0,)) for _ in range(30)]
     last = TimedTask(seconds=_even(draw), needs=tuple(range(1, 31)))
     return [TimedTask(seconds=_even(draw)), *middle, last]
 
 
 def chain(draw: SeededRandom) -> Graph:
-    """Twelve, each after the other."""
+    """Return a chain of twelve tasks."""
     return [TimedTask(seconds=_even(draw), needs=(n - 1,) if n else ()) for n in range(12)]
 
 
 def diamond(draw: SeededRandom) -> Graph:
-    """Six times: one, four that need it, one that needs these."""
+    """Return six diamonds in sequence: one task, four parallel ones, and one after these."""
     jobs: list[TimedTask] = []
     for _ in range(6):
         top = len(jobs)
@@ -60,7 +63,10 @@ def diamond(draw: SeededRandom) -> Graph:
 
 
 def heavy(draw: SeededRandom) -> Graph:
-    """Sixty with durations of a heavy tail (Pareto, exponent 1.5, from 2 s); each needs up to two of the twenty before it."""
+    """Return sixty tasks with durations of a heavy tail: Pareto, exponent 1.5, from 2 s.
+
+    Each depends on up to two of the twenty tasks before it.
+    """
     jobs: list[TimedTask] = []
     for n in range(60):
         few = min(n, draw.one_of((0, 1, 1, 2)))
@@ -71,7 +77,7 @@ def heavy(draw: SeededRandom) -> Graph:
 
 
 def late_chain_graph(draw: SeededRandom) -> Graph:
-    """Eighty that are free, and a chain of twenty that the plan lists last; all equally long."""
+    """Return eighty independent tasks, and a chain of twenty at the end of the plan."""
     del draw
     free = [TimedTask(seconds=1.0) for _ in range(80)]
     return [
@@ -92,7 +98,7 @@ FAMILIES: Mapping[str, Callable[[SeededRandom], Graph]] = {
 
 
 def make(family: str, seed: int) -> Graph:
-    """Return a graph of a family."""
+    """Return the graph of a family and seed."""
     return FAMILIES[family](SeededRandom("schedule", family, seed))
 
 

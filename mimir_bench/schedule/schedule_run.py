@@ -1,4 +1,7 @@
-"""Runs task graphs on the real engine: `python -m mimir_bench.schedule.schedule_run`, one order as JSON in, seconds out."""
+"""Program that runs task graphs: `python -m mimir_bench.schedule.schedule_run`.
+
+Input: cases as JSON. Output: seconds on the loop's clock.
+"""
 
 import asyncio
 import json
@@ -6,22 +9,22 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
 
 from mimir.bootstrap import app
+from mimir.domain.json_value import as_array, as_object
 from mimir.domain.plan import Criterion, Plan, Task
 from mimir.domain.run import RunBudget
-from mimir.errors import UnavailableError
+from mimir.store.codec import decode
 from mimir.store.protocol import GraphStore
 from mimir_bench import virtual_time
 from mimir_bench.schedule.graph_families import Graph, make
 from mimir_bench.subprocesses import question
-from mimir_bench.work_site import Part, WorkSite, site
+from mimir_bench.work_site import Part, WorkSite, drive_run, site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleCase:
-    """One run."""
+    """One run of a graph."""
 
     family: str
     seed: int
@@ -31,20 +34,15 @@ class ScheduleCase:
 async def _run(
     where: WorkSite, case: ScheduleCase, around: Callable[[GraphStore], GraphStore]
 ) -> float:
-    """Run a graph; how many seconds its loop's clock went on."""
+    """Run a graph and return its duration on the loop's clock."""
     graph = make(case.family, case.seed)
-    loaded = where.loaded([_worker(at, job.seconds) for at, job in enumerate(graph)])
+    loaded = where.load_settings([_worker(at, job.seconds) for at, job in enumerate(graph)])
     async with app.open(where.project, loaded, around_store=around) as mimir:
         run = await mimir.create_run(_plan(case, graph), "", only=(), limits=RunBudget())
         clock = asyncio.get_running_loop()
         began = clock.time()
-        ending = await mimir.drive(
-            run, workers=case.workers, apply="never", limits=RunBudget(), resumed=False
-        )
-        took = clock.time() - began
-    if ending.exit_code:
-        raise UnavailableError(f"A run ended {ending.outcome.value}: {ending.message}")
-    return took
+        await drive_run(mimir, run, case.workers)
+        return clock.time() - began
 
 
 async def _all(
@@ -87,10 +85,9 @@ def _name(at: int) -> str:
 
 
 def main() -> None:
-    """Run what the input says, on a clock of its own or on the machine's; write the seconds of each."""
-    given = cast("dict[str, object]", json.loads(question()))
-    rows = cast("list[dict[str, object]]", given["cases"])
-    cases = [ScheduleCase(**row) for row in rows]  # pyright: ignore[reportArgumentType]
+    """Run the cases of the input in virtual or real time, and write their durations."""
+    given = as_object(json.loads(question()))
+    cases = [decode(ScheduleCase, case) for case in as_array(given["cases"])]
     if given["real"]:
         took = asyncio.run(_all(cases, lambda store: store))
     else:

@@ -54,8 +54,8 @@ def _quiet(_said: object) -> None:
 async def test_a_side_does_its_workload_as_often_as_it_is_asked():
     load = Workload(tasks=3)
     async with model_server() as url:
-        desk = engine._Measurements(url=url, say=_quiet, scope=engine.SCOPES["smoke"])
-        took = await desk.repeated({"httpx2": 1, "mimir": 2}, load)
+        desk = engine._MeasurementServices(url=url, say=_quiet, scope=engine.SCOPES["smoke"])
+        took = await desk.measure_repeatedly({"httpx2": 1, "mimir": 2}, load)
 
     floor, (first, second) = took["httpx2"][0], took["mimir"]
     assert {one.meter["calls"] for one in (floor, first, second)} == {workload.calls(load) + 1}

@@ -245,7 +245,7 @@ BROKEN = (
         "  run: [pytest]",
         "checks-unreadable",
         (51, 3),
-        "twice",
+        "is repeated",
     ),
     error(
         "negative timeout",

@@ -1,4 +1,4 @@
-"""What is wrong with a plan: findings, each with a stable code, a place and what to do. One table of codes."""
+"""Findings of a plan, each with a stable code, a position and a suggestion. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,86 +7,71 @@ Severity = Literal["error", "warning"]
 
 CODES: dict[str, tuple[Severity, str]] = {
     # Reading.
-    "json-unreadable": (
-        "error",
-        "the text is meant to be JSON and is not: syntax, duplicate key, NaN, nested too deep",
-    ),
-    "json-shape": ("error", "the JSON is no plan: no list of tasks, or a task that is no object"),
+    "json-unreadable": ("error", "broken JSON: syntax, duplicate key, NaN, nesting too deep"),
+    "json-shape": ("error", "JSON without a list of tasks, or a task that is not an object"),
     "block-unclosed": (
         "error",
-        "`<prompt>`, `<text>`, `<reasoning>`, `<details>` or a code fence is never closed",
+        "a `<prompt>`, `<text>`, `<reasoning>`, `<details>` or code fence that is never closed",
     ),
-    "block-stray": (
-        "error",
-        "a closing `</prompt>` without its opening: the prompt ended too early",
-    ),
-    "label-unknown": (
-        "warning",
-        "a field of a task that the reader does not know; kept as notes, no agent sees it",
-    ),
-    "label-misspelt": ("error", "a field whose label is nearly one that the reader knows"),
-    "label-in-prompt": ("error", "dependencies or criteria that stand inside an unmarked prompt"),
+    "block-stray": ("error", "a closing `</prompt>` without its opening: the prompt ended early"),
+    "label-unknown": ("warning", "an unknown field of a task; kept as notes, no agent sees it"),
+    "label-misspelt": ("error", "a label that is nearly a known one"),
+    "label-in-prompt": ("error", "dependencies or criteria inside a prompt without tags"),
     "field-second": (
         "warning",
-        "a text beside the one that is meant, such as a description beside the prompt; kept as notes",
+        "a second text for one field, such as a description and a prompt; kept as notes",
     ),
     "field-outside": (
         "error",
-        "a prompt, dependencies or criteria behind the end of a task that has none",
+        "a prompt, dependencies or criteria after the end of a task that has none",
     ),
-    "field-repeated": ("error", "a field is given twice in one task, with different values"),
-    "value-unreadable": ("error", "a number, duration, list or choice that cannot be read"),
-    "task-in-fence": ("warning", "a task inside a code fence was not read"),
+    "field-repeated": ("error", "a field that one task has twice, with different values"),
+    "value-unreadable": ("error", "an unreadable number, duration, list or choice"),
+    "task-in-fence": ("warning", "a task inside a code fence, which is not read"),
     "task-id-missing": ("error", "a task without an id"),
-    "task-id-unreadable": ("error", "an id that is no id: letters, digits, `.`, `-` and `_` only"),
+    "task-id-unreadable": ("error", "an id with other signs than letters, digits, `.`, `-`, `_`"),
     "dependency-unreadable": ("error", "a dependency that names no task"),
     "criterion-unreadable": ("error", "a criterion without text, or of the wrong shape"),
     "checks-unreadable": (
         "error",
-        "checks that are no YAML list: syntax, alias, duplicate key, wrong type",
+        "checks that are not a YAML list: syntax, alias, duplicate key, wrong type",
     ),
     # Checking.
     "plan-empty": ("error", "no task"),
-    "plan-cycle": ("error", "tasks that wait for each other"),
-    "task-duplicate": ("error", "two tasks of one id"),
+    "plan-cycle": ("error", "tasks that depend on each other"),
+    "task-duplicate": ("error", "two tasks with one id"),
     "prompt-missing": ("error", "a task without a prompt"),
     "criteria-missing": ("error", "a task without a criterion"),
-    "criterion-duplicate": ("error", "two criteria of one id in a task"),
+    "criterion-duplicate": ("error", "two criteria with one id in a task"),
     "criterion-points": ("error", "points below zero"),
     "dependency-unknown": ("error", "a dependency on a task that is not in the plan"),
     "dependency-self": ("error", "a task that depends on itself"),
-    "check-duplicate": ("error", "two checks of one id in a task"),
+    "check-duplicate": ("error", "two checks with one id in a task"),
     "check-criterion-unknown": ("error", "a check for a criterion that the task does not have"),
     "check-without-criterion": ("error", "a required check that decides no criterion"),
-    "check-vacuous": ("error", "a check that cannot fail, or whose failure is thrown away"),
-    "check-command": ("error", "a command line that cannot be split: a quote is not closed"),
-    "tool-unknown": ("error", "a name in `Tools` that is no tool"),
-    "path-outside": ("error", "a path or glob that leaves the workspace"),
+    "check-vacuous": ("error", "a check that cannot fail, or whose failure is discarded"),
+    "check-command": ("error", "a command line with an unclosed quote"),
+    "tool-unknown": ("error", "an unknown name in `Tools`"),
+    "path-outside": ("error", "a path or glob outside the workspace"),
     "path-protected": ("error", "an existing path that the task both protects and writes"),
     "number-out-of-range": ("error", "a negative or zero limit, estimate or timeout"),
     "task-0-missing": ("warning", "no task 0 that validates the environment"),
-    "task-0-skipped": ("warning", "a task that depends on nothing, not even on task 0"),
+    "task-0-skipped": ("warning", "a task without dependencies, not even on task 0"),
     "role-missing": ("warning", "a task without a worker role"),
-    "qc-role-missing": ("warning", "a task without a QC role; one is derived from the worker role"),
+    "qc-role-missing": ("warning", "a task without a QC role; the worker role implies one"),
     "estimate-missing": ("warning", "no estimated tool calls; the limit is 50"),
-    "tool-unlikely": (
-        "warning",
-        "a name in `Tool-Based Execution` that is no tool, but nearly one",
-    ),
+    "tool-unlikely": ("warning", "a name in `Tool-Based Execution` that is nearly a tool"),
     "files-overlap": ("warning", "two tasks that may run at the same time write the same files"),
     "context-files-many": ("warning", "more than 10 context files"),
     "points-sum": ("warning", "points that do not sum to 100; they are scaled"),
-    "check-missing": (
-        "warning",
-        "no criterion of the task has a required check; all are judged by QC",
-    ),
+    "check-missing": ("warning", "a task without a required check for any criterion; QC decides"),
 }
 """Code → severity and meaning. Codes are stable: scripts rely on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePosition:
-    """A place in the text of a plan."""
+    """A position in the text of a plan."""
 
     line: int = 1
     """1-based."""
@@ -98,18 +83,17 @@ START = SourcePosition()
 
 
 class SourceMap:
-    """Where the fields of tasks stand: by the task's number in the plan, the field, and the item's number in a list."""
+    """Positions of fields, by task number, field name and item number."""
 
     def __init__(self) -> None:
-        """Know no place yet."""
         self._places: dict[tuple[int, str, int], SourcePosition] = {}
 
-    def put(self, task: int, field: str, place: SourcePosition, item: int = -1) -> None:
-        """Remember a place; `item` -1: of the field itself."""
+    def set_position(self, task: int, field: str, place: SourcePosition, item: int = -1) -> None:
+        """Set a position; item -1 means the field itself, an empty field the task."""
         self._places[task, field, item] = place
 
     def position_of(self, task: int, field: str = "", item: int = -1) -> SourcePosition:
-        """Return the place of an item, else of its field, else of the task, else the start of the file."""
+        """Return the nearest known position: of the item, its field, its task or the file."""
         for key in ((task, field, item), (task, field, -1), (task, "", -1)):
             if key in self._places:
                 return self._places[key]
@@ -118,15 +102,15 @@ class SourceMap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFinding:
-    """One thing that is wrong with a plan."""
+    """One fault of a plan."""
 
     code: str
     severity: Severity
-    message: str
-    suggestion: str
-    """What to do; empty: the message says it."""
     line: int
     column: int
+    message: str
+    suggestion: str
+    """Imperative; empty: the message suffices."""
 
     def render(self, file: str) -> str:
         """Return `file:line:column: severity CODE: message` and the suggestion, on one line."""
@@ -135,27 +119,26 @@ class PlanFinding:
 
 
 def make_finding(
-    code: str, message: str, at: SourcePosition = START, *, suggestion: str = ""
+    code: str, message: str, at: SourcePosition = START, suggestion: str = ""
 ) -> PlanFinding:
-    """Make a finding of a known code; line breaks in its texts become spaces."""
-    severity, _ = CODES[code]
+    """Return a finding of a known code; line breaks in its texts become spaces."""
     return PlanFinding(
         code=code,
-        severity=severity,
-        message=" ".join(message.split()),
-        suggestion=" ".join(suggestion.split()),
+        severity=CODES[code][0],
         line=at.line,
         column=at.column,
+        message=" ".join(message.split()),
+        suggestion=" ".join(suggestion.split()),
     )
 
 
 def quote_excerpt(text: str, limit: int = 60) -> str:
-    """Return a piece of the plan's text for a message: on one line, shortened, in quotes."""
+    """Return a piece of the plan's text for a message: one line, shortened, in quotes."""
     flat = " ".join(text.split())
     return repr(flat if len(flat) <= limit else flat[: limit - 1] + "…")
 
 
 def code_table() -> str:
-    """Return the codes as a markdown table, for the documentation."""
+    """Return the codes as the markdown table of the documentation."""
     rows = [f"| `{code}` | {severity} | {meaning} |" for code, (severity, meaning) in CODES.items()]
     return "\n".join(["| code | severity | when |", "|---|---|---|", *rows])

@@ -1,58 +1,44 @@
-"""THE table of labels: what the PM is asked for, what the reader knows, what the renderer writes, in one place.
+"""Table of labels, shared by the PM's instructions, reader and renderer. Pure.
 
-A label is compared by its words: case, punctuation, emphasis, numbering and camelCase do not matter, so that
-`**Max Retries:**`, `#### max retries` and the JSON key `maxRetries` are one label. Text in parentheses after
-a label is an aside (`Estimated Duration (hours)`).
+Labels are compared by their words: `**Max Retries:**`, `#### max retries` and the JSON key
+`maxRetries` are one label. Text in parentheses is an aside: `Estimated Duration (hours)`.
 """
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Literal
 
+TextKey = Literal["title", "worker_role", "qc_role", "prompt", "model", "tool_execution", "notes"]
+ListKey = Literal["tools", "files", "context_files"]
+NumberKey = Literal[
+    "estimated_minutes", "time_limit_minutes", "estimated_tool_calls", "max_retries"
+]
 Key = Literal[
-    "id",
-    "title",
-    "worker_role",
-    "model",
-    "prompt",
-    "tools",
-    "tool_execution",
-    "context_files",
-    "files",
-    "dependencies",
-    "estimated_minutes",
-    "time_limit_minutes",
-    "estimated_tool_calls",
-    "parallel_group",
-    "qc_role",
-    "criteria",
-    "checks",
-    "max_retries",
-    "notes",
+    TextKey, ListKey, NumberKey, "id", "dependencies", "parallel_group", "criteria", "checks"
 ]
 PlanKey = Literal["title", "request", "goal", "reasoning", "notes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskField:
-    """One field of a task: how it is written, how else it may be called."""
+    """A field of a task with its label and synonyms."""
 
     key: Key
-    """Name of the attribute of `Task`."""
+    """Attribute of `Task`."""
     label: str
     """As rendered."""
     synonyms: tuple[str, ...] = ()
     json_names: tuple[str, ...] = ()
-    """Read as keys in JSON only: as a bold word in a prompt they would be ambiguous."""
+    """Keys in JSON only: as a bold word in a prompt they would be ambiguous."""
     counts_attempts: tuple[str, ...] = ()
-    """Synonyms whose number is one more than the field's (attempts, not retries)."""
+    """Synonyms whose number is one higher: they count attempts, not retries."""
     example: str
-    """A value as the PM is shown it; what starts with a line break is a block below the label."""
+    """Value in the PM's example; one that begins with a line break is a block below the label."""
     advice: str = ""
-    """What the PM is told about it; empty: the example says it."""
+    """Instruction for the PM; empty: the example suffices."""
 
 
 FIELDS: tuple[TaskField, ...] = (
@@ -213,27 +199,27 @@ PLAN_LABELS: dict[PlanKey, tuple[str, ...]] = {
     "reasoning": ("Reasoning",),
     "notes": ("Notes",),
 }
-"""Labels and headings outside tasks; the first is rendered."""
+"""Labels and headings outside tasks; the first one is rendered."""
 
 TASKS_HEADING = "Tasks"
 FOR_ALL_TASKS = "for All Tasks"
-"""After a label of `qc_role`, outside tasks: it holds for every task that names none."""
+"""Suffix of a label outside tasks whose value holds for every task without that field."""
 
 BY_KEY: dict[Key, TaskField] = {field.key: field for field in FIELDS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatch:
-    """What a label means."""
+    """Meaning of a label."""
 
     field: TaskField
     for_all: bool = False
-    """The label says "for all tasks"."""
+    """True: the label has the suffix "for all tasks"."""
     counts_attempts: bool = False
     aside: str = ""
     """The text in parentheses, as words."""
     rank: int = 0
-    """How far the name stands behind the field's own label: of two names for one text, the lower one is meant."""
+    """Position among the field's names, 0 for its own label: the lowest rank wins."""
 
 
 _ASIDE = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
@@ -245,59 +231,48 @@ _PER = re.compile(r" ?(per|by) task$")
 
 
 def words(label: str) -> str:
-    """Return the words of a label: folded, one space between, nothing else."""
+    """Return the words of a label in lower case, with single spaces."""
     split = _CAMEL.sub(" ", unicodedata.normalize("NFKC", label))
     return _NUMBERING.sub("", _NOT_WORD.sub(" ", split.casefold()).strip())
 
 
 @lru_cache(maxsize=4096)
 def find(label: str) -> LabelMatch | None:
-    """Return what a label of a task means; None if it is not known."""
+    """Return the meaning of a task's label; None if it is unknown."""
     if len(label) > 100:
         return None
     asides = " ".join(words(aside) for aside in _ASIDE.findall(label))
     name = words(_ASIDE.sub(" ", label))
-    if _PER.search(f" {asides}"):
-        return None
-    for_all = bool(asides and _ALL.search(f" {asides}")) or bool(_ALL.search(name))
+    for_all = bool(_ALL.search(f" {asides}") or _ALL.search(name))
     name = _ALL.sub("", name)
-    if name not in _KNOWN:
+    # "Verification Criteria (per task)" describes the format; it begins no field.
+    if name not in _KNOWN or _PER.search(f" {asides}"):
         return None
-    field, attempts = _KNOWN[name]
-    rank = [words(one) for one in (field.label, *field.synonyms, *field.counts_attempts)].index(
-        name
-    )
-    return LabelMatch(
-        field=field, for_all=for_all, counts_attempts=attempts, aside=asides, rank=rank
-    )
+    return replace(_KNOWN[name], for_all=for_all, aside=asides)
 
 
 def find_json_key(key: str) -> LabelMatch | None:
-    """Return what a key of a task means in JSON; None if it is not known."""
+    """Return the meaning of a task's JSON key; None if it is unknown."""
     return find(key) or find(_JSON_KEYS.get(words(key), ""))
 
 
 @lru_cache(maxsize=4096)
 def find_plan_label(label: str) -> PlanKey | None:
-    """Return what a label outside tasks means; None if it is not known."""
+    """Return the meaning of a label outside tasks; None if it is unknown."""
     return _PLAN_KNOWN.get(words(label)) if len(label) <= 100 else None
 
 
-def near(label: str) -> str:
-    """Return the rendered label that `label` is probably a slip of; empty if none is near."""
+def nearest_label(label: str) -> str:
+    """Return the label that `label` probably misspells; empty if none is near."""
     close = get_close_matches(words(label), _KNOWN, n=1, cutoff=0.84)
-    return _KNOWN[close[0]][0].label if close else ""
+    return _KNOWN[close[0]].field.label if close else ""
 
 
-def _known() -> dict[str, tuple[TaskField, bool]]:
-    known: dict[str, tuple[TaskField, bool]] = {}
-    for field in FIELDS:
-        known.update({words(name): (field, False) for name in (field.label, *field.synonyms)})
-        known.update({words(name): (field, True) for name in field.counts_attempts})
-    return known
-
-
-_KNOWN = _known()
+_KNOWN = {
+    words(name): LabelMatch(field=field, rank=rank, counts_attempts=name in field.counts_attempts)
+    for field in FIELDS
+    for rank, name in enumerate((field.label, *field.synonyms, *field.counts_attempts))
+}
 _JSON_KEYS = {words(name): field.label for field in FIELDS for name in field.json_names}
 _PLAN_KNOWN: dict[str, PlanKey] = {
     words(name): key for key, names in PLAN_LABELS.items() for name in names
@@ -305,7 +280,7 @@ _PLAN_KNOWN: dict[str, PlanKey] = {
 
 
 def synonym_table() -> str:
-    """Return the labels as a markdown table, for the documentation."""
+    """Return the labels as the markdown table of the documentation."""
     rows = ["| field | label | also read |", "|---|---|---|"]
     for field in FIELDS:
         other = [*field.synonyms, *(f"{name} (− 1)" for name in field.counts_attempts)]
@@ -315,7 +290,7 @@ def synonym_table() -> str:
 
 
 def format_instructions() -> str:
-    """Return how the PM must write a plan; part of its system message."""
+    """Return the PM's instructions for the form of a plan; part of its system message."""
     advice = "\n".join(f"- **{field.label}**: {field.advice}" for field in FIELDS if field.advice)
     return f"""## The form of the plan
 
@@ -333,7 +308,7 @@ nothing else of the plan. Tasks that may run at the same time should not write t
 
 
 def example() -> str:
-    """Return the example that the PM is shown: a plan head and one task with every field."""
+    """Return the PM's example: a plan head and one task with every field."""
     head = (
         "# Plan: Rate limiter for the API\n"
         f"**{PLAN_LABELS['request'][0]}:** the request, as given\n"

@@ -1,7 +1,7 @@
-"""JSON and YAML as a tree of places: strict, bounded, and never by recursion.
+"""JSON and YAML as trees with positions: strict, bounded, without recursion. Pure.
 
-No duplicate key, no NaN or Infinity, no alias or anchor, no tag, no deep nesting; scalars stay the text that was written, so that
-`run: [true]` is the program `true`. What reads the tree can say where each value stands.
+Rejected are duplicate keys, NaN, Infinity, aliases, anchors, tags and deep nesting. Scalars stay
+the text that was written, so that `run: [true]` is the program `true`.
 """
 
 import json
@@ -22,7 +22,7 @@ Kind = Literal["map", "list", "text", "number", "bool", "null"]
 
 
 class LocatedValueError(Exception):
-    """The text is not what it should be; `place` says where."""
+    """A text that is not valid JSON or YAML, with the position of the fault."""
 
     def __init__(self, message: str, place: SourcePosition) -> None:
         super().__init__(message)
@@ -31,26 +31,24 @@ class LocatedValueError(Exception):
 
 @dataclass(slots=True)
 class LocatedValue:
-    """A value and its place."""
+    """A value and its position; a map keeps the order of its keys."""
 
     kind: Kind
     place: SourcePosition = START
     text: str = ""
     """Of a scalar, as written; of a text, without quotes."""
     items: list["LocatedValue"] = field(default_factory=list["LocatedValue"])
-    """Of a list."""
     keys: dict[str, "LocatedValue"] = field(default_factory=dict[str, "LocatedValue"])
-    """Of a map, in order."""
     key_places: dict[str, SourcePosition] = field(default_factory=dict[str, SourcePosition])
 
     @property
     def is_scalar(self) -> bool:
-        """True for everything but maps, lists and null."""
+        """Whether it is neither a map, a list nor null."""
         return self.kind in ("text", "number", "bool")
 
 
 class _TreeBuilder:
-    """Puts values into the containers that are open."""
+    """Stack of open containers that receive values."""
 
     def __init__(self) -> None:
         self.root: LocatedValue | None = None
@@ -74,12 +72,12 @@ class _TreeBuilder:
 
     def set_key(self, name: str, place: SourcePosition) -> None:
         if name in self.open[-1].keys:
-            raise LocatedValueError(f"The key {name[:60]!r} stands twice.", place)
+            raise LocatedValueError(f"The key {name[:60]!r} is repeated.", place)
         self.key[-1] = (name, place)
 
     def enter(self, node: LocatedValue) -> None:
         if len(self.open) >= MAX_DEPTH:
-            raise LocatedValueError(f"It is nested more than {MAX_DEPTH} levels deep.", node.place)
+            raise LocatedValueError(f"Nesting exceeds {MAX_DEPTH} levels.", node.place)
         self.add(node)
         self.open.append(node)
         self.key.append(None)
@@ -103,7 +101,7 @@ _TOKEN = re.compile(
 
 
 class _LineIndex:
-    """Places of characters in a text."""
+    """Positions of characters in a text."""
 
     def __init__(self, text: str, first_line: int) -> None:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
@@ -115,10 +113,10 @@ class _LineIndex:
 
 
 def parse_json(text: str, first_line: int = 1) -> LocatedValue:
-    """Return the one JSON value that `text` is.
+    """Parse exactly one JSON value.
 
     Raises:
-        NodeError: It is not exactly one, or holds a duplicate key, NaN, Infinity or half a surrogate, or is nested too deep.
+        LocatedValueError: The text is not strict JSON, or is nested too deep.
     """
     builder = _TreeBuilder()
     wanted = "value"
@@ -131,13 +129,13 @@ def parse_json(text: str, first_line: int = 1) -> LocatedValue:
 def _tokens(
     text: str, lines: _LineIndex
 ) -> Iterator[tuple[str, LocatedValue | None, SourcePosition]]:
-    """Yield each token: a sign, or "value" and its node; at last "end"."""
+    """Yield each token: a sign, "value" with its node, and finally "end"."""
     at = 0
     while True:
         match = _TOKEN.match(text, at)
         if match is None:
             bad = at + len(text[at : at + 1000]) - len(text[at : at + 1000].lstrip(" \t\r\n"))
-            raise LocatedValueError(f"This is not JSON: {text[bad : bad + 20]!r}", lines.place(bad))
+            raise LocatedValueError(f"Invalid JSON: {text[bad : bad + 20]!r}.", lines.place(bad))
         kind = str(match.lastgroup)
         place = lines.place(match.start(kind))
         at = match.end()
@@ -157,70 +155,68 @@ def _scalar(kind: str, token: str, place: SourcePosition) -> LocatedValue:
         return LocatedValue("null" if token == "null" else "bool", place, token)
     try:
         text = str(json.loads(token))
-        text.encode()
+        text.encode()  # half a surrogate is valid JSON, and no text
     except ValueError:
-        raise LocatedValueError("This text has an escape that JSON does not know.", place) from None
+        raise LocatedValueError("Invalid JSON: unknown escape in a text.", place) from None
     return LocatedValue("text", place, text)
 
 
 def _take(
     builder: _TreeBuilder, wanted: str, sign: str, value: LocatedValue | None, place: SourcePosition
 ) -> str:
-    """Take one token; return what may come next."""
+    """Take one token; return the next token that is allowed."""
+    is_value, inner = wanted in ("value", "first value"), builder.open[-1:]
     if sign == "value" and value is not None:
         if wanted in ("key", "first key") and value.kind == "text":
             builder.set_key(value.text, place)
             return ":"
-        if wanted in ("value", "first value"):
+        if is_value:
             builder.add(value)
-            return _after(builder)
-    elif sign in "{[" and wanted in ("value", "first value"):
+            return _SEPARATOR if inner else "end"
+    elif sign in "{[" and is_value:
         builder.enter(LocatedValue("map" if sign == "{" else "list", place))
         return "first key" if sign == "{" else "first value"
-    elif sign in ("}", "]") and _may_close(builder, wanted, sign):
-        builder.leave()
-        return _after(builder)
+    elif sign in ("}", "]") and inner and wanted in ("first key", "first value", _SEPARATOR):
+        if inner[0].kind == ("map" if sign == "}" else "list"):
+            builder.leave()
+            return _SEPARATOR if builder.open else "end"
     elif sign == wanted == ":":
         return "value"
-    elif sign == "," and wanted == ", or the end":
-        return "key" if builder.open[-1].kind == "map" else "value"
+    elif sign == "," and wanted == _SEPARATOR:
+        return "key" if inner[0].kind == "map" else "value"
     elif sign == wanted == "end":
         return "end"
-    what = "the end" if wanted == "end" else f"a {wanted.removeprefix('first ')}"
-    what = repr(wanted) if wanted == ":" else wanted if wanted.startswith(",") else what
-    raise LocatedValueError(f"Here JSON wants {what}.", place)
+    raise LocatedValueError(f"Invalid JSON: expected {_EXPECTED.get(wanted, wanted)}.", place)
 
 
-def _may_close(builder: _TreeBuilder, wanted: str, sign: str) -> bool:
-    kind = "map" if sign == "}" else "list"
-    first = "first key" if kind == "map" else "first value"
-    return (
-        bool(builder.open) and builder.open[-1].kind == kind and wanted in (first, ", or the end")
-    )
-
-
-def _after(builder: _TreeBuilder) -> str:
-    return ", or the end" if builder.open else "end"
+_SEPARATOR = "',' or the end"
+_EXPECTED = {
+    "end": "the end",
+    ":": "':'",
+    "key": "a key",
+    "first key": "a key",
+    "value": "a value",
+    "first value": "a value",
+}
 
 
 # YAML.
 
 
 def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> LocatedValue:
-    """Return the one YAML document that `text` is, its scalars as written.
+    """Parse exactly one YAML document; its scalars stay as written.
 
     Args:
         text: The document.
         first_line: 1-based number of its first line in the file.
-        indent: How far it was indented there.
+        indent: Width of its indent in the file.
 
     Raises:
-        NodeError: It is not exactly one, or holds an alias, anchor, tag or duplicate key, or is too long or nested too deep.
+        LocatedValueError: The text is not such a document, is too long or nested too deep.
     """
+    start = SourcePosition(line=first_line)
     if len(text) > MAX_YAML_CHARS:
-        raise LocatedValueError(
-            f"It is longer than {MAX_YAML_CHARS} characters.", SourcePosition(line=first_line)
-        )
+        raise LocatedValueError(f"It is longer than {MAX_YAML_CHARS} characters.", start)
     builder = _TreeBuilder()
     documents = 0
     try:
@@ -230,14 +226,14 @@ def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> LocatedValue:
             place = SourcePosition(line=first_line + line, column=indent + column + 1)
             documents += isinstance(event, yaml.DocumentStartEvent)
             if documents > 1:
-                raise LocatedValueError("A second document begins here.", place)
+                raise LocatedValueError("A second document is not allowed.", place)
             _take_event(builder, event, place)
     except yaml.YAMLError as error:
         raise _yaml_error(error, first_line) from None
     except (ValueError, RecursionError):
-        raise LocatedValueError("This is not YAML.", SourcePosition(line=first_line)) from None
+        raise LocatedValueError("Invalid YAML.", start) from None
     if builder.root is None:
-        raise LocatedValueError("It is empty.", SourcePosition(line=first_line))
+        raise LocatedValueError("The document is empty.", start)
     return builder.root
 
 
@@ -246,11 +242,17 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def _take_event(builder: _TreeBuilder, event: yaml.Event, place: SourcePosition) -> None:
     if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-        raise LocatedValueError("Anchors and aliases are not read; write the value out.", place)
+        raise LocatedValueError("Anchors and aliases are not allowed: repeat the value.", place)
     if isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None):
-        raise LocatedValueError("Tags are not read.", place)
+        raise LocatedValueError("Tags are not allowed.", place)
     if isinstance(event, yaml.ScalarEvent):
-        _take_scalar(builder, event, place)
+        text = str(event.value)
+        if builder.wants_key():
+            builder.set_key(text, place)
+        elif event.implicit[0] and text.casefold() in ("", "~", "null"):
+            builder.add(LocatedValue("null", place))
+        else:
+            builder.add(LocatedValue("text", place, text))
     elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
         if builder.wants_key():
             raise LocatedValueError("A key must be a text.", place)
@@ -260,20 +262,8 @@ def _take_event(builder: _TreeBuilder, event: yaml.Event, place: SourcePosition)
         builder.leave()
 
 
-def _take_scalar(builder: _TreeBuilder, event: yaml.ScalarEvent, place: SourcePosition) -> None:
-    text = str(event.value)
-    if builder.wants_key():
-        builder.set_key(text, place)
-    elif event.implicit[0] and text.casefold() in ("", "~", "null"):
-        builder.add(LocatedValue("null", place))
-    else:
-        builder.add(LocatedValue("text", place, text))
-
-
 def _yaml_error(error: yaml.YAMLError, first_line: int) -> LocatedValueError:
     mark = getattr(error, "problem_mark", None)
     line = first_line + (mark.line if mark else 0)
     place = SourcePosition(line=line, column=mark.column + 1 if mark else 1)
-    return LocatedValueError(
-        f"This is not YAML: {getattr(error, 'problem', None) or error}.", place
-    )
+    return LocatedValueError(f"Invalid YAML: {getattr(error, 'problem', None) or error}.", place)

@@ -1,4 +1,4 @@
-"""All that is wrong with a plan, before anything runs. Pure: what the project holds is asked through a function."""
+"""All findings of a plan, before anything runs: reading, structure and every task. Pure."""
 
 from collections.abc import Callable, Collection
 
@@ -15,32 +15,31 @@ def check(
     tools: Collection[str],
     exists: Callable[[str], bool] | None = None,
 ) -> tuple[PlanFinding, ...]:
-    """Return every finding of a plan, those of its reading included, by place; errors before warnings of one place.
+    """Return every finding of a plan by position; errors come before warnings.
 
     Args:
-        plan: What `chain.parse` returned, or a plan without a text (all places are then line 1).
+        plan: A parsed plan, or a plan without a text (every position is then line 1).
         tools: Names that a plan may list under `Tools`.
-        exists: Says whether a path, or any path that a glob names, is in the project. None: not known, and what would need it is not
-            checked.
+        exists: Whether a path, or any path of a glob, is in the project. None: unknown, and rules
+            that need it are skipped.
     """
     found: list[PlanFinding] = []
     places = SourceMap()
     if isinstance(plan, ParsedPlan):
         found += plan.findings
-        places = plan.places
-        plan = plan.plan
+        places, plan = plan.places, plan.plan
     project = ProjectFacts(tools=frozenset(tools), exists=exists)
-    found += plan_rules.check_structure(plan, places)
+    unreadable = any(one.code in ("json-unreadable", "json-shape") for one in found)
+    # An unreadable text has no tasks: a second finding would say nothing new.
+    found += [
+        one
+        for one in plan_rules.check_structure(plan, places)
+        if not (unreadable and one.code == "plan-empty")
+    ]
     for number, task in enumerate(plan.tasks):
         found += task_rules.check_task(task, number, places, project)
-    return tuple(sorted(dict.fromkeys(_settled(found)), key=_order))
+    return tuple(sorted(dict.fromkeys(found), key=_order))
 
 
 def _order(one: PlanFinding) -> tuple[int, int, bool, str]:
     return one.line, one.column, one.severity == "warning", one.code
-
-
-def _settled(found: list[PlanFinding]) -> list[PlanFinding]:
-    """Leave out what only follows from a text that could not be read at all."""
-    unreadable = any(one.code in ("json-unreadable", "json-shape") for one in found)
-    return [one for one in found if not (unreadable and one.code == "plan-empty")]

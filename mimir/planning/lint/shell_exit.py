@@ -1,7 +1,7 @@
-"""How a shell command line can end: read like bash reads it, judged without running it.
+"""Possible exit codes of a bash command line, found by parsing, without execution. Pure.
 
-`ExitOutcomes` says which ends are possible. The judgement errs on one side: a command that is not known may end either way, and what this
-reader does not understand raises `UnknownSyntax`; so "it cannot fail" is only said where it is certain.
+The result errs on one side: an unknown command may succeed or fail, and unknown syntax raises
+`UnknownSyntax`. So "cannot fail" is certain.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ MAX_DEPTH = 30
 
 
 class ExitOutcomes(Flag):
-    """How a command can end; `exit` also ends the shell."""
+    """Possible ends of a command; EXIT_OK and EXIT_FAIL also end the shell."""
 
     NONE = 0
     OK = auto()
@@ -25,56 +25,57 @@ class ExitOutcomes(Flag):
     EITHER = OK | FAIL
     EXITS = EXIT_OK | EXIT_FAIL
 
-    def closed(self) -> "ExitOutcomes":
-        """Return the ends of a subshell: an exit is its status."""
-        ends = self & ExitOutcomes.EITHER
-        ends |= ExitOutcomes.OK if self & ExitOutcomes.EXIT_OK else ExitOutcomes.NONE
-        return ends | (ExitOutcomes.FAIL if self & ExitOutcomes.EXIT_FAIL else ExitOutcomes.NONE)
+    def select(self, any_of: "ExitOutcomes", result: "ExitOutcomes") -> "ExitOutcomes":
+        """Return `result` if any of the given ends is possible, otherwise NONE."""
+        return result if self & any_of else ExitOutcomes.NONE
 
-    def inverted(self) -> "ExitOutcomes":
+    def leave_subshell(self) -> "ExitOutcomes":
+        """Return the ends of a subshell: an exit inside it is its status."""
+        ok = self.select(ExitOutcomes.OK | ExitOutcomes.EXIT_OK, ExitOutcomes.OK)
+        return ok | self.select(ExitOutcomes.FAIL | ExitOutcomes.EXIT_FAIL, ExitOutcomes.FAIL)
+
+    def negate(self) -> "ExitOutcomes":
         """Return the ends of `! command`."""
-        ends = self & ExitOutcomes.EXITS
-        ends |= ExitOutcomes.FAIL if self & ExitOutcomes.OK else ExitOutcomes.NONE
-        return ends | (ExitOutcomes.OK if self & ExitOutcomes.FAIL else ExitOutcomes.NONE)
+        swapped = self.select(ExitOutcomes.OK, ExitOutcomes.FAIL)
+        swapped |= self.select(ExitOutcomes.FAIL, ExitOutcomes.OK)
+        return self & ExitOutcomes.EXITS | swapped
 
 
 @dataclass(slots=True)
 class ShellState:
-    """What a shell remembers between commands."""
+    """Options and last status of a shell."""
 
     errexit: bool = False
     pipefail: bool = False
     last: ExitOutcomes = ExitOutcomes.OK
     always_zero: bool = False
-    """A trap ends the shell with 0."""
+    """True: a trap ends the shell with 0."""
 
 
 Judge = Callable[[Sequence[ShellWord], ShellState, bool], ExitOutcomes]
-"""How a simple command ends: its words, the shell's state, whether its input is a pipe."""
+"""Rule for a simple command: (words, state of the shell, input is a pipe) → its ends."""
 
 
 def ends_of(
     text: str, judge: Judge, *, errexit: bool = False, pipefail: bool = False, depth: int = 0
 ) -> ExitOutcomes:
-    """Return how `bash -c text` can end.
+    """Return the possible ends of `bash -c text`.
 
     Raises:
-        Unsure: The text is too long, nested too deep, or not understood.
+        UnknownSyntax: The text is too long, nested too deep, or not understood.
     """
     if len(text) > MAX_CHARS or depth > MAX_DEPTH:
         raise UnknownSyntax
     state = ShellState(errexit=errexit, pipefail=pipefail)
-    ends = _ShellParser(ShellLexer(text).tokens(), judge, state, depth).whole().closed()
+    ends = _ShellParser(ShellLexer(text).tokens(), judge, state, depth).script().leave_subshell()
     return ExitOutcomes.OK if state.always_zero else ends
 
-
-# Commands.
 
 _RESERVED = frozenset({"then", "else", "elif", "fi", "do", "done", "}", "esac", "in"})
 
 
 class _ShellParser:
-    """Judges while it parses; each method returns the ends of what it read."""
+    """Recursive-descent parser of bash; each method returns the ends of the part it read."""
 
     def __init__(
         self, tokens: list[ShellToken], judge: Judge, state: ShellState, depth: int
@@ -85,8 +86,8 @@ class _ShellParser:
         self.state = state
         self.depth = depth
 
-    def whole(self) -> ExitOutcomes:
-        """Return the ends of all of it."""
+    def script(self) -> ExitOutcomes:
+        """Return the ends of the whole text."""
         ends = self._list(frozenset())
         if self.at < len(self.tokens):
             raise UnknownSyntax
@@ -96,7 +97,7 @@ class _ShellParser:
         return self.tokens[self.at].kind if self.at < len(self.tokens) else "end"
 
     def _keyword(self) -> str:
-        """Return the next word if it stands bare, else nothing."""
+        """Return the next word if it is not quoted or expanded, otherwise an empty text."""
         if self._kind() == "word" and self.tokens[self.at].word.literal:
             return self.tokens[self.at].word.text
         return ""
@@ -107,7 +108,7 @@ class _ShellParser:
         self.at += 1
 
     def _list(self, ends_at: frozenset[str]) -> ExitOutcomes:
-        """Commands one after another: the last one's end, or any exit on the way."""
+        """Return the ends of a sequence: those of its last command, and earlier exits."""
         exits, last = ExitOutcomes.NONE, ExitOutcomes.OK
         reachable = True
         while self._kind() not in ("end", ")", ";;") and self._keyword() not in ends_at:
@@ -128,14 +129,14 @@ class _ShellParser:
     def _and_or(self) -> ExitOutcomes:
         ends = self._pipeline()
         while self._kind() in ("&&", "||"):
-            goes_on = ExitOutcomes.OK if self._kind() == "&&" else ExitOutcomes.FAIL
+            continues = ExitOutcomes.OK if self._kind() == "&&" else ExitOutcomes.FAIL
             self.at += 1
             self._skip_breaks()
             if ends & ExitOutcomes.EITHER:
                 self.state.last = ends & ExitOutcomes.EITHER
             right = self._pipeline()
-            if ends & goes_on:
-                ends = (ends & ~goes_on) | right
+            if ends & continues:
+                ends = (ends & ~continues) | right
         return ends
 
     def _skip_breaks(self) -> None:
@@ -149,17 +150,17 @@ class _ShellParser:
             self.at += 1
         ends = self._command(piped=False)
         if self._kind() in ("|", "|&"):
-            every = [ends.closed()]
+            every = [ends.leave_subshell()]
             while self._kind() in ("|", "|&"):
                 self.at += 1
                 self._skip_breaks()
-                every.append(self._command(piped=True).closed())
+                every.append(self._command(piped=True).leave_subshell())
             ends = every[-1]
             if self.state.pipefail and any(one & ExitOutcomes.FAIL for one in every):
                 ends |= ExitOutcomes.FAIL
             if self.state.pipefail and not all(one & ExitOutcomes.OK for one in every):
                 ends &= ~ExitOutcomes.OK
-        return ends.inverted() if negated else ends
+        return ends.negate() if negated else ends
 
     def _command(self, *, piped: bool) -> ExitOutcomes:
         keyword = self._keyword()
@@ -189,16 +190,15 @@ class _ShellParser:
     def _subshell(self) -> ExitOutcomes:
         self.at += 1
         outer, self.state = self.state, replace(self.state)
-        ends = self._nested(frozenset()).closed()
+        ends = self._nested(frozenset()).leave_subshell()
         self.state = outer
         self._take(")")
         return self._redirected(ends)
 
     def _redirected(self, ends: ExitOutcomes) -> ExitOutcomes:
-        """A file that is read from may be missing."""
         while self._kind() == "input":
             self.at += 1
-            ends |= ExitOutcomes.FAIL
+            ends |= ExitOutcomes.FAIL  # the file may be missing
         return ends
 
     def _if(self) -> ExitOutcomes:
@@ -220,14 +220,9 @@ class _ShellParser:
         return ends
 
     def _loop(self) -> ExitOutcomes:
-        # A loop that waits for something ends by the timeout: that is a failure too.
+        # A loop that waits for a condition may end by the timeout: that is a failure too.
         ends = ExitOutcomes.OK if self._keyword() == "for" else ExitOutcomes.EITHER
-        self.at += 1
-        while self._keyword() != "do":
-            if self._kind() == "end":
-                raise UnknownSyntax
-            self.at += 1
-        self.at += 1
+        self._skip_to("do")
         ends |= self._nested(frozenset({"done"}))
         self._take("done")
         return ends
@@ -241,16 +236,16 @@ class _ShellParser:
                 words.append(self.tokens[self.at].word)
             self.at += 1
             if words and words[0].text == "[[":
-                return self._double_brackets()
+                self._skip_to("]]")
+                return ExitOutcomes.EITHER
         if self._kind() == "(" or (not words and not reads):
             raise UnknownSyntax
         ends = self.judge(words, self.state, piped) if words else ExitOutcomes.OK
         return ends | ExitOutcomes.FAIL if reads else ends
 
-    def _double_brackets(self) -> ExitOutcomes:
-        while self._keyword() != "]]":
+    def _skip_to(self, keyword: str) -> None:
+        while self._keyword() != keyword:
             if self._kind() == "end":
                 raise UnknownSyntax
             self.at += 1
         self.at += 1
-        return ExitOutcomes.EITHER

@@ -1,4 +1,4 @@
-"""What is wrong with a task by itself: its fields, criteria, checks, tools and paths."""
+"""Rules for a single task: fields, criteria, checks, tools and paths. Pure."""
 
 import difflib
 import re
@@ -20,254 +20,182 @@ from mimir.planning.lint.vacuous_checks import cannot_fail
 
 MAX_CONTEXT_FILES = 10
 _RENAME = "Give one of them another id."
+_POSITIVE = "Write a number above zero."
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\|\\")
+_TOOL_LIKE = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w/]|\.\w)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectFacts:
-    """What the plan is checked against."""
+    """Facts that a plan is checked against."""
 
     tools: Collection[str]
     """Names that a plan may list."""
     exists: Callable[[str], bool] | None
-    """Says whether a path, or any path that a glob names, is in the project; None: not known."""
+    """Whether a path, or any path of a glob, is in the project; None: unknown."""
 
 
 def check_task(
     task: Task, number: int, places: SourceMap, project: ProjectFacts
 ) -> Iterator[PlanFinding]:
-    """Yield what is wrong with a task; `number` is its place in the plan."""
-    judge = _TaskRules(task, number, places, project)
-    yield from judge.fields()
-    yield from judge.criteria()
-    yield from judge.checks()
-    yield from judge.tools()
-    yield from judge.paths()
+    """Yield the findings of a task; `number` is its 0-based position in the plan."""
+    rules = _TaskRules(task, number, places, project)
+    yield from rules.fields()
+    yield from rules.criteria()
+    yield from rules.checks()
+    yield from rules.tools()
+    yield from rules.paths()
 
 
 class _TaskRules:
     def __init__(self, task: Task, number: int, places: SourceMap, project: ProjectFacts) -> None:
         self.task = task
         self.project = project
-        self.name = task.id or task.title or f"number {number + 1}"
+        self.name = f"Task {quote_excerpt(task.id or task.title or f'number {number + 1}')}"
         self._number = number
         self._places = places
 
     def _at(self, field: str, item: int = -1) -> SourcePosition:
         return self._places.position_of(self._number, field, item)
 
+    def _fault(self, code: str, fault: str, field: str, hint: str = "", n: int = -1) -> PlanFinding:
+        """Return a finding of a field of this task, or of the field's item `n`."""
+        return make_finding(code, f"{self.name} {fault}.", self._at(field, n), hint)
+
     def fields(self) -> Iterator[PlanFinding]:
-        """Prompt, roles, estimate, limits."""
+        """Check prompt, roles, estimate and limits."""
         task = self.task
         if not task.prompt.strip():
-            yield make_finding(
-                "prompt-missing",
-                f"Task {self.name} has no prompt.",
-                self._at("prompt"),
-                suggestion="Write what the worker must do between <prompt> and </prompt>.",
-            )
+            hint = "Write the worker's instructions between <prompt> and </prompt>."
+            yield self._fault("prompt-missing", "has no prompt", "prompt", hint)
         if not task.worker_role.strip():
-            message = f"Task {self.name} has no worker role."
-            yield make_finding(
-                "role-missing",
-                message,
-                self._at("worker_role"),
-                suggestion="Add **Agent Role Description:**.",
-            )
+            hint = "Add **Agent Role Description:**."
+            yield self._fault("role-missing", "has no worker role", "worker_role", hint)
         if not task.qc_role.strip():
-            message = f"Task {self.name} has no QC role; it is {quote_excerpt(task.reviewer)}."
-            yield make_finding("qc-role-missing", message, self._at("qc_role"))
+            fault = f"has no QC role: {quote_excerpt(task.reviewer)} is used"
+            yield self._fault("qc-role-missing", fault, "qc_role")
         if task.estimated_tool_calls is None:
-            message = f"Task {self.name} has no estimated tool calls; its limit is 50."
-            yield make_finding("estimate-missing", message, self._at("estimated_tool_calls"))
-        yield from self._limits()
-
-    def _limits(self) -> Iterator[PlanFinding]:
-        task = self.task
-        limits: tuple[tuple[str, float | None, bool], ...] = (
-            ("estimated_tool_calls", task.estimated_tool_calls, task.estimated_tool_calls != 0),
-            ("estimated_minutes", task.estimated_minutes, True),
-            ("max_retries", task.max_retries, True),
-            ("time_limit_minutes", task.time_limit_minutes, task.time_limit_minutes != 0),
-        )
-        for field, value, fits in limits:
-            if value is not None and (value < 0 or not fits):
-                yield make_finding(
-                    "number-out-of-range",
-                    f"Task {self.name}: {field.replace('_', ' ')} is {value:g}.",
-                    self._at(field),
-                    suggestion="It must be zero or more." if fits else "It must be more than zero.",
-                )
-
-    # Criteria.
+            fault = "has no estimated tool calls: its limit is 50"
+            yield self._fault("estimate-missing", fault, "estimated_tool_calls")
+        for field in (
+            "estimated_tool_calls",
+            "estimated_minutes",
+            "max_retries",
+            "time_limit_minutes",
+        ):
+            value: float | None = getattr(task, field)
+            # A limit of zero tool calls or minutes would stop the worker at once.
+            may_be_zero = field in ("estimated_minutes", "max_retries")
+            if value is not None and (value < 0 or (value == 0 and not may_be_zero)):
+                fault = f"has an invalid value: {field.replace('_', ' ')} is {value:g}"
+                hint = "Write zero or more." if may_be_zero else _POSITIVE
+                yield self._fault("number-out-of-range", fault, field, hint)
 
     def criteria(self) -> Iterator[PlanFinding]:
-        """At least one, ids once, points that make sense."""
+        """Check that there is a criterion, that ids are unique and points sensible."""
         task = self.task
         if not task.criteria:
-            yield make_finding(
-                "criteria-missing",
-                f"Task {self.name} has no criterion.",
-                self._at("criteria"),
-                suggestion="Add **Verification Criteria:** with what must be true of the result.",
-            )
+            hint = "Add **Verification Criteria:** that the result must fulfil."
+            yield self._fault("criteria-missing", "has no criterion", "criteria", hint)
         seen: set[str] = set()
         for n, criterion in enumerate(task.criteria):
+            name, at = f"Criterion {quote_excerpt(criterion.id)}", self._at("criteria", n)
             if criterion.id in seen:
-                message = f"Criterion {quote_excerpt(criterion.id)} is there twice."
-                yield make_finding(
-                    "criterion-duplicate", message, self._at("criteria", n), suggestion=_RENAME
-                )
+                yield make_finding("criterion-duplicate", f"{name} is defined twice.", at, _RENAME)
             seen.add(criterion.id)
             if criterion.points is not None and criterion.points < 0:
-                message = f"Criterion {quote_excerpt(criterion.id)} has {criterion.points} points."
-                yield make_finding(
-                    "criterion-points",
-                    message,
-                    self._at("criteria", n),
-                    suggestion="Write zero or more.",
-                )
-        yield from self._points()
-
-    def _points(self) -> Iterator[PlanFinding]:
-        given = [one.points for one in self.task.criteria if one.points is not None]
-        total = sum(given, Fraction(0))
-        if given and (total != 100 or len(given) < len(self.task.criteria)):
-            missing = len(self.task.criteria) - len(given)
-            message = f"The points of task {self.name} sum to {float(total):g}"
-            message += f", and {missing} of its criteria have none; " if missing else "; "
-            yield make_finding(
-                "points-sum", message + "they are scaled to 100.", self._at("criteria")
-            )
-
-    # Checks.
+                message = f"{name} has {criterion.points} points."
+                yield make_finding("criterion-points", message, at, "Write zero or more.")
+        given = [one.points for one in task.criteria if one.points is not None]
+        total, missing = sum(given, Fraction(0)), len(task.criteria) - len(given)
+        if given and (total != 100 or missing):
+            without = f", and {missing} criteria have none" if missing else ""
+            fault = f"has points that sum to {float(total):g}{without}: they are scaled to 100"
+            yield self._fault("points-sum", fault, "criteria")
 
     def checks(self) -> Iterator[PlanFinding]:
-        """Ids once, known criteria, commands that can fail."""
+        """Check ids, criteria, timeouts, and that commands can fail."""
         seen: set[str] = set()
         known = {one.id for one in self.task.criteria}
         for n, check in enumerate(self.task.checks):
-            at = self._at("checks", n)
+            name, at = f"Check {quote_excerpt(check.id)}", self._at("checks", n)
             if check.id in seen:
-                message = f"Check {quote_excerpt(check.id)} is there twice."
-                yield make_finding("check-duplicate", message, at, suggestion=_RENAME)
+                yield make_finding("check-duplicate", f"{name} is defined twice.", at, _RENAME)
             seen.add(check.id)
-            yield from self._check_criteria(check, known, at)
-            yield from self._command(check, at)
+            if check.required and not check.criteria:
+                hint = "Name them in criteria, or set required: false."
+                message = f"{name} decides no criterion."
+                yield make_finding("check-without-criterion", message, at, hint)
+            for id in check.criteria:
+                if id not in known:
+                    message = f"{name} names unknown criterion {quote_excerpt(id)}."
+                    hint = did_you_mean(id, known) or hint_names(known)
+                    yield make_finding("check-criterion-unknown", message, at, hint)
+            yield from self._command(check, name, at)
             if check.timeout_seconds <= 0:
-                message = f"Check {quote_excerpt(check.id)} has a timeout of {check.timeout_seconds:g} seconds."
-                yield make_finding(
-                    "number-out-of-range", message, at, suggestion="It must be more than zero."
-                )
-        if self.task.criteria and not self._has_executed_criterion(known):
-            yield make_finding(
-                "check-missing",
-                f"No criterion of task {self.name} has a required check; QC alone judges it.",
-                self._at("checks" if self.task.checks else "criteria"),
-                suggestion="Add a check whose exit code decides.",
-            )
+                message = f"{name} has a timeout of {check.timeout_seconds:g} seconds."
+                yield make_finding("number-out-of-range", message, at, _POSITIVE)
+        executed = (c.required and known.intersection(c.criteria) for c in self.task.checks)
+        if known and not any(executed):
+            field = "checks" if self.task.checks else "criteria"
+            fault = "has no required check for any criterion: only QC judges it"
+            yield self._fault("check-missing", fault, field, "Add a check whose exit code decides.")
 
-    def _has_executed_criterion(self, known: set[str]) -> bool:
-        return any(
-            check.required and known.intersection(check.criteria) for check in self.task.checks
-        )
-
-    def _check_criteria(
-        self, check: Check, known: set[str], at: SourcePosition
-    ) -> Iterator[PlanFinding]:
-        if check.required and not check.criteria:
-            yield make_finding(
-                "check-without-criterion",
-                f"Check {quote_excerpt(check.id)} decides no criterion.",
-                at,
-                suggestion="Name them in criteria, or set required: false.",
-            )
-        for id in check.criteria:
-            if id not in known:
-                yield make_finding(
-                    "check-criterion-unknown",
-                    f"Check {quote_excerpt(check.id)} names the criterion {quote_excerpt(id)}, which task {self.name} does not have.",
-                    at,
-                    suggestion=did_you_mean(id, known) or hint_names(known),
-                )
-
-    def _command(self, check: Check, at: SourcePosition) -> Iterator[PlanFinding]:
+    def _command(self, check: Check, name: str, at: SourcePosition) -> Iterator[PlanFinding]:
         if isinstance(check.run, str) and not _is_split(check.run):
-            yield make_finding(
-                "check-command",
-                f"The command of check {quote_excerpt(check.id)} cannot be split: a quote is not closed.",
-                at,
-                suggestion="Write run as a list of arguments.",
-            )
-            return
-        if cannot_fail(check.argv):
+            message = f"{name} has an invalid command: a quote is not closed."
+            yield make_finding("check-command", message, at, "Write run as a list of arguments.")
+        elif cannot_fail(check.argv):
             shown = check.run if isinstance(check.run, str) else shlex.join(check.run)
-            empty = not shown.strip()
+            message = f"{name} cannot fail: {quote_excerpt(shown)} always ends with exit code 0."
             yield make_finding(
                 "check-vacuous",
-                f"Check {quote_excerpt(check.id)} has no command."
-                if empty
-                else f"Check {quote_excerpt(check.id)} cannot fail: {quote_excerpt(shown)} always ends with exit code 0.",
+                message if shown.strip() else f"{name} has no command.",
                 at,
-                suggestion="Run what proves the criteria, and let its own exit code decide.",
+                "Run a command that proves the criteria, and let its exit code decide.",
             )
-
-    # Tools.
 
     def tools(self) -> Iterator[PlanFinding]:
-        """Names in `Tools`, and in the prose about tools."""
+        """Check the names in `Tools`, and those in the prose about tools."""
+        known = self.project.tools
         for n, name in enumerate(self.task.tools):
-            if name not in self.project.tools:
-                yield make_finding(
-                    "tool-unknown",
-                    f"Task {self.name} lists the tool {quote_excerpt(name)}, which there is not.",
-                    self._at("tools", n),
-                    suggestion=did_you_mean(name, self.project.tools)
-                    or hint_names(self.project.tools),
-                )
+            if name not in known:
+                hint = did_you_mean(name, known) or hint_names(known)
+                fault = f"lists unknown tool {quote_excerpt(name)}"
+                yield self._fault("tool-unknown", fault, "tools", hint, n)
         for name in dict.fromkeys(_TOOL_LIKE.findall(self.task.tool_execution[:20_000])):
-            near = did_you_mean(name, self.project.tools, cutoff=0.6)
-            if name not in self.project.tools and near:
-                yield make_finding(
-                    "tool-unlikely",
-                    f"Task {self.name} speaks of the tool {quote_excerpt(name)}, which there is not.",
-                    self._at("tool_execution"),
-                    suggestion=near,
-                )
-
-    # Paths.
+            near = did_you_mean(name, known, cutoff=0.6)
+            if name not in known and near:
+                fault = f"mentions unknown tool {quote_excerpt(name)}"
+                yield self._fault("tool-unlikely", fault, "tool_execution", near)
 
     def paths(self) -> Iterator[PlanFinding]:
-        """Globs inside the workspace; protected paths are not written."""
+        """Check that globs stay inside the workspace, and that protected paths are not written."""
         for field in ("files", "context_files"):
             for n, glob in enumerate(getattr(self.task, field)):
-                yield from self._inside(glob, self._at(field, n))
+                yield from self._inside(glob, field, n)
         for n, check in enumerate(self.task.checks):
             for glob in (*(check.tests or ()), *check.protect):
-                yield from self._inside(glob, self._at("checks", n))
+                yield from self._inside(glob, "checks", n)
             for path in self._written_though_protected(check):
-                yield make_finding(
-                    "path-protected",
-                    f"Task {self.name} may write {quote_excerpt(path)}, which check {quote_excerpt(check.id)} protects.",
-                    self._at("checks", n),
-                    suggestion="Take it out of files, or out of protect.",
+                fault = (
+                    f"may write {quote_excerpt(path)}: check {quote_excerpt(check.id)} protects it"
                 )
-        if len(self.task.context_files) > MAX_CONTEXT_FILES:
-            count = len(self.task.context_files)
-            message = f"Task {self.name} has {count} context files; more than {MAX_CONTEXT_FILES} are not given."
-            yield make_finding("context-files-many", message, self._at("context_files"))
+                hint = "Remove it from files, or from protect."
+                yield self._fault("path-protected", fault, "checks", hint, n)
+        count = len(self.task.context_files)
+        if count > MAX_CONTEXT_FILES:
+            fault = f"has {count} context files: the worker gets at most {MAX_CONTEXT_FILES}"
+            yield self._fault("context-files-many", fault, "context_files")
 
-    def _inside(self, glob: str, at: SourcePosition) -> Iterator[PlanFinding]:
+    def _inside(self, glob: str, field: str, n: int) -> Iterator[PlanFinding]:
         if not glob.strip() or is_outside(glob) or glob == "~" or _WINDOWS.match(glob):
-            yield make_finding(
-                "path-outside",
-                f"Task {self.name}: {quote_excerpt(glob)} is no path inside the workspace.",
-                at,
-                suggestion="Write it relative to the project, with '/' and without '..'.",
-            )
+            fault = f"names a path outside the workspace: {quote_excerpt(glob)}"
+            hint = "Write it relative to the project, with '/' and without '..'."
+            yield self._fault("path-outside", fault, field, hint, n)
 
     def _written_though_protected(self, check: Check) -> Iterator[str]:
-        """Yield existing paths, or equal globs of some, that are both protected and written."""
+        """Yield existing paths, and globs of existing paths, that are protected and written."""
         exists = self.project.exists
         if exists is None:
             return
@@ -281,32 +209,29 @@ class _TaskRules:
                 yield path
 
 
-_TOOL_LIKE = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w/]|\.\w)")
-
-
 def _is_split(line: str) -> bool:
     try:
         shlex.split(line)
     except ValueError:
-        # Comments, here-documents and $'…' may hold a lone quote; bash knows.
+        # Comments, here-documents and $'…' may hold a lone quote; bash accepts them.
         return any(sign in line for sign in "#<$`")
     return True
 
 
 def hint_names(known: Collection[str]) -> str:
-    """Return a hint at what there is, at most ten names."""
+    """Return a suggestion with the known names, at most ten."""
     names = sorted(known)
     more = ", …" if len(names) > 10 else ""
     return f"There are: {', '.join(names[:10])}{more}." if names else "There is none."
 
 
 def did_you_mean(name: str, known: Collection[str], *, cutoff: float = 0.4) -> str:
-    """Return a hint at the nearest known name; empty if none is near.
+    """Return a suggestion with the nearest known name; empty if none is near.
 
     Args:
-        name: What was written.
-        known: What it may be.
-        cutoff: How near it must be, 0 to 1.
+        name: The unknown name.
+        known: Valid names.
+        cutoff: Least similarity, 0 to 1.
     """
     near = difflib.get_close_matches(name[:200], sorted(known), n=1, cutoff=cutoff)
     return f"Did you mean {near[0]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""Whether a check can fail at all: `true`, `echo …`, `… || true`, an empty command, a status that is thrown away. Nothing is run."""
+"""Detection of checks that cannot fail, such as `true`, `echo` or `… || true`. Pure."""
 
 import ast
 import re
@@ -21,41 +21,36 @@ _ALWAYS_OK = frozenset(
     | {"export", "unset", "alias", "declare", "local", "readonly", "umask", "shopt"}
 )
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
+# Programs that succeed at the end of a pipe on any input.
 _FILTERS = frozenset(
     {"tee", "cat", "tail", "head", "sort", "uniq", "wc", "tr", "cut", "sed", "nl", "less", "more"}
     | {"column", "fold", "rev", "tac", "ts"}
 )
-"""Programs that, at the end of a pipe, end well whatever they read."""
-_WRAPPERS: Mapping[str, frozenset[str]] = {
-    "env": frozenset({"-u", "-C"}),
-    "nice": frozenset({"-n"}),
-    "ionice": frozenset({"-c", "-n"}),
-    "nohup": frozenset(),
-    "setsid": frozenset(),
-    "stdbuf": frozenset({"-i", "-o", "-e"}),
-    "sudo": frozenset({"-u", "-g"}),
-    "timeout": frozenset({"-k", "-s"}),
-    "busybox": frozenset(),
-    "command": frozenset(),
-    "builtin": frozenset(),
-    "exec": frozenset({"-a"}),
-    "xvfb-run": frozenset({"-n", "-s"}),
-    "time": frozenset({"-o", "-f"}),
+# Programs that run another program → their options that take a value.
+_WRAPPERS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("nohup", "setsid", "busybox", "command", "builtin"), ()),
+    "env": ("-u", "-C"),
+    "nice": ("-n",),
+    "ionice": ("-c", "-n"),
+    "stdbuf": ("-i", "-o", "-e"),
+    "sudo": ("-u", "-g"),
+    "timeout": ("-k", "-s"),
+    "exec": ("-a",),
+    "xvfb-run": ("-n", "-s"),
+    "time": ("-o", "-f"),
 }
-"""Programs that run another one, and their options that take a value."""
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
 _SCRIPT = re.compile(
     r"\s*(?:process\.exit\(\s*0?\s*\)|exit\s*\(?\s*0?\s*\)?|true|1|0|console\.log\([^()]*\)|(?:print|puts|say)\b[^()`$]*)?\s*;?\s*"
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_THROWN_AWAY = re.compile(r"(?:\|\||;)\s*(?:true|:|exit\s+0)\s*;?\s*$")
+_DISCARDED = re.compile(r"(?:\|\||;)\s*(?:true|:|exit\s+0)\s*;?\s*$")
 
 
 def cannot_fail(argv: Sequence[str]) -> bool:
-    """Say whether a command surely ends with exit code 0, whatever the project is.
+    """Return whether a command (`Check.argv`) ends with exit code 0 in any project.
 
-    Args:
-        argv: As `Check.argv` gives it. An empty command cannot fail either: it proves nothing.
+    An empty command cannot fail either: it proves nothing.
     """
     words = [ShellWord(text) for text in argv]
     if not any(text.strip() for text in argv):
@@ -65,17 +60,12 @@ def cannot_fail(argv: Sequence[str]) -> bool:
     try:
         ends = _ends(words, ShellState(), piped=False, depth=0)
     except UnknownSyntax:
-        return _is_thrown_away(argv)
+        # Even a line of unknown syntax surely succeeds if it ends in `|| true` or the like.
+        script = argv[-1]
+        if len(argv) == 1 or _name(words) not in _SHELLS or "<<" in script or "#" in script:
+            return False
+        return _DISCARDED.search(script) is not None
     return bool(ends) and not ends & (ExitOutcomes.FAIL | ExitOutcomes.EXIT_FAIL)
-
-
-def _is_thrown_away(argv: Sequence[str]) -> bool:
-    """True if a line that is not understood as a whole surely ends in `|| true` or the like."""
-    script = argv[-1]
-    is_shell = len(argv) > 1 and PurePosixPath(argv[0]).name in _SHELLS
-    return (
-        is_shell and "<<" not in script and "#" not in script and bool(_THROWN_AWAY.search(script))
-    )
 
 
 def _name(words: Sequence[ShellWord]) -> str:
@@ -85,18 +75,16 @@ def _name(words: Sequence[ShellWord]) -> str:
 def _ends(
     words: Sequence[ShellWord], state: ShellState, *, piped: bool, depth: int
 ) -> ExitOutcomes:
-    """Return how a simple command ends."""
+    """Return the possible ends of a simple command."""
     words = _without_assignments(words)
     if not words:
         return ExitOutcomes.OK
     name = _name(words)
-    inner = _unwrapped(name, words)
+    inner = _wrapped_command(name, words)
     if inner is not None:
-        return (
-            _ends(inner, state, piped=piped, depth=depth + 1)
-            if inner and depth < 20
-            else ExitOutcomes.EITHER
-        )
+        if not inner or depth >= 20:
+            return ExitOutcomes.EITHER
+        return _ends(inner, state, piped=piped, depth=depth + 1)
     if name in _ALWAYS_OK or any(word.text == "--exit-zero" for word in words):
         return ExitOutcomes.OK
     if name == "false":
@@ -143,8 +131,8 @@ def _without_assignments(words: Sequence[ShellWord]) -> Sequence[ShellWord]:
     return words[at:]
 
 
-def _unwrapped(name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord] | None:
-    """Return the command that a program like `env` or `timeout` runs; None if the program is none of these."""
+def _wrapped_command(name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord] | None:
+    """Return the command that `env`, `timeout` or the like runs; None for other programs."""
     if name in _RUNNERS and len(words) > 1 and words[1].text == "run":
         return [word for n, word in enumerate(words[2:], 2) if n > 2 or word.text != "--"]
     if name not in _WRAPPERS:
@@ -161,20 +149,17 @@ def _unwrapped(name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord] | N
 
 
 def _has_operand(name: str, words: Sequence[ShellWord]) -> bool:
-    """True if a filter is given a file to read, or may be."""
-    scripts = 1 if name in ("sed", "tr") else 0
+    """Return whether a filter may read a file, not only its input."""
+    scripts = {"sed": 1, "tr": 2}.get(name, 0)
     operands = [w for w in words[1:] if not w.text.startswith(("-", "+")) and not w.text.isdigit()]
-    return len(operands) > (2 if name == "tr" else scripts) or (
-        name in ("sed",) and "q" in words[-1].text
-    )
+    # `sed q` ends before its input does, so that the writer of the pipe may fail.
+    return len(operands) > scripts or (name == "sed" and "q" in words[-1].text)
 
 
 def _exit(words: Sequence[ShellWord], state: ShellState) -> ExitOutcomes:
     if len(words) == 1 or words[1].text == "$?":
-        ends = ExitOutcomes.EXIT_OK if state.last & ExitOutcomes.OK else ExitOutcomes.NONE
-        return ends | (
-            ExitOutcomes.EXIT_FAIL if state.last & ExitOutcomes.FAIL else ExitOutcomes.NONE
-        )
+        ends = state.last.select(ExitOutcomes.OK, ExitOutcomes.EXIT_OK)
+        return ends | state.last.select(ExitOutcomes.FAIL, ExitOutcomes.EXIT_FAIL)
     if words[1].literal and re.fullmatch(r"\d{1,6}", words[1].text):
         return ExitOutcomes.EXIT_FAIL if int(words[1].text) % 256 else ExitOutcomes.EXIT_OK
     return ExitOutcomes.EXITS
@@ -195,19 +180,16 @@ def _set_options(words: Sequence[ShellWord], state: ShellState) -> None:
 
 
 def _test(words: Sequence[ShellWord]) -> ExitOutcomes:
-    """A comparison of constants is no test."""
-    given = [word.text for word in words[1:] if word.text != "]"]
+    """Return the ends of `test …`: a comparison of constants has one end only."""
     if not all(word.literal for word in words):
         return ExitOutcomes.EITHER
-    match given:
-        case []:
+    match [word.text for word in words[1:] if word.text != "]"]:
+        case [] | [""] | ["-n", ""]:
             return ExitOutcomes.FAIL
-        case [one]:
-            return ExitOutcomes.OK if one else ExitOutcomes.FAIL
-        case ["-n", one]:
-            return ExitOutcomes.OK if one else ExitOutcomes.FAIL
-        case ["-z", one]:
-            return ExitOutcomes.FAIL if one else ExitOutcomes.OK
+        case [_] | ["-n", _] | ["-z", ""]:
+            return ExitOutcomes.OK
+        case ["-z", _]:
+            return ExitOutcomes.FAIL
         case [left, "=" | "==" | "-eq" | "-ge" | "-le", right] if left == right:
             return ExitOutcomes.OK
         case _:
@@ -215,7 +197,7 @@ def _test(words: Sequence[ShellWord]) -> ExitOutcomes:
 
 
 def _shell(words: Sequence[ShellWord], depth: int) -> ExitOutcomes:
-    """Judge `bash -c "…"` by its script."""
+    """Return the ends of `bash -c "…"`, found in its script."""
     errexit = pipefail = False
     for n, word in enumerate(words[1:], start=1):
         if not word.text.startswith(("-", "+")):
@@ -256,9 +238,6 @@ def _one_liner(words: Sequence[ShellWord]) -> ExitOutcomes:
     return ExitOutcomes.EITHER
 
 
-# Python.
-
-
 def _is_python(name: str) -> bool:
     return re.fullmatch(r"(?:python|pypy)[\d.]*", name) is not None
 
@@ -273,12 +252,12 @@ def _python(words: Sequence[ShellWord]) -> ExitOutcomes:
 
 
 def _is_idle(code: str) -> bool:
-    """True if a Python program surely does nothing that can fail."""
+    """Return whether a Python program surely does nothing that can fail."""
     if len(code) > 5_000:
         return False
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of strange escapes in the code
+            warnings.simplefilter("ignore")  # for example of unknown escapes in the code
             tree = ast.parse(code)
         return all(_is_idle_statement(statement) for statement in tree.body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -298,13 +277,12 @@ def _is_idle_statement(node: ast.stmt) -> bool:
         case ast.Expr(value=ast.Call() as call) | ast.Raise(exc=ast.Call() as call):
             return _is_idle_call(call)
         case ast.Try(body=body, handlers=[handler], orelse=[], finalbody=[]):
-            # Whatever happens in the body is caught, but for an exit in it.
-            catches = handler.type is None or ast.unparse(handler.type) in (
-                "Exception",
-                "BaseException",
-            )
+            # Every error in the body is caught, except an exit.
+            caught = "" if handler.type is None else ast.unparse(handler.type)
+            if caught not in ("", "Exception", "BaseException"):
+                return False
             quits = any("exit" in ast.unparse(statement).casefold() for statement in body)
-            return catches and not quits and all(_is_idle_statement(one) for one in handler.body)
+            return not quits and all(_is_idle_statement(one) for one in handler.body)
         case _:
             return False
 

@@ -1,4 +1,5 @@
-"""Text to tasks: lines, blocks, labels, values. Strict about meaning, generous about form; never raises on any text.
+"""Text to tasks: lines, blocks, labels and values. Pure.
 
-Entered by `planning.chain` (to read) and `planning.render` (to ask whether a value would be read back as it is).
+The reader is strict about meaning, generous about form, and never raises on any text. Only
+`planning` enters: the parser reads, and the renderer asks whether a value is read back unchanged.
 """

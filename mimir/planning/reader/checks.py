@@ -1,9 +1,14 @@
-"""Checks: a YAML or JSON list of maps becomes values; every key is known, every value of its type, or it is a finding."""
+"""Reader of checks: a YAML or JSON list of maps becomes values. Pure.
+
+Each unknown key and each value of a wrong type is a finding.
+"""
 
 import difflib
 import math
 import re
+from collections.abc import Sequence
 
+from mimir.domain.json_value import as_member
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS, Check, CheckKind
 from mimir.planning.format.diagnostics import (
     PlanFinding,
@@ -30,25 +35,30 @@ _KEYS = {
     "timeout": "timeout_seconds",
 }
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
+_KINDS: Sequence[CheckKind] = ("flip", "hold")
+_SECONDS = re.compile(
+    r"(\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,3})?)\s*(?:s|sec|seconds)?", re.IGNORECASE
+)
 
 
 def from_node(node: LocatedValue, found: list[PlanFinding]) -> list[tuple[Check, SourcePosition]]:
-    """Return the checks of a list of maps, and where each stands."""
+    """Return the checks of a list of maps with their positions."""
+    only = node.keys.get("checks") if node.kind == "map" and len(node.keys) == 1 else None
+    node = only or node
     items = node.items if node.kind == "list" else [node]
-    only = node.keys.get("checks") if node.kind == "map" else None
-    if only is not None and len(node.keys) == 1:
-        items = only.items if only.kind == "list" else [only]
     checks: list[tuple[Check, SourcePosition]] = []
     for number, item in enumerate(items, start=1):
         if item.kind != "map":
-            found.append(_bad("A check is a map with id, criteria and run.", item.place))
+            found.append(
+                _unreadable("A check must be a map with id, criteria and run.", item.place)
+            )
         else:
             checks.append((_CheckReader(item, found).check(f"check-{number}"), item.place))
     return checks
 
 
 class _CheckReader:
-    """Reads one check, taking each key once."""
+    """Reader of one check; each key may occur once."""
 
     def __init__(self, node: LocatedValue, found: list[PlanFinding]) -> None:
         self._found = found
@@ -61,21 +71,21 @@ class _CheckReader:
         name = _KEYS.get(words(key))
         if name is None:
             near = difflib.get_close_matches(words(key), _KEYS, n=1)
-            hint = (
-                f"Did you mean {_KEYS[near[0]]!r}?"
-                if near
-                else f"Known: {', '.join(sorted(set(_KEYS.values())))}."
-            )
-            self._found.append(_bad(f"A check has no {quote_excerpt(key)}.", place, hint))
+            known = f"Known keys: {', '.join(sorted(set(_KEYS.values())))}."
+            hint = f"Did you mean {_KEYS[near[0]]!r}?" if near else known
+            self._fault(f"Key {quote_excerpt(key)} of a check is unknown", place, hint)
         elif name in self._values:
-            self._found.append(_bad(f"{name} is given twice.", place))
+            self._fault(f"Key {name} of a check is given twice", place)
         else:
             self._values[name] = value
 
+    def _fault(self, message: str, place: SourcePosition, hint: str = "") -> None:
+        self._found.append(_unreadable(f"{message}.", place, hint))
+
     def check(self, default_id: str) -> Check:
-        """Return the check; where a value cannot be read, its default and a finding."""
+        """Return the check; an unreadable value is a finding and becomes the default."""
         if self._get("run") is None:
-            self._found.append(_bad("A check needs a command.", self._place, "Add run."))
+            self._fault("A check has no command", self._place, "Add run.")
         return Check(
             id=self._text("id", default_id),
             criteria=self._texts("criteria") or (),
@@ -93,66 +103,53 @@ class _CheckReader:
 
     def _text(self, name: str, default: str) -> str:
         node = self._get(name)
-        if node is not None and not (node.is_scalar and node.text.strip()):
-            self._found.append(_bad(f"{name} must be a text.", node.place))
-        return node.text if node is not None and node.is_scalar and node.text.strip() else default
+        if node is None or (node.is_scalar and node.text.strip()):
+            return node.text if node else default
+        self._fault(f"{name} must be a text", node.place)
+        return default
 
     def _texts(self, name: str) -> tuple[str, ...] | None:
         node = self._get(name)
         if node is None:
             return None
         if node.is_scalar:
-            return (
-                () if is_none(node.text) else tuple(t for t in re.split(r"[\s,]+", node.text) if t)
-            )
+            return () if is_none(node.text) else tuple(filter(None, re.split(r"[\s,]+", node.text)))
         if node.kind == "list" and all(item.is_scalar for item in node.items):
             return tuple(item.text for item in node.items)
-        self._found.append(_bad(f"{name} must be a list of texts.", node.place))
+        self._fault(f"{name} must be a list of texts", node.place)
         return None
 
     def _run(self) -> tuple[str, ...] | str:
         node = self._get("run")
-        if node is None:
-            return ()
-        if node.is_scalar:
-            return node.text
-        return self._texts("run") or ()
+        return node.text if node is not None and node.is_scalar else self._texts("run") or ()
 
     def _kind(self) -> CheckKind | None:
         node = self._get("kind")
-        word = node.text.casefold() if node is not None else ""
-        if word == "flip":
-            return "flip"
-        if word == "hold":
-            return "hold"
-        if node is not None:
-            self._found.append(_bad("kind must be flip or hold.", node.place, "Or leave it out."))
-        return None
+        kind = as_member(node.text.casefold(), _KINDS) if node is not None else None
+        if node is not None and kind is None:
+            self._fault("kind must be flip or hold", node.place, "Or leave it out.")
+        return kind
 
     def _flag(self, name: str) -> bool:
         node = self._get(name)
         word = node.text.casefold() if node is not None else "true"
         if word not in (*_TRUE, *_FALSE):
             place = node.place if node is not None else self._place
-            self._found.append(_bad(f"{name} must be true or false.", place))
+            self._fault(f"{name} must be true or false", place)
         return word not in _FALSE
 
     def _seconds(self, name: str) -> float:
         node = self._get(name)
         if node is None:
             return DEFAULT_TIMEOUT_SECONDS
-        match = re.fullmatch(
-            r"(\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,3})?)\s*(?:s|sec|seconds)?",
-            node.text,
-            re.IGNORECASE,
-        )
+        match = _SECONDS.fullmatch(node.text)
         value = float(match[1]) if match else math.inf
         if math.isinf(value):
-            self._found.append(_bad(f"{name} must be a number of seconds.", node.place))
+            self._fault(f"{name} must be a number of seconds", node.place)
             return DEFAULT_TIMEOUT_SECONDS
         return value
 
 
-def _bad(message: str, place: SourcePosition, suggestion: str = "") -> PlanFinding:
-    hint = suggestion or "See docs/plan-format.md for the form of a check."
-    return make_finding("checks-unreadable", message, place, suggestion=hint)
+def _unreadable(message: str, place: SourcePosition, hint: str = "") -> PlanFinding:
+    hint = hint or "See docs/plan-format.md for the form of a check."
+    return make_finding("checks-unreadable", message, place, hint)

@@ -1,7 +1,7 @@
-"""Criteria: bullets with points, marks and ids, or a list of maps. Every line that says something is kept.
+"""Reader of criteria: bullets with points, mark and id, or a list of maps. Pure.
 
-`- [ ] (60 pts) [critical] c1: text`: points, mark and id may come in any order or be missing. An id is a few letters and a number
-(`c1`, `AC-2`), or a word that one of the task's checks names; any other word before a colon is text. Missing ids are given by position.
+In `- [ ] (60 pts) [critical] c1: text`, points, mark and id are optional, in any order. An id is
+a few letters and a number, or a word that a check of the task names; other words are text.
 """
 
 import re
@@ -19,7 +19,7 @@ from mimir.planning.format.diagnostics import (
 from mimir.planning.format.labels import words
 from mimir.planning.format.located_tree import LocatedValue
 from mimir.planning.reader.line_syntax import ID
-from mimir.planning.reader.values import RawField, ValueLine
+from mimir.planning.reader.values import ValueLine
 
 _BULLET = re.compile(r"([ \t]*)((?:[-*+•]\s+|\d{1,3}[.)]\s+)?(?:\[[ xX✓]?\]\s*|[☐☑✅]\s*)?)")
 _POINTS = re.compile(
@@ -38,7 +38,7 @@ _LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(r"[:–—]?\s*") + r"$",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawCriterion:
-    """A criterion as it was given."""
+    """A criterion as it was written."""
 
     text: str
     place: SourcePosition
@@ -48,29 +48,24 @@ class RawCriterion:
 
 
 def parse(text: str, place: SourcePosition, named: Collection[str] = ()) -> RawCriterion:
-    """Read one criterion's line, behind its bullet.
+    """Parse the line of a criterion after its bullet.
 
     Args:
         text: The line; stripped here.
-        place: Where it stands.
-        named: Ids that checks of the task name.
+        place: Its position.
+        named: Ids that the task's checks name.
     """
     one = RawCriterion(text=text.strip(), place=place)
-    for _ in range(4):
-        before = one
+    for _ in ("points", "mark", "id"):
         one = _take_mark(one, named)
-        if one is before:
-            break
     return _take_last_mark(_take_last_mark(one))
 
 
 def _take_mark(one: RawCriterion, named: Collection[str]) -> RawCriterion:
-    """Take points, mark or id from the front of the text, each once."""
+    """Move one of points, mark and id from the front of the text to its field."""
     points = _POINTS.match(one.text)
     if points and one.points is None:
-        critical = one.critical or bool(points[2])
-        rest = one.text[points.end() :]
-        return replace(one, points=Fraction(points[1]), critical=critical, text=rest)
+        return _with_points(one, points, one.text[points.end() :])
     critical = _CRITICAL.match(one.text)
     if critical and not one.critical:
         return replace(one, critical=True, text=one.text[critical.end() :])
@@ -81,29 +76,31 @@ def _take_mark(one: RawCriterion, named: Collection[str]) -> RawCriterion:
 
 
 def _take_last_mark(one: RawCriterion) -> RawCriterion:
-    """Take points or the mark from the end of the text, if none stood at its front."""
+    """Move points or mark from the end of the text, unless its front had them."""
     if not one.text.endswith((")", "]")):
         return one
     critical = _LAST_CRITICAL.search(one.text[-60:])
     if critical and not one.critical:
-        return replace(one, critical=True, text=_cut(one.text, critical[0]))
+        return replace(one, critical=True, text=_without_end(one.text, critical[0]))
     points = _LAST_POINTS.search(one.text[-60:])
     if points and one.points is None:
-        both = one.critical or bool(points[2])
-        return replace(
-            one, points=Fraction(points[1]), critical=both, text=_cut(one.text, points[0])
-        )
+        return _with_points(one, points, _without_end(one.text, points[0]))
     return one
 
 
-def _cut(text: str, end: str) -> str:
+def _with_points(one: RawCriterion, points: re.Match[str], text: str) -> RawCriterion:
+    critical = one.critical or bool(points[2])
+    return replace(one, points=Fraction(points[1]), critical=critical, text=text)
+
+
+def _without_end(text: str, end: str) -> str:
     return text[: len(text) - len(end)].rstrip(" –—-")
 
 
 def from_lines(
     lines: Iterable[ValueLine], named: Collection[str]
 ) -> tuple[list[RawCriterion], list[str]]:
-    """Return the criteria of a markdown list, and the lines that are none: headings of groups."""
+    """Return the criteria of a markdown list, and its other lines: headings of groups."""
     reader = _BulletReader(named)
     for line in lines:
         reader.take(line)
@@ -116,10 +113,10 @@ class _BulletReader:
         self._done: list[tuple[list[str], SourcePosition, bool]] = []
         self._left: list[str] = []
         self._indent: int | None = None
+        # True: the next line without a bullet continues the last criterion.
         self._open = False
-        """The next indented or lazy line goes on with the last criterion."""
+        # True: the heading of the group marks its criteria as critical.
         self._critical = False
-        """The group's heading says that its criteria are critical."""
 
     def take(self, line: ValueLine) -> None:
         match = _BULLET.match(line.text)
@@ -147,7 +144,7 @@ class _BulletReader:
             if not (len(parts) == 1 and self._is_group(parts[0])):
                 parts.append(f"- {text}")
                 return
-            # A bullet that only heads those below it is no criterion.
+            # A bullet that is the heading of those below it is no criterion.
             self._done.pop()
             self._group(parts[0])
             self._critical = self._critical or critical
@@ -168,42 +165,32 @@ class _BulletReader:
         return text.rstrip("*_ ").endswith(":") and not _SHORT_ID.match(text)
 
     def close(self) -> tuple[list[RawCriterion], list[str]]:
-        """Return what was read."""
+        """Return the criteria and the remaining lines."""
         found: list[RawCriterion] = []
-        for parts, place, critical in self._done:
-            one = parse(_joined(parts), place, self._named)
+        for (text, *parts), place, critical in self._done:
+            text += "".join(f"\n{part}" if part.startswith("- ") else f" {part}" for part in parts)
+            one = parse(text, place, self._named)
             found.append(replace(one, critical=one.critical or critical))
         return found, self._left
-
-
-def _joined(parts: list[str]) -> str:
-    text = parts[0]
-    for part in parts[1:]:
-        text += f"\n{part}" if part.startswith("- ") else f" {part}"
-    return text
 
 
 def from_node(
     node: LocatedValue, named: Collection[str], found: list[PlanFinding]
 ) -> list[RawCriterion]:
-    """Return the criteria of a list of texts or maps; what cannot be read is a finding."""
-    items = node.items if node.kind == "list" else [node]
+    """Return the criteria of a list of texts or maps; an unreadable one is a finding."""
     criteria: list[RawCriterion] = []
-    for item in items:
+    for item in node.items if node.kind == "list" else [node]:
         one = _from_map(item) if item.kind == "map" else None
         if item.kind == "text":
             one = parse(item.text, item.place, named)
-        if one is None:
-            found.append(
-                make_finding(
-                    "criterion-unreadable",
-                    "This is no criterion.",
-                    item.place,
-                    suggestion="Write a text, or {id, text, points, critical}.",
-                )
-            )
-        else:
+        if one is not None:
             criteria.append(one)
+            continue
+        message, hint = (
+            "A criterion is unreadable.",
+            "Write a text, or {id, text, points, critical}.",
+        )
+        found.append(make_finding("criterion-unreadable", message, item.place, hint))
     return criteria
 
 
@@ -249,7 +236,7 @@ _EXACT_POINTS = re.compile(
 
 
 def assign_ids(criteria: Iterable[RawCriterion], found: list[PlanFinding]) -> tuple[Criterion, ...]:
-    """Return the criteria with ids; those without one get `c1`, `c2`, … by position, around those that are taken."""
+    """Give each criterion without an id a free one by position: `c1`, `c2` and so on."""
     given = list(criteria)
     taken = {one.id for one in given if one.id}
     done: list[Criterion] = []
@@ -260,18 +247,18 @@ def assign_ids(criteria: Iterable[RawCriterion], found: list[PlanFinding]) -> tu
             n += len(given)
         taken.add(id)
         if not one.text.strip():
-            message = f"Criterion {quote_excerpt(id)} says nothing."
+            message = f"Criterion {quote_excerpt(id)} has no text."
             hint = "Write what must be true of the result."
-            found.append(make_finding("criterion-unreadable", message, one.place, suggestion=hint))
+            found.append(make_finding("criterion-unreadable", message, one.place, hint))
         done.append(Criterion(id=id, text=one.text, points=one.points, critical=one.critical))
     return tuple(done)
 
 
-def merge_criteria(groups: Iterable[tuple[RawField, list[RawCriterion]]]) -> list[RawCriterion]:
-    """Return the criteria of all fields that give some, those said twice once."""
+def merge_criteria(groups: Iterable[list[RawCriterion]]) -> list[RawCriterion]:
+    """Return the criteria of several fields; a repeated text counts once, except in one field."""
     seen: set[str] = set()
     done: list[RawCriterion] = []
-    for _, group in groups:
+    for group in groups:
         done += [one for one in group if words(one.text) not in seen]
         seen = {words(one.text) for one in done}
     return done

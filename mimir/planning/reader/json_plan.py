@@ -1,41 +1,42 @@
-"""A JSON plan: `{overview, reasoning, tasks: […]}` or a bare list of tasks; keys are labels in camelCase or snake_case."""
+"""Reader of JSON plans: `{overview, reasoning, tasks: […]}` or a bare list of tasks. Pure.
+
+Keys are labels in camelCase or snake_case.
+"""
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import get_args
 
 from mimir.planning.format import labels
-from mimir.planning.format.diagnostics import SourcePosition, make_finding, quote_excerpt
-from mimir.planning.format.labels import LabelMatch, words
+from mimir.planning.format.diagnostics import make_finding
+from mimir.planning.format.labels import LabelMatch, ListKey, TextKey, words
 from mimir.planning.format.located_tree import LocatedValue
 from mimir.planning.reader.markdown import RawPlan
-from mimir.planning.reader.task_reader import RawTask, name_task
+from mimir.planning.reader.task_reader import RawTask, name_task, unknown_field
 from mimir.planning.reader.values import RawField, ValueLine
 
-_LISTS = frozenset({"tools", "files", "context_files"})
-_TREES = frozenset({"criteria", "checks"})
-_EXACT = frozenset(
-    {"title", "worker_role", "qc_role", "prompt", "model", "tool_execution", "notes"}
-)
+_LISTS = frozenset((*get_args(ListKey), "dependencies"))
+_EXACT = frozenset(get_args(TextKey))
 
 
 def is_plan(node: LocatedValue) -> bool:
-    """True if a JSON value is meant to be a plan: a list of objects, or an object with tasks."""
+    """Return whether a JSON value is a plan: a list of objects, or an object with tasks."""
     if node.kind == "list":
         return any(item.kind == "map" for item in node.items)
     return node.kind == "map" and _tasks_of(node) is not None
 
 
 def read_json_plan(node: LocatedValue) -> RawPlan:
-    """Return the plan that a JSON value gives."""
+    """Return the plan of a JSON value."""
     plan = RawPlan()
     tasks = node if node.kind == "list" else _read_root(node, plan)
     for name, item in _each_task(tasks):
         if item.kind != "map":
-            message = "A task must be an object."
-            hint = "Write {id, title, prompt, …}."
-            plan.findings.append(make_finding("json-shape", message, item.place, suggestion=hint))
+            message, hint = "A task must be an object.", "Write {id, title, prompt, …}."
+            plan.findings.append(make_finding("json-shape", message, item.place, hint))
         else:
-            plan.tasks.append(_task(item, name, plan))
+            plan.tasks.append(_read_task(item, name, plan))
     return plan
 
 
@@ -48,12 +49,9 @@ def _tasks_of(node: LocatedValue) -> LocatedValue | None:
 
 
 def _each_task(tasks: LocatedValue | None) -> Iterator[tuple[str, LocatedValue]]:
-    """Yield tasks with the names that an object of tasks gives them."""
-    if tasks is None:
-        return
-    if tasks.kind == "map":
+    """Yield tasks with their keys in an object of tasks; a task of a list has an empty key."""
+    if tasks is not None:
         yield from tasks.keys.items()
-    else:
         yield from (("", item) for item in tasks.items)
 
 
@@ -64,19 +62,17 @@ def _read_root(node: LocatedValue, plan: RawPlan) -> LocatedValue | None:
         if key == "plan" and _tasks_of(value) is not None:
             _read_root(value, plan)
         elif words(key) == "overview" and value.kind == "map":
-            _read_overview(value, plan)
+            for inner, item in value.keys.items():
+                _take_plan_value(plan, inner, item)
         else:
-            _take(plan, key, value, overview=words(key) == "overview")
+            _take_plan_value(plan, key, value, overview=words(key) == "overview")
     return _tasks_of(node)
 
 
-def _read_overview(node: LocatedValue, plan: RawPlan) -> None:
-    for key, value in node.keys.items():
-        _take(plan, key, value)
-
-
-def _take(plan: RawPlan, key: str, value: LocatedValue, *, overview: bool = False) -> None:
-    """Take a value of the plan itself; what is not known becomes notes."""
+def _take_plan_value(
+    plan: RawPlan, key: str, value: LocatedValue, *, overview: bool = False
+) -> None:
+    """Store a value of the plan itself; an unknown one becomes a note."""
     name = "goal" if overview else labels.find_plan_label(key)
     if name == "notes":
         plan.notes.append(_prose(value))
@@ -88,7 +84,7 @@ def _take(plan: RawPlan, key: str, value: LocatedValue, *, overview: bool = Fals
 
 
 def _prose(node: LocatedValue) -> str:
-    """Return a value as text: a text as it is, an object's texts with their names."""
+    """Return a value as text; the texts of an object follow their keys."""
     if node.is_scalar:
         return node.text
     if node.kind == "map" and all(value.is_scalar for value in node.keys.values()):
@@ -97,7 +93,7 @@ def _prose(node: LocatedValue) -> str:
 
 
 def _plain(node: LocatedValue) -> object:
-    """Return the tree as values; its depth is bounded by the parser."""
+    """Return the tree as plain values; the parser bounds its depth."""
     if node.kind == "map":
         return {key: _plain(value) for key, value in node.keys.items()}
     if node.kind == "list":
@@ -105,66 +101,54 @@ def _plain(node: LocatedValue) -> object:
     return None if node.kind == "null" else node.text
 
 
-def _task(node: LocatedValue, name: str, plan: RawPlan) -> RawTask:
-    given = RawTask(place=node.place, heading_id=name)
+def _read_task(node: LocatedValue, name: str, plan: RawPlan) -> RawTask:
+    task = RawTask(place=node.place, heading_id=name)
     ids: list[RawField] = []
     for key, value in node.keys.items():
         found = labels.find_json_key(key)
         if found is None:
-            _unknown(given, key, value, node.key_places[key], plan)
+            plan.findings.append(unknown_field(key, node.key_places[key]))
+            task.notes.append(f"{key}: {_prose(value)}")
         elif value.kind != "null":
-            raw = _raw(found, key, value, plan)
+            raw = _read_field(found, key, value)
             if raw is not None:
-                (ids if raw.key == "id" else given.raws).append(raw)
-    name_task(given, ids[0] if ids else None, plan.findings)
-    return given
+                (ids if raw.key == "id" else task.raws).append(raw)
+                continue
+            is_list = found.field.key in _LISTS
+            dependencies = found.field.key == "dependencies"
+            code = "dependency-unreadable" if dependencies else "value-unreadable"
+            hint = "Write a list of texts." if is_list else "Write a text."
+            message = f"{key} has a value of the wrong type."
+            plan.findings.append(make_finding(code, message, value.place, hint))
+    name_task(task, ids[0] if ids else None, plan.findings)
+    return task
 
 
-def _unknown(
-    given: RawTask, key: str, value: LocatedValue, place: SourcePosition, plan: RawPlan
-) -> None:
-    near = labels.near(key)
-    plan.findings.append(
-        make_finding(
-            "label-misspelt" if near else "label-unknown",
-            f"{quote_excerpt(key)} is no field of a task; its text is kept as notes, which no agent sees.",
-            place,
-            suggestion=f"Did you mean {near!r}?"
-            if near
-            else "What the worker needs belongs into the prompt.",
-        )
-    )
-    given.notes.append(f"{key}: {_prose(value)}")
-
-
-def _raw(found: LabelMatch, key: str, node: LocatedValue, plan: RawPlan) -> RawField | None:
-    """Return a field's value; None and a finding if it is of the wrong type."""
+def _read_field(found: LabelMatch, key: str, node: LocatedValue) -> RawField | None:
+    """Return a field's value; None if it is of a wrong type."""
     name = found.field.key
-    if name in _TREES and node.kind != "text":
-        return RawField(found=found, name=key, place=node.place, text=_prose(node), node=node)
-    if name in _LISTS or name == "dependencies":
+    raw = RawField(found=found, name=key, place=node.place, text=_prose(node))
+    if name in ("criteria", "checks") and node.kind != "text":
+        return replace(raw, node=node)
+    if name in _LISTS:
         items = _items(found, key, node)
-        if items is not None or node.kind in ("text", "number"):
-            return RawField(found=found, name=key, place=node.place, text=_prose(node), items=items)
-    elif name in ("prompt", "tool_execution") and node.kind == "list":
-        if all(item.kind == "text" for item in node.items):
-            text = "\n".join(item.text for item in node.items)
-            return RawField(found=found, name=key, place=node.place, text=text, exact=True)
-    elif node.kind == "text" or (node.kind == "number" and name not in _EXACT):
-        lines = tuple(ValueLine(text=line, place=node.place) for line in node.text.split("\n"))
-        exact = name in _EXACT and node.kind == "text"
-        return RawField(
-            found=found, name=key, place=node.place, text=node.text, lines=lines, exact=exact
+        return (
+            replace(raw, items=items)
+            if items is not None or node.kind in ("text", "number")
+            else None
         )
-    code = "dependency-unreadable" if name == "dependencies" else "value-unreadable"
-    message = f"{key} has a value of the wrong type."
-    hint = "Write a list of texts." if name in _LISTS or name == "dependencies" else "Write a text."
-    plan.findings.append(make_finding(code, message, node.place, suggestion=hint))
+    if name in ("prompt", "tool_execution") and node.kind == "list":
+        is_text = all(item.kind == "text" for item in node.items)
+        text = "\n".join(item.text for item in node.items)
+        return replace(raw, text=text, exact=True) if is_text else None
+    if node.kind == "text" or (node.kind == "number" and name not in _EXACT):
+        lines = tuple(ValueLine(text=line, place=node.place) for line in node.text.split("\n"))
+        return replace(raw, lines=lines, exact=name in _EXACT and node.kind == "text")
     return None
 
 
 def _items(found: LabelMatch, key: str, node: LocatedValue) -> tuple[RawField, ...] | None:
-    """Return the texts of a list; None if it is none."""
+    """Return the texts of a list; None if it is no list of texts."""
     if node.kind != "list" or not all(item.kind in ("text", "number") for item in node.items):
         return None
     return tuple(

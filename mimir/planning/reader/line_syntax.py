@@ -1,6 +1,6 @@
-"""What one line is: a heading, a label, a rule, a fence, a tag; and which task a heading names. Pure, line by line.
+"""Syntax of single lines: headings, labels, rules, fences and tags. Pure.
 
-Every pattern is anchored and takes linear time; a line is looked at without knowing where it stands.
+Every pattern is anchored and takes linear time. The result does not depend on other lines.
 """
 
 import re
@@ -12,7 +12,7 @@ from mimir.planning.format import labels
 MAX_LABEL = 100
 
 Shape = tuple[str, int]
-"""How a label stands: (`heading`, level), or (`bullet`, `bold`, `plain`; indent)."""
+"""Form of a label: (`heading`, level), or (`bullet`, `bold` or `plain`, indent)."""
 
 ID = r"\w(?:[\w.\-]*\w)?"
 _NUMBERS = r"\d+(?:\.\d+)*[a-z]?"
@@ -25,7 +25,7 @@ class FenceLine:
     sign: str
     length: int
     info: str
-    """First word, folded."""
+    """First word of the info string, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class TagLine:
 
     name: str
     rest: str
-    """What stands behind the tag on the same line."""
+    """Text after the tag on the same line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class LabelLine:
 
     name: str
     value: str
-    """What stands behind it on the same line, not stripped."""
+    """Text after it on the same line, not stripped."""
     column: int
     """1-based, of the label."""
     value_column: int
@@ -60,29 +60,34 @@ class LabelLine:
 
     @property
     def found(self) -> labels.LabelMatch | None:
-        """What it means for a task."""
+        """Its meaning for a task."""
         return labels.find(self.name)
+
+    @property
+    def is_task_id(self) -> bool:
+        """Whether it says "Task ID" in full, not only "ID"."""
+        return labels.words(self.name) in ("task id", "task identifier")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskHeading:
-    """What the text of a heading says of a task."""
+    """Task that the text of a heading names."""
 
     id: str
-    """Empty: it says "Task ID", but what follows is no id."""
+    """Empty: it says "Task ID", but no id follows."""
     title: str
     strong: bool
-    """False: only a task if fields follow."""
+    """False: it is a task only if fields follow."""
 
 
 def indent_of(line: str) -> int:
-    """Return the width of the white space before the text; a tab counts four."""
+    """Return the width of the white space before the text; a tab counts as four."""
     indent = line[: len(line) - len(line.lstrip(" \t"))]
     return len(indent) if "\t" not in indent else len(indent.expandtabs(4))
 
 
 def fence_of(line: str) -> FenceLine | None:
-    """Return the fence that the line is."""
+    """Return the fence that the line opens or closes."""
     text = line.strip()
     sign = text[:1]
     if sign not in ("`", "~") or not text.startswith(sign * 3):
@@ -98,7 +103,7 @@ _TAG = re.compile(r"<((?:prompt|text|reasoning)(?:-\d{1,6})?)>", re.IGNORECASE)
 
 
 def tag_of(line: str) -> TagLine | None:
-    """Return the tagged block that the line opens: alone on its line, `<prompt>` also right behind a label."""
+    """Return the tag that the line opens: alone on its line, or a `<prompt>` after a label."""
     match = _TAG.search(line)
     if match is None:
         return None
@@ -128,13 +133,13 @@ def heading_of(line: str) -> HeadingLine | None:
 
 
 def clean(text: str) -> str:
-    """Return a heading's text without emphasis, and without signs before its first word."""
+    """Return a heading's text without emphasis and without signs before its first word."""
     bare = text.replace("**", "").strip(" \t*_`")
     return re.sub(r"^[^\w<(\[`]+", "", bare).strip()
 
 
 def is_rule(line: str) -> bool:
-    """True for a thematic break."""
+    """Return whether the line is a thematic break."""
     text = line.replace(" ", "").strip()
     return len(text) >= 3 and text[0] in "-*_" and text == text[0] * len(text)
 
@@ -144,9 +149,9 @@ _COLONS = (":", "：")
 
 
 def label_of(line: str) -> LabelLine | None:
-    """Return the emphasised label that begins the line, behind a bullet or not.
+    """Return the emphasised label at the start of the line or of its bullet.
 
-    Known or unknown names alike, if a colon follows; without a colon only a known one that stands alone or before a dash.
+    With a colon the name may be unknown; without one it must be known, and alone or before a dash.
     """
     marker = _MARKER.match(line)
     start = marker.end() if marker else 0
@@ -172,7 +177,7 @@ def label_of(line: str) -> LabelLine | None:
 
 
 def _split_label(name: str, line: str, end: int, inside: int) -> tuple[str, int, int] | None:
-    """Return the label's name and where its value starts and ends (-1: with the line)."""
+    """Return the label's name, and the start and end of its value (-1: end of the line)."""
     after = line[end:]
     if name.endswith(_COLONS):
         return (name[:-1].strip(), end, -1) if len(name) > 1 else None
@@ -185,11 +190,7 @@ def _split_label(name: str, line: str, end: int, inside: int) -> tuple[str, int,
     # The value within the emphasis: **Task ID: task-1.1**
     head, colon, _ = name.partition(":")
     if colon and not after.strip() and labels.find(head) is not None:
-        return (
-            head,
-            line.index(":", inside) + 1,
-            end - (len(line[inside:end]) - len(line[inside:end].rstrip("*_"))),
-        )
+        return head, line.index(":", inside) + 1, inside + len(line[inside:end].rstrip("*_"))
     return None
 
 
@@ -199,7 +200,7 @@ _PLAIN = re.compile(
 
 
 def plain_label_of(line: str) -> LabelLine | None:
-    """Return the known label that begins the line without any emphasis: `Task ID: task-1.1`."""
+    """Return the known label without emphasis at the start of the line: `Task ID: task-1.1`."""
     match = _PLAIN.match(line)
     if match is None or labels.find(match[3]) is None:
         return None
@@ -208,14 +209,14 @@ def plain_label_of(line: str) -> LabelLine | None:
 
 
 def heading_label(heading: HeadingLine) -> LabelLine | None:
-    """Return the label that a heading is: `#### **Dependencies**`, also with its value behind a colon."""
-    text = heading.text
+    """Return the label that a heading is: `#### Dependencies`, `#### Files: limiter.py`."""
+    text, shape = heading.text, ("heading", heading.level)
     name, colon, value = text.partition(":")
     column = heading.level + 2
     if labels.find(text.rstrip(":：")) is not None:
-        return LabelLine(text.rstrip(":："), "", column, column, ("heading", heading.level))
+        return LabelLine(text.rstrip(":："), "", column, column, shape)
     if colon and labels.find(name) is not None:
-        return LabelLine(name, value, column, column + len(name) + 1, ("heading", heading.level))
+        return LabelLine(name, value, column, column + len(name) + 1, shape)
     return None
 
 
@@ -228,20 +229,20 @@ _AFTER_ID = re.compile(r"\s*(?:$|[:–—()\[\]|]|-\s)")
 
 
 def _title(rest: str) -> str:
-    """Return what stands behind an id and its separator."""
+    """Return the text after an id and its separator."""
     return rest.lstrip(" \t:.)]|-–—").rstrip(" \t:")
 
 
 @lru_cache(maxsize=1024)
 def task_head(text: str) -> TaskHeading | None:
-    """Return the task that a heading's text names; None if it surely names none."""
+    """Return the task that a heading's text may name; None if it names none."""
     if "task" in text[:40].casefold():
         explicit = _TASK_ID.match(text)
         if explicit:
             return _explicit_head(explicit[1])
         token = _TASK_TOKEN.match(text)
         if token and (token[1][5].isdigit() or _AFTER_ID.match(token[2])):
-            return TaskHeading(folded_task(token[1]), _title(token[2]), True)
+            return TaskHeading(_lower_task(token[1]), _title(token[2]), True)
         number = _TASK_NUMBER.match(text)
         if number and not _RANGE.match(number[2]):
             return TaskHeading(f"task-{number[1]}", _title(number[2]), True)
@@ -253,7 +254,7 @@ def _explicit_head(rest: str) -> TaskHeading | None:
         return None
     match = re.match(rf"`?({ID})`?(.*)$", rest)
     if match and _AFTER_ID.match(match[2]):
-        return TaskHeading(folded_task(match[1]), _title(match[2]), True)
+        return TaskHeading(_lower_task(match[1]), _title(match[2]), True)
     again = task_head(rest) if rest[:4].casefold() == "task" else None
     return again if again and again.strong else TaskHeading("", rest.strip(), True)
 
@@ -262,15 +263,13 @@ _WEAK_NUMBER = re.compile(r"(\d+(?:\.\d+)+)[.:)]?\s+(.+)$")
 _WEAK_SLUG = re.compile(
     rf"(task[:\s]+)?`?([a-z0-9]{ID[2:]})`?\s*(?:$|[:–—]\s*(.*)$|-\s+(.*)$)", re.IGNORECASE
 )
-
-
 _LAST_ID = re.compile(r"(.*\S)\s*[(\[]`?((?:task[-_\s])\d(?:[\w.\-]*\w)?)`?[)\]]$", re.IGNORECASE)
 
 
 def _weak_head(text: str) -> TaskHeading | None:
     last = _LAST_ID.match(text) if text.endswith((")", "]")) else None
     if last:
-        return TaskHeading(folded_task(last[2].replace(" ", "-")), last[1], False)
+        return TaskHeading(_lower_task(last[2].replace(" ", "-")), last[1], False)
     number = _WEAK_NUMBER.match(text)
     if number:
         return TaskHeading(f"task-{number[1]}", number[2].strip(), False)
@@ -280,8 +279,8 @@ def _weak_head(text: str) -> TaskHeading | None:
     return None
 
 
-def folded_task(id: str) -> str:
-    """Return an id with the word "Task" before a number in lower case, as headings capitalise it."""
+def _lower_task(id: str) -> str:
+    """Return an id with "task" in lower case; headings capitalise it."""
     return f"task{id[4:]}" if re.match(r"Task[-_]\d", id) else id
 
 
@@ -289,7 +288,7 @@ _ONLY_BOLD = re.compile(r"\*\*([^*]+(?:\*[^*]+)*)\*\*\s*[:：]?\s*(?:\([^()]*\))
 
 
 def pseudo_heading(line: str) -> HeadingLine | None:
-    """Return the heading that a line of nothing but bold text stands for, also as a list item; its level is below all others."""
+    """Return a line of bold text, also in a list item, as a heading below all levels."""
     if "**" not in line or len(line) > 300:
         return None
     marker = _MARKER.match(line)
@@ -298,7 +297,7 @@ def pseudo_heading(line: str) -> HeadingLine | None:
 
 
 def is_task_start(line: str) -> bool:
-    """True if the line, wherever it stands, says that a task begins: a heading "Task 1.1", or a label "Task ID"."""
+    """Return whether a task begins: the line is a heading "Task 1.1" or a label "Task ID"."""
     if "task" not in line[:200].casefold():
         return False
     heading = heading_of(line)
@@ -306,4 +305,4 @@ def is_task_start(line: str) -> bool:
         head = task_head(heading.text)
         return head is not None and head.strong
     label = label_of(line) or plain_label_of(line)
-    return label is not None and labels.words(label.name) in ("task id", "task identifier")
+    return label is not None and label.is_task_id

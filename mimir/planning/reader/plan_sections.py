@@ -1,4 +1,4 @@
-"""What stands outside tasks: the plan's own fields and sections, and its notes."""
+"""Collector of the lines outside tasks: the plan's fields, sections and notes. Pure."""
 
 from mimir.planning.format import labels
 from mimir.planning.format.labels import PlanKey
@@ -7,28 +7,27 @@ from mimir.planning.reader.line_syntax import HeadingLine, LabelLine
 from mimir.planning.reader.outline import FieldText, Outline, PlanDocument
 from mimir.planning.reader.source import SourceBlock
 
+# Fields whose loss is a finding.
 _NEEDED = frozenset({"prompt", "dependencies", "criteria"})
-"""Fields that must not be lost without a word."""
 
 
 class PlanSections:
-    """Takes the lines that belong to no task."""
+    """Collects the lines that belong to no task."""
 
     def __init__(self, outline: Outline, document: PlanDocument) -> None:
-        """Stand at the beginning of a document."""
         self.section: tuple[PlanKey, int] | None = None
-        """The plan's field whose section this is, and the level of its heading."""
+        """Field of the open section, and the level of its heading."""
         self._source = outline.source
         self._outline = outline
         self._document = document
         self._field: FieldText | None = None
 
     def close(self) -> None:
-        """End the field and the section: a task begins."""
+        """End the field and the section, because a task begins."""
         self.section = self._field = None
 
     def keep(self, index: int) -> None:
-        """Take a line."""
+        """Add a line to the open field, or to the notes."""
         field = self._field
         blank = not self._source.lines[index].strip()
         if field is not None and self.section is None and blank and field.has_content(self._source):
@@ -39,13 +38,13 @@ class PlanSections:
             self._document.notes[index] = None
 
     def rule(self, index: int) -> None:
-        """Take a thematic break."""
+        """Add a thematic break; it ends a field outside sections."""
         if self.section is None:
             self._field = None
         self.keep(index)
 
     def take(self, block: SourceBlock) -> None:
-        """Take a block whole."""
+        """Add a block as a whole."""
         lines = range(block.start, block.end)
         if block.tag.startswith("reasoning") and self._document.reasoning is None:
             self._document.reasoning = "\n".join(self._source.raw[block.start + 1 : block.end - 1])
@@ -56,11 +55,11 @@ class PlanSections:
             self._document.notes.update(dict.fromkeys(lines))
 
     def holds(self, heading: HeadingLine) -> bool:
-        """True for a heading below the one of the open section."""
+        """Return whether a heading is inside the open section."""
         return self.section is not None and heading.level > self.section[1]
 
     def open(self, index: int, heading: HeadingLine) -> None:
-        """Begin a section; the first heading of level 1 is the plan's title."""
+        """Begin a section; the first level-1 heading is the plan's title."""
         self.close()
         if heading.level == 1 and self._document.heading is None:
             self._document.heading = heading.text
@@ -77,7 +76,7 @@ class PlanSections:
             self._document.notes[index] = None
 
     def begin(self, index: int, label: LabelLine) -> bool:
-        """Begin the plan's field that a label names; False: it names none."""
+        """Begin the plan's field that a label names; return False if it names none."""
         self._note_lost(index, label)
         key = labels.find_plan_label(label.name)
         if key is None or key in ("reasoning", "notes") or key in self._document.plan:
@@ -87,7 +86,7 @@ class PlanSections:
         return True
 
     def _note_lost(self, index: int, label: LabelLine) -> None:
-        """Remember a field behind the end of a task that lacks it: the task may have ended too early."""
+        """Record a field after a task that lacks it: the task may have ended too early."""
         drafts = self._document.drafts
         found = label.found
         if found is None or not drafts or found.for_all or found.field.key not in _NEEDED:
@@ -96,7 +95,7 @@ class PlanSections:
             self._document.lost.append(FieldText.from_label(index, label))
 
     def title_before(self, index: int) -> FieldText | None:
-        """Give back a "Title" that stands right before a task's id, and was taken for the plan's."""
+        """Remove and return a plan title right before a task's id: it is the task's title."""
         title = self._document.plan.get("title")
         if title is None or self._outline.next_text(title.index + 1) != index:
             return None

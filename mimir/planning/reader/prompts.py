@@ -1,7 +1,7 @@
-"""Where a prompt ends, and its text, byte for byte.
+"""Reader of prompts: the end of a prompt and its text, byte for byte. Pure.
 
-A prompt stands in `<prompt>`, in `<details>`, in a fence, indented below a bullet, or bare. Bare, it ends where the next field of the
-task begins: a known label in the form in which the task writes its labels, for a field that was not given yet. Everything else is text.
+A prompt is in `<prompt>`, in `<details>`, in a fence, indented below a bullet, or bare. A bare one
+ends at the task's next field: a known label in the form of the task's labels, not given before.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from mimir.planning.reader import line_syntax
 from mimir.planning.reader.block_text import dedent_lines, fence_text, tag_text, trim_blank_lines
 from mimir.planning.reader.line_syntax import LabelLine, indent_of
 from mimir.planning.reader.outline import Outline, TaskDraft
-from mimir.planning.reader.source import NESTING_INFO, SourceBlock
+from mimir.planning.reader.source import NESTING_INFO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,45 +21,34 @@ class PromptBlock:
     text: str
     end: int
     unmarked: range = range(0)
-    """Its lines, if it was bare."""
+    """Its lines, if it is bare."""
 
 
 class PromptReader:
-    """Reads the prompts of one task."""
+    """Reader of one prompt."""
 
     def __init__(self, outline: Outline, draft: TaskDraft, label: LabelLine) -> None:
-        """Look from a prompt's label.
-
-        Args:
-            outline: Of the whole document.
-            draft: The task so far; fields that it has are not expected again.
-            label: The prompt's.
-        """
+        """Prepare to read the prompt of `label`; the fields of `draft` are not expected again."""
         self._rank = label.found.rank if label.found is not None else 0
         self._outline = outline
         self._source = outline.source
         self._draft = draft
         self._shapes = {*draft.shapes, label.shape}
         self._given: set[Key] = {one.key for one in draft.fields if one.key is not None}
+        # A later line that begins a field.
         self._field_ahead = -1
-        """A line that is known to begin a field."""
 
     def read(self, index: int, label: LabelLine) -> PromptBlock:
-        """Return the prompt whose label stands on line `index`."""
+        """Return the prompt whose label is on line `index`."""
         block = self._source.blocks.get(index)
         if block is not None:
-            return PromptBlock(
-                text=tag_text(self._source, block, bullet=label.shape[0] == "bullet"), end=block.end
-            )
+            text = tag_text(self._source, block, bullet=label.shape[0] == "bullet")
+            return PromptBlock(text=text, end=block.end)
         if not label.value.strip():
             wrapped = self._wrapped(self._outline.next_text(index + 1))
             if wrapped is not None:
                 return wrapped
         return self._bare(index, label)
-
-    def read_block(self, block: SourceBlock) -> PromptBlock:
-        """Return the prompt of a `<prompt>` block that has no label."""
-        return PromptBlock(text=tag_text(self._source, block), end=block.end)
 
     # In a wrapper.
 
@@ -74,12 +63,9 @@ class PromptReader:
             end, text = block.end, fence_text(self._source, block)
         else:
             return None
-        # More text behind the wrapper belongs to the prompt too: then it is bare, and the wrapper a part of it.
-        return (
-            PromptBlock(text=text, end=end)
-            if self._is_boundary(self._outline.next_text(end))
-            else None
-        )
+        # If more text of the prompt follows, the prompt is bare and the wrapper a part of it.
+        ends_here = self._is_boundary(self._outline.next_text(end))
+        return PromptBlock(text=text, end=end) if ends_here else None
 
     def _details_text(self, start: int, end: int) -> str:
         lines = self._source.raw[start:end]
@@ -105,16 +91,13 @@ class PromptReader:
         if kind == "bullet" and below:
             end = self._end_of_indented(index + 1, indent)
             lines = self._source.raw[index + 1 : end]
-            return PromptBlock(
-                text=trim_blank_lines([*inline, *dedent_lines(lines, max(map(len, lines)))]),
-                end=end,
-            )
+            text = trim_blank_lines([*inline, *dedent_lines(lines, max(map(len, lines)))])
+            return PromptBlock(text=text, end=end)
         end = self._end_of_flat(index + 1)
         lines = self._source.raw[index + 1 : end]
         lines = dedent_lines(lines, indent) if kind in ("bold", "plain") else lines
-        return PromptBlock(
-            text=trim_blank_lines([*inline, *lines]), end=end, unmarked=range(index + 1, end)
-        )
+        text = trim_blank_lines([*inline, *lines])
+        return PromptBlock(text=text, end=end, unmarked=range(index + 1, end))
 
     def _end_of_indented(self, index: int, indent: int) -> int:
         while index < len(self._source):
@@ -150,7 +133,7 @@ class PromptReader:
         return self._outline.next_start(index - 1) == index
 
     def _is_next_field(self, index: int) -> bool:
-        """True for a known label, in a form of this task, of a field that it has not given."""
+        """Return whether a known label, in a form of this task, begins a field not given yet."""
         heading = self._outline.headings.get(index)
         label = line_syntax.heading_label(heading) if heading else self._outline.labels.get(index)
         if label is None or label.found is None:
@@ -160,16 +143,17 @@ class PromptReader:
         key = label.found.field.key
         if label.shape not in self._shapes or key in ("id", "notes") or key in self._given:
             return False
+        # "Instructions" inside a "Prompt" are text; a "Prompt" after a "Description" is a field.
         if key == "prompt" and label.found.rank >= self._rank:
-            return False  # "Instructions" within a "Prompt" are text; "Prompt" behind a "Description" is not
+            return False
         return heading is None or heading.level > self._draft.level
 
     def _is_foreign(self, level: int) -> bool:
-        """True for a heading that would not be below the task."""
+        """Return whether a heading of this level is outside the task."""
         return not self._draft.by_heading or level <= self._draft.level
 
     def _field_follows(self, index: int) -> bool:
-        """True if a field of this task comes after a heading: then the heading is text of the prompt."""
+        """Return whether a field of this task follows a heading, which is then prompt text."""
         if index < self._field_ahead:
             return True
         end = self._outline.next_start(index)
@@ -186,7 +170,7 @@ class PromptReader:
         return False
 
     def _is_last(self, index: int) -> bool:
-        """True if a rule separates the task from what comes next."""
+        """Return whether a rule ends the task."""
         after = self._outline.next_text(index + 1)
         if after >= len(self._source) or self._is_start(after):
             return True
@@ -194,22 +178,18 @@ class PromptReader:
         return heading is not None and self._is_foreign(heading.level)
 
     def _is_boundary(self, index: int) -> bool:
-        """True if what stands on a line cannot belong to a prompt that was closed before it."""
-        if index >= len(self._source) or index in self._outline.headings:
+        """Return whether a line cannot belong to a prompt that was closed before it."""
+        if index >= len(self._source) or index in self._outline.headings or self._is_start(index):
             return True
         line = self._source.lines[index]
-        if (
-            line_syntax.is_rule(line)
-            or self._is_start(index)
-            or line.strip().casefold() == "</details>"
-        ):
+        if line_syntax.is_rule(line) or line.strip().casefold() == "</details>":
             return True
         label = self._outline.labels.get(index)
         return label is not None and (label.shape in self._shapes or label.found is not None)
 
 
 def _summary_lines(lines: list[str]) -> int:
-    """Return how many lines the opening of a `<details>` takes, its `<summary>` included; `lines` is emptied there."""
+    """Return the number of lines before the text of a `<details>`: blank ones and `<summary>`."""
     first = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
     if first < len(lines) and lines[first].strip().casefold().startswith("<summary"):
         for n in range(first, len(lines)):

@@ -1,28 +1,26 @@
-"""The walk through a document: which lines are whose. Decides where tasks begin and end, and reads no value.
+"""Segmentation of a document: assigns each line to a task, a field or the plan. Pure.
 
-A task begins at a heading that names one, or at a "Task ID" label. It ends where the next begins, at a heading that is not below it,
-or where other text follows a rule. In between, labels begin fields; what no field claims is the task's notes, and what no task claims
-is the plan's.
+A task begins at a heading that names one, or at a "Task ID" label. It ends at the next task, at a
+heading that is not below it, or where other text follows a rule. Labels inside it begin fields;
+other text is the task's notes. Values are read later.
 """
 
 from mimir.planning.format.labels import LabelMatch
 from mimir.planning.reader import line_syntax
+from mimir.planning.reader.block_text import tag_text
 from mimir.planning.reader.line_syntax import HeadingLine, LabelLine, TaskHeading
-from mimir.planning.reader.outline import FieldText, Outline, PlanDocument, TaskDraft, is_task_id
+from mimir.planning.reader.outline import FieldText, Outline, PlanDocument, TaskDraft
 from mimir.planning.reader.plan_sections import PlanSections
 from mimir.planning.reader.prompts import PromptReader
 from mimir.planning.reader.source import SourceBlock, SourceText
 
+# Fields with a body, in which labels of another form are text.
 _BODIES = frozenset({"criteria", "checks", "tool_execution", "notes", "prompt"})
-"""Fields with a body of their own, in which labels of another form are text."""
 
 
-def walk(source: SourceText) -> PlanDocument:
-    """Return the drafts of all tasks, and what stands outside them."""
-    return _Segmenter(source).run()
+class Segmenter:
+    """One pass over the lines of a document."""
 
-
-class _Segmenter:
     def __init__(self, source: SourceText) -> None:
         self.source = source
         self.outline = Outline(source)
@@ -30,15 +28,16 @@ class _Segmenter:
         self.task: TaskDraft | None = None
         self.field: FieldText | None = None
         self.ruled = False
-        """A rule was seen since the task's last field."""
+        """True: a rule followed the task's last field."""
         self.level = 0
-        """Of the last heading that is no field's."""
+        """Level of the last heading that names no field."""
         self.pending: int | None = None
-        """A heading's line that a task may yet claim."""
+        """Line of a heading that may belong to the next task."""
         self.outside = PlanSections(self.outline, self.document)
-        self.has_task_id = any(is_task_id(label) for label in self.outline.labels.values())
+        self.has_task_id = any(label.is_task_id for label in self.outline.labels.values())
 
     def run(self) -> PlanDocument:
+        """Return the drafts of all tasks, and the lines outside them."""
         index = 0
         while index < len(self.source):
             index = self._step(index)
@@ -65,10 +64,10 @@ class _Segmenter:
         after = self._on_label(index, label) if label is not None else 0
         return after or self._on_text(index, line)
 
-    # Text that says nothing by itself.
+    # Lines without a syntax of their own.
 
     def _keep(self, index: int) -> None:
-        """Give a line to the field, the task or the plan that is open."""
+        """Add a line to the open field, task or plan section."""
         blank = not self.source.lines[index].strip()
         if self.field is not None:
             self.field.lines.append(index)
@@ -88,11 +87,9 @@ class _Segmenter:
         task.notes[-1].lines.append(index)
 
     def _on_text(self, index: int, line: str) -> int:
-        if self.task is not None and line.strip().casefold().startswith(
-            ("<details", "</details", "<summary")
-        ):
-            return index + 1
-        self._keep(index)
+        wrapper = line.strip().casefold().startswith(("<details", "</details", "<summary"))
+        if self.task is None or not wrapper:
+            self._keep(index)
         return index + 1
 
     def _on_rule(self, index: int) -> int:
@@ -128,13 +125,11 @@ class _Segmenter:
 
     def _on_unlabelled_prompt(self, block: SourceBlock) -> int:
         assert self.task is not None
-        label = LabelLine("Prompt", "", 1, 1, ("block", 0))
-        prompt = PromptReader(self.outline, self.task, label).read_block(block)
-        one = FieldText.from_label(block.start, label)
-        one.text = prompt.text
+        one = FieldText.from_label(block.start, LabelLine("Prompt", "", 1, 1, ("block", 0)))
+        one.text = tag_text(self.source, block)
         self.task.fields.append(one)
         self.field = None
-        return prompt.end
+        return block.end
 
     # Headings.
 
@@ -167,14 +162,14 @@ class _Segmenter:
             return self._on_id(index, label) if self._is_id(label) else 0
         if self.task is None or heading.level <= self.task.level:
             return 0
-        # In a task that writes its labels otherwise: one more field, or a section behind the last task?
+        # A label in another form than the task's is a section after the last task, if repeated.
         again = self.task.has(found.field.key) or self.ruled
         if again and label.shape not in self.task.shapes:
             return 0
         return self._begin_field(index, label, found)
 
     def _is_task_heading(self, index: int, head: TaskHeading | None) -> bool:
-        """True for a heading that could name a task, and has a task's fields below it."""
+        """Return whether a heading may name a task, and has a task's fields below it."""
         if not self.outline.has_field(index, "prompt"):
             return False
         return head is not None or self.outline.has_field(index, "worker_role")
@@ -198,29 +193,21 @@ class _Segmenter:
     # Tasks.
 
     def _begin_at_heading(self, index: int, heading: HeadingLine, head: TaskHeading | None) -> int:
-        self._end_task()
-        self.outside.close()
         self.pending = None
         self.level = heading.level
-        column = heading.level + 2
-        self.task = TaskDraft(
-            index=index,
-            column=column,
-            level=heading.level,
-            by_heading=True,
-            head=head,
-            lines=[index],
-        )
-        return index + 1
+        return self._begin(index, head, column=heading.level + 2, by_heading=True)
 
-    def _begin(self, index: int, head: TaskHeading | None, *, column: int = 1) -> int:
-        """Begin a task that no heading begins; any heading that is not a field's ends it."""
+    def _begin(
+        self, index: int, head: TaskHeading | None, *, column: int = 1, by_heading: bool = False
+    ) -> int:
+        """Begin a task; without `by_heading`, any heading that names no field ends it."""
         self._end_task()
         self.outside.close()
-        lines = [index] if head is not None else []
         self.task = TaskDraft(
-            index=index, column=column, level=self.level, by_heading=False, head=head, lines=lines
+            index=index, column=column, level=self.level, by_heading=by_heading, head=head
         )
+        if by_heading or head is not None:
+            self.task.lines.append(index)
         return index + 1
 
     def _end_task(self) -> None:
@@ -250,22 +237,22 @@ class _Segmenter:
         return index + 1
 
     def _is_id(self, label: LabelLine) -> bool:
-        """True unless the label says "ID" alone in a document that says "Task ID"."""
-        return is_task_id(label) or not self.has_task_id
+        """Return whether the label is the task's id: not "ID" alone in a document with "Task ID"."""
+        return label.is_task_id or not self.has_task_id
 
     def _claims(self, heading: int, label: LabelLine) -> bool:
-        """True if a heading right before the "Task ID" label begins with that id."""
+        """Return whether a heading right before the "Task ID" label begins with that id."""
         id = label.value.strip(" \t`*_")
         return bool(id) and self.outline.headings[heading].text.startswith(id)
 
     # Labels.
 
     def _on_label(self, index: int, label: LabelLine) -> int:
-        """Begin what the label begins; 0: it is text."""
+        """Begin the task or field of a label; return 0 if the label is text."""
         found = label.found
-        if label.shape[0] == "plain" and not self._speaks_plainly(label):
+        if label.shape[0] == "plain" and not self._is_plain_label(label):
             return 0
-        if self.outside.section is not None and not is_task_id(label):
+        if self.outside.section is not None and not label.is_task_id:
             return 0
         if found is None:
             return self._on_unknown(index, label)
@@ -281,9 +268,9 @@ class _Segmenter:
             return 0
         return self._begin_field(index, label, found)
 
-    def _speaks_plainly(self, label: LabelLine) -> bool:
-        """True if a label without emphasis counts: it says "Task ID", or this task's first label is such a one."""
-        if is_task_id(label):
+    def _is_plain_label(self, label: LabelLine) -> bool:
+        """Return whether a label without emphasis counts: "Task ID", or in a task of such labels."""
+        if label.is_task_id:
             return True
         task = self.task
         if task is None:
@@ -293,7 +280,7 @@ class _Segmenter:
         return task.plain
 
     def _accepts(self, label: LabelLine) -> bool:
-        """True unless the label stands in another form than the task's, within a field that has a body."""
+        """Return whether a label begins a field: not in another form, inside a field's body."""
         assert self.task is not None
         if not self.task.shapes or label.shape in self.task.shapes or self.field is None:
             return True
@@ -343,7 +330,7 @@ class _Segmenter:
         return index + 1
 
     def _is_text_of_field(self, index: int) -> bool:
-        """True if an unknown label stands in prose, or heads a group of criteria."""
+        """Return whether an unknown label is part of prose, or heads a group of criteria."""
         if self.field is None or self.field.key in ("tool_execution", "notes"):
             return self.field is not None
         if self.field.key != "criteria":

@@ -1,12 +1,14 @@
-"""The lines of a document, and the blocks that nothing looks into: fences, `<prompt>`, `<text>`, `<reasoning>`, comments.
+"""Lines of a document and its opaque blocks: fences, tagged blocks and comments. Pure.
 
-Blocks are found once, top down, before any label is: what stands in a fence or between prompt tags is content, whatever it
-looks like. Each question is answered from tables made in one pass, so that no text takes more than linear time.
+Blocks are found once, top down, before labels: text in a fence or between prompt tags is content.
+Lookups use tables that one pass builds, so that the time is linear in the length of the text.
 """
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -16,12 +18,12 @@ from mimir.planning.reader.line_syntax import FenceLine, fence_of, indent_of, is
 BlockKind = Literal["fence", "tag", "comment", "details"]
 
 NESTING_INFO = frozenset({"", "markdown", "md", "text", "txt", "plaintext", "plain", "prompt"})
-"""Info strings of fences that wrap prose: fences with an info string inside them nest."""
+"""Info strings of fences that wrap prose; fences with an info string nest inside them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBlock:
-    """Lines `start` to `end` (exclusive) that stay together."""
+    """Lines `start` to `end` (exclusive) that are one unit."""
 
     kind: BlockKind
     start: int
@@ -29,7 +31,7 @@ class SourceBlock:
     tag: str = ""
     """For a tag: `prompt`, `prompt-2`, …"""
     info: str = ""
-    """For a fence: the info string, folded."""
+    """For a fence: first word of the info string, in lower case."""
     indent: int = 0
     closed: bool = True
 
@@ -38,14 +40,10 @@ class SourceText:
     """A document as lines; indexes are 0-based."""
 
     def __init__(self, text: str, *, first_line: int = 1) -> None:
-        """Split `text` at line feeds.
-
-        Args:
-            text: Carriage returns stay at the end of lines; `line` leaves them out.
-            first_line: 1-based number of the first line in the file, for findings.
-        """
+        """Split `text` at line feeds; `first_line` is its 1-based line number in the file."""
         self.raw: list[str] = text.split("\n")
-        self.lines: list[str] = [line[:-1] if line.endswith("\r") else line for line in self.raw]
+        """With carriage returns; `lines` has none."""
+        self.lines: list[str] = [line.removesuffix("\r") for line in self.raw]
         self.first_line = first_line
         self.problems: list[PlanFinding] = []
 
@@ -53,12 +51,12 @@ class SourceText:
         return len(self.lines)
 
     def place(self, index: int, column: int = 1) -> SourcePosition:
-        """Return the place of a line; `column` is 1-based."""
+        """Return the position of a line; `column` is 1-based."""
         return SourcePosition(line=self.first_line + index, column=column)
 
     @cached_property
     def blocks(self) -> dict[int, SourceBlock]:
-        """Blocks by the index of their first line; none lies inside another."""
+        """Blocks by the index of their first line; they do not overlap."""
         found: dict[int, SourceBlock] = {}
         index = 0
         while index < len(self.lines):
@@ -66,27 +64,19 @@ class SourceText:
             if block is not None:
                 found[index] = block
                 index = block.end
-            else:
-                self._find_stray(index)
-                index += 1
+                continue
+            line = self.lines[index]
+            # The text before a stray closing tag was not read as the prompt that was meant.
+            if "</" in line and _STRAY.search(line.rstrip()):
+                message = "A closing tag closes no prompt: the prompt ended before, or never began."
+                hint = "If the prompt contains the tag, use <prompt-2> and </prompt-2> around it."
+                self._fault("block-stray", message, index, hint)
+            index += 1
         return found
-
-    def _find_stray(self, index: int) -> None:
-        """Name a closing tag that closes nothing: the text before it was not read as the prompt that was meant."""
-        line = self.lines[index]
-        if "</" in line and _STRAY.search(line.rstrip()):
-            self.problems.append(
-                make_finding(
-                    "block-stray",
-                    "This closes no prompt; the prompt ended before, or never began.",
-                    self.place(index, indent_of(line) + 1),
-                    suggestion="If the prompt itself holds the tag, put it between <prompt-2> and </prompt-2>.",
-                )
-            )
 
     @cached_property
     def details(self) -> dict[int, int]:
-        """For each line that opens `<details>` outside blocks: the index after the line that closes it."""
+        """For each line that opens `<details>` outside blocks: the index after its closing line."""
         found: dict[int, int] = {}
         opened: list[int] = []
         index = 0
@@ -103,14 +93,8 @@ class SourceText:
         return found
 
     @cached_property
-    def task_starts(self) -> list[int]:
-        """Lines that look like the start of a task, wherever they stand."""
+    def _task_starts(self) -> list[int]:
         return [index for index, line in enumerate(self.lines) if is_task_start(line)]
-
-    def next_task_start(self, index: int) -> int:
-        """Return the first line after `index` that looks like the start of a task, or the end."""
-        at = bisect_right(self.task_starts, index)
-        return self.task_starts[at] if at < len(self.task_starts) else len(self.lines)
 
     def _block_at(self, index: int) -> SourceBlock | None:
         line = self.lines[index]
@@ -135,7 +119,7 @@ class SourceText:
 
     @cached_property
     def _longest_closer_from(self) -> dict[str, list[int]]:
-        """For each fence character and line: the longest bare fence at or after it."""
+        """For each fence character and line: length of the longest bare fence at or after it."""
         longest = {"`": [0] * (len(self.lines) + 1), "~": [0] * (len(self.lines) + 1)}
         for index in range(len(self.lines) - 1, -1, -1):
             for sign, table in longest.items():
@@ -147,7 +131,7 @@ class SourceText:
 
     @cached_property
     def _balanced_end(self) -> dict[int, int]:
-        """For each line with three backticks: the bare one that closes it, counting those with an info string as nested."""
+        """For each line of three backticks: its closing line, if fences with info strings nest."""
         depth = 0
         after: list[tuple[int, int]] = []
         ends: dict[int, int] = {}
@@ -171,102 +155,87 @@ class SourceText:
             end = index + 1
             while not self._closes(end, fence):
                 end += 1
-        return SourceBlock(
-            kind="fence",
-            start=index,
-            end=end + 1,
-            info=fence.info,
-            indent=indent_of(self.lines[index]),
-        )
+        indent = indent_of(self.lines[index])
+        return SourceBlock(kind="fence", start=index, end=end + 1, info=fence.info, indent=indent)
 
     def _closes(self, index: int, opening: FenceLine) -> bool:
         fence = self._fences.get(index)
-        return (
-            fence is not None
-            and not fence.info
-            and fence.sign == opening.sign
-            and fence.length >= opening.length
-        )
+        if fence is None or fence.info:
+            return False
+        return fence.sign == opening.sign and fence.length >= opening.length
 
     # Tags.
 
     @cached_property
-    def _tag_lines(self) -> dict[str, "_TagScanner"]:
-        """For each tag: the lines that open it, close it alone, or end with its closing."""
-        found: dict[str, _TagScanner] = {}
+    def _tag_lines(self) -> dict[str, "_TagLines"]:
+        """Lines of each tag."""
+        found: dict[str, _TagLines] = defaultdict(_TagLines)
         for index, line in enumerate(self.lines):
             if "<" not in line:
                 continue
             tag = tag_of(line)
             if tag is not None and not tag.rest:
-                found.setdefault(tag.name, _TagScanner([], [], [])).opening.append(index)
+                found[tag.name].opening.append(index)
             close = _CLOSING.search(line.rstrip())
             if close is not None:
-                lines = found.setdefault(close[1].casefold(), _TagScanner([], [], []))
+                lines = found[close[1].casefold()]
                 (lines.ending if line[: close.start()].strip() else lines.closing).append(index)
         return found
 
     def _tag(self, index: int, name: str, rest: str) -> SourceBlock | None:
-        indent = indent_of(self.lines[index])
-        if _CLOSING.search(rest.rstrip()):
-            return SourceBlock(kind="tag", start=index, end=index + 1, tag=name, indent=indent)
-        lines = self._tag_lines.get(name, _TagScanner([], [], []))
-        alone = _first_after(lines.closing, index)
-        ending = _first_after(lines.ending, index)
-        reopened = _first_after(lines.opening, index)
-        # A closing tag alone on its line is meant; one at the end of a text line only if the next block opens before that.
-        end = (
-            ending
-            if alone is None or (ending is not None and _between(reopened, ending, alone))
-            else alone
-        )
-        if end is None:
+        end = index
+        if not _CLOSING.search(rest.rstrip()):
+            lines, none = self._tag_lines[name], len(self.lines)
+            alone = first_after(lines.closing, index, none)
+            ending = first_after(lines.ending, index, none)
+            reopened = first_after(lines.opening, index, none)
+            # A closing tag alone on its line is meant. One at the end of a text line is meant
+            # only if the next block opens before that line.
+            end = ending if alone == none or ending < reopened < alone else alone
+        closed = end < len(self.lines)
+        if not closed:
             self._unclosed(index, f"<{name}>")
             if name != "prompt":
                 return None
-            end = self.next_task_start(index) - 1
-            return SourceBlock(
-                kind="tag", start=index, end=end + 1, tag=name, indent=indent, closed=False
-            )
-        return SourceBlock(kind="tag", start=index, end=end + 1, tag=name, indent=indent)
+            end = first_after(self._task_starts, index, len(self.lines)) - 1
+        indent = indent_of(self.lines[index])
+        return SourceBlock(
+            kind="tag", start=index, end=end + 1, tag=name, indent=indent, closed=closed
+        )
 
     def _comment(self, index: int) -> SourceBlock | None:
-        if "-->" in self.lines[index]:
-            return SourceBlock(kind="comment", start=index, end=index + 1)
-        end = _first_after(self._comment_ends, index)
-        return None if end is None else SourceBlock(kind="comment", start=index, end=end + 1)
+        end = first_after(self._comment_ends, index - 1, len(self.lines))
+        if end == len(self.lines):
+            return None
+        return SourceBlock(kind="comment", start=index, end=end + 1)
 
     @cached_property
     def _comment_ends(self) -> list[int]:
         return [index for index, line in enumerate(self.lines) if "-->" in line]
 
     def _unclosed(self, index: int, what: str) -> None:
-        column = indent_of(self.lines[index]) + 1
-        self.problems.append(
-            make_finding(
-                "block-unclosed",
-                f"{what} is never closed.",
-                self.place(index, column),
-                suggestion="Close it on a line of its own.",
-            )
-        )
+        message, hint = f"{what} is never closed.", "Close it on a line of its own."
+        self._fault("block-unclosed", message, index, hint)
+
+    def _fault(self, code: str, message: str, index: int, hint: str) -> None:
+        place = self.place(index, indent_of(self.lines[index]) + 1)
+        self.problems.append(make_finding(code, message, place, hint))
 
 
 @dataclass(frozen=True, slots=True)
-class _TagScanner:
-    opening: list[int]
-    closing: list[int]
-    ending: list[int]
+class _TagLines:
+    """Lines that open a tag, close it alone, or end with its closing tag."""
+
+    opening: list[int] = field(default_factory=list[int])
+    closing: list[int] = field(default_factory=list[int])
+    ending: list[int] = field(default_factory=list[int])
 
 
 _STRAY = re.compile(r"</prompt(?:-\d{1,6})?>$", re.IGNORECASE)
 _CLOSING = re.compile(r"</((?:prompt|text|reasoning)(?:-\d{1,6})?)>$", re.IGNORECASE)
 
 
-def _first_after(indexes: list[int], index: int) -> int | None:
+def first_after(indexes: Sequence[int], index: int, end: int) -> int:
+    """Return the first of the sorted indexes after `index`; `end` if there is none."""
     at = bisect_right(indexes, index)
-    return indexes[at] if at < len(indexes) else None
-
-
-def _between(index: int | None, low: int, high: int) -> bool:
-    return index is not None and low < index < high
+    return indexes[at] if at < len(indexes) else end

@@ -1,4 +1,4 @@
-"""Fields to a task: every field read by its own rule, with the place of each value. The same for markdown and JSON."""
+"""Reader of tasks: raw fields of markdown or JSON become values with positions. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,27 +18,27 @@ from mimir.planning.format.diagnostics import (
     make_finding,
     quote_excerpt,
 )
-from mimir.planning.format.labels import BY_KEY, Key
+from mimir.planning.format.labels import BY_KEY, Key, nearest_label
 from mimir.planning.reader import checks, criteria, values
 from mimir.planning.reader.criteria import RawCriterion
 from mimir.planning.reader.task_references import TaskReferences, id_of, is_id
 from mimir.planning.reader.values import RawField
 
+# Texts that planners write twice, such as description and prompt: the field's own label wins.
 _NAMED_BY_RANK = frozenset({"title", "worker_role", "prompt", "qc_role"})
-"""Texts of which planners write two, a description beside the prompt: the field's own label is meant."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RawTask:
-    """A task as it was given, before its values are read."""
+    """Fields of a task before their values are read."""
 
     place: SourcePosition = START
     id: str = ""
-    """Empty: none, or none that can be read."""
+    """Empty: missing or unreadable."""
     heading_id: str = ""
-    """What its heading calls it."""
+    """Id in its heading."""
     title: str = ""
-    """From the heading, or behind the id."""
+    """Title in the heading, or after the id."""
     raws: list[RawField] = field(default_factory=list[RawField])
     notes: list[str] = field(default_factory=list[str])
 
@@ -48,20 +48,14 @@ class RawTask:
 
 
 def name_task(given: RawTask, raw: RawField | None, found: list[PlanFinding]) -> None:
-    """Settle a task's id: the "Task ID" field, else the heading's."""
+    """Set a task's id: that of the "Task ID" field, or that of the heading."""
     if not is_id(given.heading_id):
         given.heading_id = ""
     if raw is None:
         given.id = given.heading_id
         if not given.id:
-            found.append(
-                make_finding(
-                    "task-id-missing",
-                    "This task has no id.",
-                    given.place,
-                    suggestion="Add **Task ID:**.",
-                )
-            )
+            message, hint = "A task has no id.", "Add **Task ID:**."
+            found.append(make_finding("task-id-missing", message, given.place, hint))
         return
     given.place = raw.place
     text = values.one_line(raw)
@@ -69,23 +63,28 @@ def name_task(given: RawTask, raw: RawField | None, found: list[PlanFinding]) ->
     given.title = given.title or title
     if not given.id:
         given.id = given.heading_id
-        code = "task-id-unreadable" if text.strip() else "task-id-missing"
-        found.append(
-            make_finding(
-                code,
-                f"{quote_excerpt(text)} is no id of a task."
-                if text.strip()
-                else "The id of this task is empty.",
-                raw.place,
-                suggestion="Use letters, digits, '.', '-' and '_', such as task-1.1.",
-            )
-        )
+        code, message = "task-id-unreadable", f"{quote_excerpt(text)} is not a task id."
+        if not text.strip():
+            code, message = "task-id-missing", "The id of a task is empty."
+        hint = "Use letters, digits, '.', '-' and '_', such as task-1.1."
+        found.append(make_finding(code, message, raw.place, hint))
+
+
+def unknown_field(name: str, place: SourcePosition) -> PlanFinding:
+    """Return the finding of an unknown field, with the nearest known label."""
+    near = nearest_label(name)
+    return make_finding(
+        "label-misspelt" if near else "label-unknown",
+        f"{quote_excerpt(name)} is not a field of a task: its text is kept as notes, which no agent sees.",
+        place,
+        f"Did you mean {near!r}?" if near else "Put what the worker needs into the prompt.",
+    )
 
 
 def read_all(
     givens: Sequence[RawTask], places: SourceMap, found: list[PlanFinding]
 ) -> tuple[Task, ...]:
-    """Return the tasks; their ids must be settled."""
+    """Return the tasks of raw tasks that have their ids."""
     aliases = {g.heading_id: g.id for g in givens if g.heading_id and g.id and g.heading_id != g.id}
     references = TaskReferences([g.id for g in givens if g.id], aliases)
     return tuple(
@@ -108,19 +107,21 @@ class _TaskReader:
         self._references = references
         self._places = places
         self._found = found
-        places.put(number, "", given.place)
-        places.put(number, "id", given.place)
+        places.set_position(number, "", given.place)
+        places.set_position(number, "id", given.place)
 
     def task(self) -> Task:
-        """Return the task as far as it can be read."""
+        """Return the task; an unreadable value is a finding and becomes the default."""
         given = self._given
         found_checks = self._checks()
         all_criteria = self._criteria(found_checks)
-        title = self._one("title")
+        time_limit = self._minutes("time_limit_minutes", DEFAULT_TIME_LIMIT_MINUTES)
+        retries = self._count("max_retries", DEFAULT_MAX_RETRIES)
+        title, prompt = self._one("title"), self._one("prompt")
         return Task(
             id=given.id,
             title=values.title(title) if title else given.title or given.id,
-            prompt=self._prompt(),
+            prompt=prompt.text if prompt else "",
             worker_role=self._text("worker_role"),
             qc_role=self._text("qc_role"),
             criteria=all_criteria,
@@ -132,43 +133,38 @@ class _TaskReader:
             tool_execution=self._text("tool_execution"),
             estimated_tool_calls=self._count("estimated_tool_calls", None),
             estimated_minutes=self._minutes("estimated_minutes", None),
-            time_limit_minutes=self._time_limit(),
-            max_retries=self._retries(),
+            time_limit_minutes=DEFAULT_TIME_LIMIT_MINUTES if time_limit is None else time_limit,
+            max_retries=DEFAULT_MAX_RETRIES if retries is None else retries,
             model=self._plain("model"),
             parallel_group=self._group(),
             notes=self._notes(),
         )
 
     def _one(self, key: Key) -> RawField | None:
-        """Return a field that is given once. A second, different one is a finding; a text under a lesser name becomes notes."""
+        """Return the field; a second one with another value is a finding."""
         raws = self._given.fields_of_kind(key)
         if not raws:
             return None
         one = min(raws, key=lambda raw: raw.found.rank) if key in _NAMED_BY_RANK else raws[0]
-        self._places.put(self._number, key, one.place)
+        self._places.set_position(self._number, key, one.place)
         for raw in raws:
             if raw.text.strip() != one.text.strip():
-                self._second(raw, one)
+                self._report_second(raw, one)
         return one
 
-    def _second(self, raw: RawField, one: RawField) -> None:
-        lesser = raw.key in _NAMED_BY_RANK and raw.found.rank > one.found.rank
-        if lesser:
+    def _report_second(self, raw: RawField, one: RawField) -> None:
+        code = "field-repeated"
+        message = f"{raw.name} is given twice, with different values."
+        # A text under a synonym supplements the one under the field's own label.
+        if raw.key in _NAMED_BY_RANK and raw.found.rank > one.found.rank:
             self._given.notes.append(f"{raw.name}: {raw.text.strip()}")
-        self._found.append(
-            make_finding(
-                "field-second" if lesser else "field-repeated",
-                f"{raw.name} is given beside {one.name}; its text is kept as notes, which no agent sees."
-                if lesser
-                else f"{raw.name} is given twice, with different values.",
-                raw.place,
-                suggestion=f"Keep one of them; the other stands on line {one.place.line}.",
-            )
-        )
+            code = "field-second"
+            message = f"{raw.name} is given in addition to {one.name}: its text is kept as notes, which no agent sees."
+        hint = f"Keep one of them; the other is on line {one.place.line}."
+        self._fault(code, message, raw.place, hint)
 
-    def _prompt(self) -> str:
-        raw = self._one("prompt")
-        return raw.text if raw else ""
+    def _fault(self, code: str, message: str, place: SourcePosition, hint: str) -> None:
+        self._found.append(make_finding(code, message, place, hint))
 
     def _text(self, key: Key) -> str:
         raw = self._one(key)
@@ -188,7 +184,7 @@ class _TaskReader:
         return values.strip_markup(values.one_line(raw))
 
     def _rest_to_notes(self, raw: RawField) -> None:
-        """Keep the lines behind the one that is read."""
+        """Keep the lines after the first one as notes."""
         lines = [line.strip() for line in raw.text.split("\n") if line.strip()]
         if len(lines) > 1 and not raw.exact:
             self._given.notes.append(f"{raw.name}: " + "\n".join(lines[1:]))
@@ -213,14 +209,6 @@ class _TaskReader:
         self._rest_to_notes(raw)
         return values.count(raw, self._found, default=default)
 
-    def _retries(self) -> int:
-        value = self._count("max_retries", DEFAULT_MAX_RETRIES)
-        return DEFAULT_MAX_RETRIES if value is None else value
-
-    def _time_limit(self) -> float:
-        value = self._minutes("time_limit_minutes", DEFAULT_TIME_LIMIT_MINUTES)
-        return DEFAULT_TIME_LIMIT_MINUTES if value is None else value
-
     def _minutes(self, key: Key, default: float | None) -> float | None:
         raw = self._one(key)
         if raw is None:
@@ -233,24 +221,15 @@ class _TaskReader:
         if raw is None:
             return ()
         items = values.names(raw, self._found)
-        if raw.items is None and values.array_of(raw.text) is None:
-            self._find_prose(raw, items)
+        is_free = raw.items is None and values.array_of(raw.text) is None
         for n, item in enumerate(items):
-            self._places.put(self._number, key, item.place, n)
+            # A sentence among names was probably meant for the prompt.
+            if is_free and values.is_prose(item.text):
+                message = f"{raw.name} has a value that is not a name: {quote_excerpt(item.text)}."
+                hint = 'Write names separated by commas, or a JSON list: ["a name", "b"].'
+                self._fault("value-unreadable", message, item.place, hint)
+            self._places.set_position(self._number, key, item.place, n)
         return tuple(item.text for item in items)
-
-    def _find_prose(self, raw: RawField, items: Sequence[RawField]) -> None:
-        """Name a sentence among names: most likely it was meant for the prompt."""
-        for item in items:
-            if values.is_prose(item.text):
-                self._found.append(
-                    make_finding(
-                        "value-unreadable",
-                        f"{raw.name}: {quote_excerpt(item.text)} is no name.",
-                        item.place,
-                        suggestion='Write names separated by commas, or a JSON list: ["a name", "b"].',
-                    )
-                )
 
     def _tools(self) -> tuple[str, ...]:
         raw = self._one("tools")
@@ -260,14 +239,11 @@ class _TaskReader:
         if word in ("all", "any", "default", "n/a"):
             return ()
         if word and values.is_none(word):
-            self._found.append(
-                make_finding(
-                    "value-unreadable",
-                    f"{raw.name}: {quote_excerpt(raw.text)} would mean all tools of the role.",
-                    raw.place,
-                    suggestion="Name at least one tool, or leave the line out for all.",
-                )
+            message = (
+                f"{raw.name} is {quote_excerpt(raw.text)}: that would mean all tools of the role."
             )
+            hint = "Name at least one tool, or leave the line out for all."
+            self._fault("value-unreadable", message, raw.place, hint)
             return ()
         return self._names("tools")
 
@@ -277,38 +253,31 @@ class _TaskReader:
             return ()
         named = self._references.read(raw, self._number, self._found)
         for n, (_, place) in enumerate(named):
-            self._places.put(self._number, "dependencies", place, n)
+            self._places.set_position(self._number, "dependencies", place, n)
         return tuple(id for id, _ in named)
 
     def _checks(self) -> tuple[Check, ...]:
         done: list[Check] = []
         for raw in self._given.fields_of_kind("checks"):
             if raw.unreadable:
-                self._found.append(
-                    make_finding(
-                        "checks-unreadable",
-                        raw.unreadable,
-                        raw.place,
-                        suggestion="Write a YAML list of maps with id, criteria and run.",
-                    )
-                )
+                hint = "Write a YAML list of maps with id, criteria and run."
+                self._fault("checks-unreadable", raw.unreadable, raw.place, hint)
             if raw.node is None or not _is_checks(raw):
                 continue
-            self._places.put(self._number, "checks", raw.place)
+            self._places.set_position(self._number, "checks", raw.place)
             for check, place in checks.from_node(raw.node, self._found):
-                self._places.put(self._number, "checks", place, len(done))
+                self._places.set_position(self._number, "checks", place, len(done))
                 done.append(check)
         return tuple(done)
 
     def _criteria(self, found_checks: Sequence[Check]) -> tuple[Criterion, ...]:
         named = {id for check in found_checks for id in check.criteria}
         raws = [*self._given.fields_of_kind("criteria"), *self._given.fields_of_kind("checks")]
-        groups = [(raw, self._criteria_of(raw, named)) for raw in raws]
-        given = criteria.merge_criteria(groups)
+        given = criteria.merge_criteria(self._criteria_of(raw, named) for raw in raws)
         if raws and raws[0].key == "criteria":
-            self._places.put(self._number, "criteria", raws[0].place)
+            self._places.set_position(self._number, "criteria", raws[0].place)
         for n, one in enumerate(given):
-            self._places.put(self._number, "criteria", one.place, n)
+            self._places.set_position(self._number, "criteria", one.place, n)
         return criteria.assign_ids(given, self._found)
 
     def _criteria_of(self, raw: RawField, named: set[str]) -> list[RawCriterion]:
@@ -316,9 +285,7 @@ class _TaskReader:
             return []
         if raw.unreadable:
             hint = "Write a YAML list of texts, or of maps with id and text."
-            self._found.append(
-                make_finding("criterion-unreadable", raw.unreadable, raw.place, suggestion=hint)
-            )
+            self._fault("criterion-unreadable", raw.unreadable, raw.place, hint)
             return []
         if raw.node is not None:
             return criteria.from_node(raw.node, named, self._found)
@@ -336,7 +303,7 @@ class _TaskReader:
 
 
 def _is_checks(raw: RawField) -> bool:
-    """True if a tree holds checks, not criteria: any of its maps has a command."""
+    """Return whether a tree holds checks, not criteria: maps, or nothing."""
     node = raw.node
     if node is None or raw.key != "checks":
         return False
@@ -345,7 +312,7 @@ def _is_checks(raw: RawField) -> bool:
 
 
 def for_all(givens: Sequence[RawTask], raws: Sequence[RawField]) -> None:
-    """Give every task that lacks a field the one that holds for all tasks."""
+    """Give each task the fields for all tasks that it lacks."""
     for raw in raws:
         for given in givens:
             if not given.fields_of_kind(raw.key):

@@ -1,7 +1,7 @@
-"""Ids of tasks, and lists of them: `task-1.1,1.2,2.1`, "task-1 and task-2", "Task 1.1 (nonessential)", "tasks 1.2-1.4".
+"""Reader of task ids and lists of ids: "task-1 and 2.1", "tasks 1.2-1.4". Pure.
 
-A reference is read against the ids that the plan declares. What names no task, or says something that a list cannot say
-("either", "not", "unless"), is a finding.
+References are resolved against the ids of the plan. Text that names no task, or that a list cannot
+express ("either", "not", "unless"), is a finding.
 """
 
 import re
@@ -24,42 +24,24 @@ from mimir.planning.reader.values import (
 )
 
 MAX_ID = 100
-RESERVED = frozenset(
-    {
-        "none",
-        "na",
-        "n-a",
-        "null",
-        "nil",
-        "no",
-        "nothing",
-        "all",
-        "and",
-        "or",
-        "to",
-        "through",
-        "task",
-        "tasks",
-    }
+# Words with another meaning in a list of tasks.
+_RESERVED = re.compile(
+    "none|na|n-a|null|nil|no|nothing|all|and|or|to|through|tasks?", re.IGNORECASE
 )
-"""Words that mean something else in a list of tasks."""
 
 _ID = re.compile(ID)
 _SPOKEN = re.compile(r"(?:task\s*#?\s*|#)(\d+(?:\.\d+)*[a-z]?)$", re.IGNORECASE)
 
 
 def is_id(text: str) -> bool:
-    """True for what may be a task's id: letters, digits, `.`, `-`, `_`; no two dots in a row."""
-    return (
-        len(text) <= MAX_ID
-        and _ID.fullmatch(text) is not None
-        and ".." not in text
-        and text.casefold() not in RESERVED
-    )
+    """Return whether a text is a valid task id: letters, digits, `.`, `-`, `_`, and no `..`."""
+    if len(text) > MAX_ID or ".." in text or _RESERVED.fullmatch(text):
+        return False
+    return _ID.fullmatch(text) is not None
 
 
 def id_of(text: str) -> tuple[str, str]:
-    """Return the id that the value of a "Task ID" label gives, empty if none, and the title that may stand behind it."""
+    """Return the id in the value of a "Task ID" label (empty: none), and the title after it."""
     text = strip_markup(text.strip())
     spoken = _SPOKEN.match(text)
     if spoken:
@@ -76,15 +58,10 @@ def id_of(text: str) -> tuple[str, str]:
 
 
 class TaskReferences:
-    """The ids of a plan, and what else they are called."""
+    """The task ids of a plan and their aliases."""
 
     def __init__(self, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
-        """Know the declared ids, in order.
-
-        Args:
-            ids: As declared; may repeat.
-            aliases: What a heading calls a task whose id is another.
-        """
+        """Index the declared ids; `aliases` maps ids in headings to them."""
         self._order = {id: n for n, id in enumerate(dict.fromkeys(ids))}
         self._aliases = {name: id for name, id in aliases.items() if name not in self._order}
         folded: dict[str, set[str]] = {}
@@ -93,7 +70,7 @@ class TaskReferences:
         self._folded = {name: min(same) for name, same in folded.items() if len(same) == 1}
 
     def resolve(self, token: str) -> str | None:
-        """Return the declared id that a token means."""
+        """Return the declared id that a token names."""
         if token in self._order:
             return token
         if token in self._aliases:
@@ -110,25 +87,26 @@ class TaskReferences:
     def read(
         self, raw: RawField, own: int, found: list[PlanFinding]
     ) -> list[tuple[str, SourcePosition]]:
-        """Return the tasks that a value names, each once, with their places.
+        """Return the tasks that a value names, each once, with their positions.
 
         Args:
             raw: The field.
-            own: Number of the task among the plan's ids, for "all previous tasks".
-            found: Takes what cannot be read.
+            own: Number of the task in the plan, for "all previous tasks".
+            found: Receives the findings.
         """
         ids: dict[str, SourcePosition] = {}
         for text, place in _pieces(raw):
             named = self._piece(text, own)
             if named is None:
-                found.append(_unreadable(text, place))
-            else:
-                for id in named:
-                    ids.setdefault(id, place)
+                message = f"{quote_excerpt(text)} names no tasks."
+                hint = "Write ids of tasks, separated by commas, or None."
+                found.append(make_finding("dependency-unreadable", message, place, hint))
+            for id in named or ():
+                ids.setdefault(id, place)
         return list(ids.items())
 
     def _piece(self, text: str, own: int) -> list[str] | None:
-        """Return the ids of one piece; None if it cannot be read."""
+        """Return the ids of one piece; None if it is unreadable."""
         item = strip_markup(text)
         if is_none(item):
             return []
@@ -146,11 +124,11 @@ class TaskReferences:
         return self._prose(item)
 
     def _one(self, token: str, rest: str) -> list[str] | None:
-        """Read an id with nothing, an aside, or an explanation behind it."""
+        """Return the id before an aside, an explanation or the end of the text."""
         token = token.strip("`")
         id = self.resolve(token)
-        said = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", rest).strip()
-        if id is not None and (not said or (said[0] in ":-–—" and not self._named_in(said))):
+        remark = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", rest).strip()
+        if id is not None and (not remark or (remark[0] in ":-–—" and not self._named_in(remark))):
             return [id]
         spoken, _ = id_of(token)
         looks_like_id = bool(re.search(r"[\d\-_]", token))
@@ -159,14 +137,14 @@ class TaskReferences:
         return self._prose(f"{token} {rest}")
 
     def _span(self, first: str, last: str) -> list[str] | None:
-        """Return the declared tasks from one to another."""
+        """Return the declared tasks of a range."""
         low, high = self.resolve(first.strip()), self.resolve(last.strip())
         if low is None or high is None or self._order[low] > self._order[high]:
             return None
         return list(self._order)[self._order[low] : self._order[high] + 1]
 
     def _prose(self, item: str) -> list[str] | None:
-        """Return the one id that words name, or ids with nothing between; None where they say more than a list can."""
+        """Return the only id in a text, or its ids if it has no other words; otherwise None."""
         if _HEDGED.search(item) or len(item) > 300:
             return None
         ids = self._named_in(item)
@@ -174,7 +152,7 @@ class TaskReferences:
         return ids if len(ids) == 1 or (only_ids and len(ids) == len(item.split())) else None
 
     def _named_in(self, text: str) -> list[str]:
-        """Return the tasks that a text names, each once; a number alone counts only as its first word."""
+        """Return the tasks in a text, each once; a bare number counts only as the first word."""
         ids: list[str] = []
         for match in _IN_PROSE.finditer(text):
             token = match[0].strip("`")
@@ -185,7 +163,7 @@ class TaskReferences:
             ):
                 ids.append(id)
             elif re.match(r"task[-_ ]?\d", token, re.IGNORECASE):
-                # It names a task that the plan does not have: the check says so.
+                # The plan has no such task; the lint reports it.
                 ids.append(id_of(token)[0])
         return [id for id in dict.fromkeys(ids) if id]
 
@@ -230,7 +208,7 @@ def _pieces(raw: RawField) -> list[tuple[str, SourcePosition]]:
 
 
 def _and_pieces(text: str, place: SourcePosition) -> list[tuple[str, SourcePosition]]:
-    """Split at "and" and the like, but not within an aside; `place` is that of the first character that is no blank."""
+    """Split at "and" and the like, but not inside an aside."""
     text = text.strip()
     hidden = re.sub(r"\([^()]*\)", lambda aside: "(" + "." * (len(aside[0]) - 2) + ")", text)
     pieces: list[tuple[str, SourcePosition]] = []
@@ -242,12 +220,3 @@ def _and_pieces(text: str, place: SourcePosition) -> list[tuple[str, SourcePosit
             pieces.append((part, SourcePosition(line=place.line, column=column)))
         at = end
     return pieces
-
-
-def _unreadable(text: str, place: SourcePosition) -> PlanFinding:
-    return make_finding(
-        "dependency-unreadable",
-        f"{quote_excerpt(text)} cannot be read as tasks.",
-        place,
-        suggestion="Write ids of tasks, separated by commas, or None.",
-    )

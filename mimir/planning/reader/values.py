@@ -1,4 +1,7 @@
-"""The values of fields: texts, lists, numbers, durations. Generous about form; what cannot be read is a finding, never a default."""
+"""Reader of field values: texts, lists, numbers and durations. Pure.
+
+The form is free; an unreadable value is a finding.
+"""
 
 import json
 import math
@@ -7,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mimir.domain.json_value import as_array, as_texts
 from mimir.planning.format.diagnostics import (
     START,
     PlanFinding,
@@ -29,33 +33,34 @@ _UNKNOWN = re.compile(r"\s*(?:tbd|unknown|varies|\?+|default)\s*$", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueLine:
-    """A line of a value, with its indent; the first may be what stands behind the label."""
+    """A line of a value, with its indent."""
 
     text: str
     place: SourcePosition
     """Of the first character of `text`."""
     inline: bool = False
+    """True: it follows the label on the same line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawField:
-    """A field as it was given, in markdown or JSON."""
+    """A field of a markdown or JSON plan before its value is read."""
 
     found: LabelMatch
     name: str
     place: SourcePosition = START
     text: str = ""
-    """The whole value; exact where it stood in a block of its own."""
+    """The whole value."""
     lines: tuple[ValueLine, ...] = ()
-    """In markdown: the lines of the value."""
+    """Markdown only."""
     items: tuple["RawField", ...] | None = None
-    """In JSON: the texts of a list."""
+    """Texts of a JSON list."""
     node: LocatedValue | None = None
-    """The tree of a JSON value or of a YAML fence."""
+    """Tree of a JSON value or of a YAML fence."""
     exact: bool = False
-    """True: the text stood in a block, and is taken as it is."""
+    """True: the text is that of a block, and is kept as it is."""
     unreadable: str = ""
-    """Why a tree could not be made of it."""
+    """Error of parsing the tree."""
 
     @property
     def key(self) -> Key:
@@ -64,7 +69,7 @@ class RawField:
 
 
 def is_none(text: str) -> bool:
-    """True for an empty value and for `None`, `N/A`, `-`, also with an aside: `None (task 0 runs first)`."""
+    """Return whether a value is empty, `None`, `N/A` or `-`, also with an aside: `None (yet)`."""
     bare = text.strip().strip("*_`").strip()
     return len(bare) <= _MAX_NONE and _NONE.match(bare) is not None
 
@@ -81,28 +86,23 @@ _ENDLESS = re.compile(r"\b(?:unlimited|infinite|infinity|inf|nan|forever)\b|∞"
 
 
 def number_in(text: str) -> Fraction | None:
-    """Return the number that a text means; the larger one of a range; None if there is none."""
-    if (
-        _ENDLESS.search(text[:200])
-        or _NEGATIVE.match(text[:40])
-        or re.search(r"\d{10}", text[:200])
-    ):
+    """Return the number in a text, the larger one of a range; None if there is none."""
+    text = text[:200]
+    if _ENDLESS.search(text) or _NEGATIVE.match(text[:40]) or re.search(r"\d{10}", text):
         return None
-    span = _RANGE.search(text[:200])
+    span = _RANGE.search(text)
     if span is not None:
         return max(Fraction(span[1]), Fraction(span[2]))
-    one = _NUMBER.search(text[:200])
+    one = _NUMBER.search(text)
     if one is None or re.match(r"[eE][+-]?\d", text[one.end() : one.end() + 3]):
         return None
     return Fraction(one[1].replace(",", "") + (one[2] or ""))
 
 
 def count(raw: RawField, found: list[PlanFinding], *, default: int | None) -> int | None:
-    """Return a whole number; `default` for `N/A` and the like. Attempts count as one retry less.
-
-    `None` stands for no number only where there may be none: it could as well mean zero.
-    """
+    """Return a whole number; `default` for `N/A` and the like. One attempt is no retry."""
     text = strip_markup(one_line(raw))
+    # Where a number is required, "None" is ambiguous: it may mean zero.
     if _UNKNOWN.match(text) or (is_none(text) and (default is None or text.casefold() != "none")):
         return default
     number = number_in(text)
@@ -113,13 +113,13 @@ def count(raw: RawField, found: list[PlanFinding], *, default: int | None) -> in
     return value
 
 
+# Units in minutes; a day of work has eight hours.
 _UNITS: tuple[tuple[re.Pattern[str], Fraction], ...] = (
     (re.compile(r"s(?:ec(?:ond)?s?)?", re.IGNORECASE), Fraction(1, 60)),
     (re.compile(r"m(?:in(?:ute)?s?)?", re.IGNORECASE), Fraction(1)),
     (re.compile(r"h(?:(?:ou)?rs?)?", re.IGNORECASE), Fraction(60)),
     (re.compile(r"d(?:ays?)?", re.IGNORECASE), Fraction(480)),
 )
-"""Units in minutes; a day of work has eight hours."""
 _AMOUNT = r"(\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,3})?)"
 _WITH_UNIT = re.compile(
     rf"(?<![\w.]){_AMOUNT}(?:\s*(?:-|–|—|to)\s*{_AMOUNT})?\s*([a-z]+)", re.IGNORECASE
@@ -128,24 +128,20 @@ _WITHOUT_UNIT = re.compile(rf"\W{{0,3}}{_AMOUNT}(?:\s*(?:-|–|—|to)\s*{_AMOUN
 
 
 def minutes(raw: RawField, found: list[PlanFinding], *, default: float | None) -> float | None:
-    """Return a duration in minutes: `15 minutes`, `2-3 hours` (3), `1h 30m`, `45`; `default` for `N/A`."""
+    """Return minutes: `15 minutes`, `2-3 hours` (180), `1h 30m`, `45`; `default` for `N/A`."""
     text = strip_markup(one_line(raw))[:1000]
     if is_none(text) or _UNKNOWN.match(text):
         return default
-    known = not _NEGATIVE.match(text) and not _ENDLESS.search(text)
-    total = _duration(text, raw.found.aside) if known else None
-    value = math.inf if total is None else _float(total)
+    bounded = not _NEGATIVE.match(text) and not _ENDLESS.search(text)
+    total = _duration(text, raw.found.aside) if bounded else None
+    try:
+        value = math.inf if total is None else float(total)
+    except OverflowError:
+        value = math.inf
     if math.isinf(value):
         found.append(_unreadable(raw, "a duration, such as 15 minutes"))
         return default
     return int(value) if value.is_integer() else value
-
-
-def _float(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
 
 
 def _duration(text: str, aside: str) -> Fraction | None:
@@ -153,14 +149,13 @@ def _duration(text: str, aside: str) -> Fraction | None:
     alone = _WITHOUT_UNIT.match(text)
     if alone:
         factor = _factor(aside) if aside else None
-        return _larger(alone) * (factor or Fraction(1))
-    parts = [(_larger(match), _factor(match[3])) for match in _WITH_UNIT.finditer(text)]
-    known = [amount * factor for amount, factor in parts if factor is not None]
+        return max(Fraction(alone[1]), Fraction(alone[2] or 0)) * (factor or Fraction(1))
+    known = [
+        max(Fraction(match[1]), Fraction(match[2] or 0)) * factor
+        for match in _WITH_UNIT.finditer(text)
+        if (factor := _factor(match[3])) is not None
+    ]
     return sum(known, Fraction(0)) if known else None
-
-
-def _larger(match: re.Match[str]) -> Fraction:
-    return max(Fraction(match[1]), Fraction(match[2] or 0))
 
 
 def _factor(word: str) -> Fraction | None:
@@ -171,7 +166,7 @@ def _factor(word: str) -> Fraction | None:
 
 
 def one_line(raw: RawField) -> str:
-    """Return the first line of a value, or all of an exact one."""
+    """Return the first line of a value, or the whole text if it is exact."""
     if raw.exact:
         return raw.text
     return next((line for line in raw.text.split("\n") if line.strip()), "").strip()
@@ -183,7 +178,7 @@ def title(raw: RawField) -> str:
 
 
 def strip_markup(text: str) -> str:
-    """Return a name without quotes, backticks, emphasis and a bullet."""
+    """Return a name without bullet, quotes, backticks and emphasis."""
     text = re.sub(r"^(?:[-*+•]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]?\]\s*)?", "", text.strip())
     for left, right in (("**", "**"), ("`", "`"), ('"', '"'), ("'", "'"), ("*", "*"), ("[", "]")):
         if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
@@ -194,7 +189,7 @@ def strip_markup(text: str) -> str:
 
 
 def names(raw: RawField, found: list[PlanFinding]) -> list[RawField]:
-    """Return the items of a list: separated by commas, semicolons or lines, as bullets, or a JSON array."""
+    """Return the items of a list: bullets, a JSON array, or separated by `,`, `;` or lines."""
     if raw.items is not None:
         return list(raw.items)
     if raw.node is not None and raw.node.kind != "list":
@@ -214,12 +209,12 @@ def names(raw: RawField, found: list[PlanFinding]) -> list[RawField]:
 
 
 def is_prose(text: str) -> bool:
-    """True for three words or more: a sentence, where a path or a name is wanted."""
+    """Return whether a text has three words or more: a sentence instead of a path or a name."""
     return len(text.split()) > 2
 
 
 def without_aside(text: str) -> str:
-    """Return a name without what is said of it: `` `api.py` (the API) ``."""
+    """Return a name without the remark after it: `` `api.py` (the API) ``."""
     text = strip_markup(text)
     if text.startswith("`") and "`" in text[1:]:
         return text[1 : text.index("`", 1)]
@@ -228,25 +223,19 @@ def without_aside(text: str) -> str:
 
 
 def array_of(text: str) -> list[str] | None:
-    """Return the texts of a JSON array."""
+    """Return the texts of a JSON array; None for any other text."""
     if not text.lstrip().startswith("[") or len(text) > 20_000:
         return None
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, list):
-        return None
-    items: list[object] = value  # pyright: ignore[reportUnknownVariableType]  from isinstance alone
-    return (
-        [item for item in items if isinstance(item, str)]
-        if all(isinstance(i, str) for i in items)
-        else None
-    )
+    texts = as_texts(value)
+    return texts if len(texts) == len(as_array(value)) else None
 
 
 def value_lines(raw: RawField) -> Sequence[ValueLine]:
-    """Return the lines of a value, those of an exact one at its place."""
+    """Return the lines of a value; those of an exact one have the position of the field."""
     if raw.lines:
         return raw.lines
     return [ValueLine(text=line, place=raw.place) for line in raw.text.split("\n")]
@@ -277,9 +266,5 @@ def _item(raw: RawField, text: str, place: SourcePosition) -> RawField:
 
 
 def _unreadable(raw: RawField, wanted: str) -> PlanFinding:
-    return make_finding(
-        "value-unreadable",
-        f"{raw.name}: {quote_excerpt(raw.text)} cannot be read.",
-        raw.place,
-        suggestion=f"Write {wanted}.",
-    )
+    message = f"{raw.name} has an unreadable value: {quote_excerpt(raw.text)}."
+    return make_finding("value-unreadable", message, raw.place, f"Write {wanted}.")

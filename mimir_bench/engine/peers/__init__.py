@@ -1,1 +1,4 @@
-"""Others that do the same work: two bare loops as floors, and LangGraph's functional API with its ready-made agent. None of them is durable."""
+"""Peers of the engine: two bare loops, and an agent of LangGraph's functional API.
+
+None of them is durable. Only `engine.measured_process` starts them.
+"""

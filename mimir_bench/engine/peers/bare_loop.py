@@ -1,56 +1,55 @@
-"""Bare loops: messages, a call, tools, again; over httpx2, or over OpenAI's own client. They are the floor of what any engine costs."""
+"""Bare agent loops over httpx2 or OpenAI's client: the floor of any engine's cost."""
 
 import contextlib
 import importlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
-from typing import cast
 
 import httpx2
 
+from mimir.domain.json_value import JsonObject, as_object, as_objects
 from mimir_bench.engine.peers import shared_task
 from mimir_bench.engine.workload import Workload
 
-Row = Mapping[str, object]
-Post = Callable[[Row, str], Awaitable[Row]]
-"""(body, lane) → the answer's message."""
+Post = Callable[[JsonObject, str], Awaitable[JsonObject]]
+"""(body, conversation) → message of the answer."""
 _SCHEMAS = [shared_task.tool_schema(*tool) for tool in shared_task.TOOLS]
 
 
 @contextlib.asynccontextmanager
 async def over_httpx2(url: str) -> AsyncGenerator[Post]:
-    """Ask with nothing but the HTTP client."""
+    """Return a client that uses only HTTP."""
     async with httpx2.AsyncClient(timeout=60, trust_env=False) as client:
 
-        async def post(body: Row, lane: str) -> Row:
+        async def post(body: JsonObject, lane: str) -> JsonObject:
             response = await client.post(
                 f"{url}/chat/completions",
                 content=json.dumps(body).encode(),
                 headers={"content-type": "application/json", "x-mimir-lane": lane},
             )
-            return cast("Row", json.loads(response.content)["choices"][0]["message"])
+            return as_object(json.loads(response.content)["choices"][0]["message"])
 
         yield post
 
 
 @contextlib.asynccontextmanager
 async def over_sdk(url: str) -> AsyncGenerator[Post]:
-    """Ask with OpenAI's client."""
+    """Return a client that uses OpenAI's SDK."""
     openai = importlib.import_module("openai")
     async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
 
-        async def post(body: Row, lane: str) -> Row:
+        async def post(body: JsonObject, lane: str) -> JsonObject:
             made = await client.chat.completions.create(
                 **body, extra_headers={"x-mimir-lane": lane}
             )
-            return cast("Row", made.choices[0].message.model_dump(exclude_none=True))
+            return as_object(made.choices[0].message.model_dump(exclude_none=True))
 
         yield post
 
 
 async def work(post: Post, load: Workload, room: Path, slots: int) -> None:
-    """Do a workload, and ask for the closing words of a run."""
+    """Run a workload, and request the closing report."""
 
     async def one(at: int) -> None:
         answer = await _converse(
@@ -64,24 +63,27 @@ async def work(post: Post, load: Workload, room: Path, slots: int) -> None:
 
 
 async def _converse(post: Post, room: Path, lane: str, asked: str) -> str:
-    messages: list[Row] = [
+    messages: list[JsonObject] = [
         {"role": "system", "content": shared_task.SYSTEM},
         {"role": "user", "content": asked},
     ]
     while True:
-        body: Row = {"model": "bench", "messages": messages, "tools": _SCHEMAS, "temperature": 0}
+        body: JsonObject = {
+            "model": "bench",
+            "messages": messages,
+            "tools": _SCHEMAS,
+            "temperature": 0,
+        }
         said = await post(body, lane)
         messages.append(said)
-        calls = cast("Sequence[Mapping[str, object]]", said.get("tool_calls") or ())
+        calls = as_objects(said.get("tool_calls"))
         if not calls:
             return str(said["content"])
         messages += [_result(room, call) for call in calls]
 
 
-def _result(room: Path, call: Row) -> Row:
-    function = cast("Mapping[str, str]", call["function"])
-    given = cast("dict[str, str]", json.loads(function["arguments"]))
-    tool = {"read_file": shared_task.read_file, "write_file": shared_task.write_file}[
-        function["name"]
-    ]
-    return {"role": "tool", "tool_call_id": call["id"], "content": tool(room, **given)}
+def _result(room: Path, call: JsonObject) -> JsonObject:
+    function = as_object(call["function"])
+    tools = {"read_file": shared_task.read_file, "write_file": shared_task.write_file}
+    content = tools[str(function["name"])](room, **json.loads(str(function["arguments"])))
+    return {"role": "tool", "tool_call_id": call["id"], "content": content}

@@ -1,4 +1,4 @@
-"""LangGraph's functional API with LangChain's ready-made agent, as its documentation shows them; without a checkpointer, so not durable."""
+"""Agent of LangGraph's functional API and LangChain, as documented; without checkpointer."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownParameterType=false, reportMissingTypeArgument=false, reportMissingTypeStubs=false
 import json
@@ -16,7 +16,7 @@ from mimir_bench.engine.workload import Workload
 
 
 async def work(url: str, load: Workload, room: Path, slots: int) -> None:
-    """Do a workload, and ask for the closing words of a run."""
+    """Run a workload, and request the closing report."""
 
     def read_file(path: str) -> str:
         """Read a file of the project."""

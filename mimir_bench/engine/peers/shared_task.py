@@ -1,4 +1,4 @@
-"""What every peer does: the same task graph, the same tools on the same files, prompts of the same length; nothing is stored or proved."""
+"""Work that all peers share: task graph, tools, files and prompts; nothing is stored."""
 
 import asyncio
 import subprocess
@@ -9,7 +9,7 @@ from mimir_bench.engine import workload
 from mimir_bench.engine.workload import Workload
 
 SYSTEM = f"{workload.PREAMBLE}\n\n{workload.PREAMBLE}"
-"""About as long as what the engine's agents are told."""
+"""About as long as the system message of the engine's agents."""
 TOOLS = (
     ("read_file", "Read a file of the project.", ("path",)),
     ("write_file", "Write a file of the project.", ("path", "content")),
@@ -30,7 +30,7 @@ def write_file(room: Path, path: str, content: str) -> str:
 
 
 def check(room: Path, load: Workload, at: int) -> str:
-    """Run what the plan has as a check, without a sandbox."""
+    """Run the plan's check, without a sandbox."""
     if load.work == "answers":
         return ""
     done = subprocess.run(["grep", "-q", "it holds", str(room / workload.path(at))], check=False)
@@ -38,23 +38,23 @@ def check(room: Path, load: Workload, at: int) -> str:
 
 
 def brief(load: Workload, at: int) -> str:
-    """Return what a worker is asked."""
+    """Return the brief of a worker."""
     return f"Task: {workload.name(at)}\n\n{workload.prompt(load, at)}"
 
 
 def review_prompt(load: Workload, at: int, answer: str, checked: str) -> str:
-    """Return what QC is asked."""
+    """Return the brief of QC."""
     shown = workload.content(at) if load.work == "files" else ""
     return f"{brief(load, at)}\n\nThe answer:\n{answer}\n\n{shown}\n{checked}\nJudge it."
 
 
 def lane(at: int, role: str) -> str:
-    """Name a conversation, as the engine does."""
+    """Return the name of a conversation, as in the engine."""
     return f"peer/{workload.name(at)}/1/{role}"
 
 
 def tool_schema(name: str, description: str, fields: tuple[str, ...]) -> dict[str, object]:
-    """Write a tool in OpenAI's form."""
+    """Return a tool in OpenAI's form."""
     properties = {field: {"type": "string"} for field in fields}
     parameters = {"type": "object", "properties": properties, "required": list(fields)}
     function = {"name": name, "description": description, "parameters": parameters}
@@ -62,7 +62,7 @@ def tool_schema(name: str, description: str, fields: tuple[str, ...]) -> dict[st
 
 
 async def run(load: Workload, slots: int, one: Callable[[int], Awaitable[object]]) -> None:
-    """Do every task as soon as its dependencies are done and one of the slots is free."""
+    """Run every task once its dependencies are done and a slot is free."""
     free = asyncio.Semaphore(slots)
     done = [asyncio.Event() for _ in range(workload.count(load))]
 

@@ -1,1 +1,4 @@
-"""Families of tasks: small projects whose data is drawn from a seed, with right work, wrong work, and a hidden oracle."""
+"""Families of cases: small projects with right work, wrong work and hidden tests.
+
+Data comes from a seed. Only the benchmark of planted faults uses them.
+"""

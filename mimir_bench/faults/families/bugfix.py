@@ -1,4 +1,4 @@
-"""A reported bug to mend in a function that has tests: one new test shows the bug, the old ones must stay green."""
+"""Family "bugfix": fix a reported bug; one new test shows it, the old tests must pass."""
 
 from collections.abc import Sequence
 
@@ -104,7 +104,7 @@ _BUGS: tuple[tuple[str, str, str], ...] = (
 
 
 def make(seed: int) -> FaultCase:
-    """Draw a case."""
+    """Generate a case."""
     draw = SeededRandom("bugfix", seed)
     right = fill(_SOURCE, SHORTEST=draw.one_of((10, 15, 20, 30)))
     bug, good, bad = draw.one_of(_BUGS)
@@ -165,8 +165,8 @@ def make(seed: int) -> FaultCase:
         ),
         elsewhere={PATH: draw.one_of(("slots.py", "planner/old/slots.py", "planner/slot.py"))},
         tests=tests,
-        weakened=_weakened(loud, examples, reported),
-        told="docs/reported.md",
+        weakened=_weaken_tests(loud, examples, reported),
+        instructions="docs/reported.md",
         oracle=program(
             kept={path: text for path, text in files.items() if path != PATH},
             delivered=[PATH],
@@ -212,13 +212,13 @@ def _free(source: str, busy: Sequence[Span]) -> object:
 
 
 def _day(draw: SeededRandom, count: int) -> list[Span]:
-    """Draw appointments as one writes them down: in order, apart."""
+    """Generate appointments in order, with gaps between them."""
     starts = sorted(draw.some_of(range(500, 980, 60), count))
     return [(start, start + draw.whole(10, 55)) for start in starts]
 
 
 def _spoilt(draw: SeededRandom, bug: str) -> list[Span]:
-    """Draw a day that a bug spoils; the tests hold one for each rule of the document but the reported one."""
+    """Generate a day on which a bug shows, for each documented rule but the reported one."""
     at = draw.whole(50, 60) * 10
     match bug:
         case "appointments in one another":
@@ -283,10 +283,10 @@ def _partial(right: str, broken: str, bug: str) -> tuple[WorkVersion, ...]:
     )
 
 
-def _weakened(
+def _weaken_tests(
     loud: str, examples: Sequence[tuple[list[Span], object]], reported: list[Span]
 ) -> Files:
-    """Return both test files as they agree with `loud`."""
+    """Return both test files changed so that they agree with `loud`."""
     days = [(busy, _free(loud, busy)) for busy, _ in examples]
     old = fill(_OLD_TESTS, EXAMPLES=days)
     return {

@@ -1,8 +1,8 @@
-"""A small program to write with tests of its own; what it says of a sample is looked at by a check that is there before."""
+"""Family "command": write a small program with tests; a check runs it on a sample."""
 
 from collections.abc import Sequence
-from typing import cast
 
+from mimir.domain.json_value import as_texts
 from mimir.domain.plan import Check, Criterion, Task
 from mimir_bench.faults.fault_case import AlteredFact, FaultCase, WorkVersion
 from mimir_bench.faults.hidden_tests import program
@@ -131,7 +131,7 @@ assert started("tool/logstat.py", "nowhere")[0] == 2
 
 
 def make(seed: int) -> FaultCase:
-    """Draw a case."""
+    """Generate a case."""
     draw = SeededRandom("command", seed)
     slow = draw.whole(3, 9) * 100
     right = fill(_SOURCE, SLOW=slow)
@@ -146,7 +146,7 @@ def make(seed: int) -> FaultCase:
         "samples/README.md": fill(_TOLD),
         SAMPLE: "\n".join(sample) + "\n",
         "samples/2019.log": "\n".join(_sample(draw, slow)) + "\n",
-        WANTED: _said(right, sample),
+        WANTED: _sample_output(right, sample),
         CHECK: _check(right, sample, slow),
     }
     loud = replace_once(right, 'f"median {median} ms"', 'f"median {median * 2} ms"')
@@ -190,8 +190,8 @@ def make(seed: int) -> FaultCase:
             OWN: "test_logstat.py",
         },
         tests={CHECK: files[CHECK], WANTED: files[WANTED]},
-        weakened={CHECK: _check(loud, sample, slow), WANTED: _said(loud, sample)},
-        told="samples/README.md",
+        weakened={CHECK: _check(loud, sample, slow), WANTED: _sample_output(loud, sample)},
+        instructions="samples/README.md",
         oracle=program(
             kept=files,
             delivered=[PATH, OWN],
@@ -244,9 +244,8 @@ def _sample(draw: SeededRandom, slow: int) -> list[str]:
     return [*lines[:3], "garbled line", *lines[3:]]
 
 
-def _said(source: str, lines: Sequence[str]) -> str:
-    listed = cast("list[str]", function(source, "stats")(lines))
-    return "".join(f"{line}\n" for line in listed)
+def _sample_output(source: str, lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in as_texts(function(source, "stats")(lines)))
 
 
 def _check(source: str, lines: Sequence[str], slow: int) -> str:
@@ -264,9 +263,9 @@ def _sets(draw: SeededRandom, slow: int) -> list[list[str]]:
 
 
 def _by_heart(right: str, lines: Sequence[str]) -> str:
-    """Return a program that says what an old sample came to."""
+    """Return a program that prints the result of an old sample."""
     body = right[right.index("    by_status, times") : right.index("\n\ndef main")]
-    return replace_once(right, body, f"    return {_said(right, lines).splitlines()}\n")
+    return replace_once(right, body, f"    return {_sample_output(right, lines).splitlines()}\n")
 
 
 def _subtle(right: str) -> tuple[WorkVersion, ...]:

@@ -1,4 +1,4 @@
-"""Release notes to write after a list of changes. There is no check: a judge alone says whether they are right."""
+"""Family "notes": write release notes from a list of changes; there are no checks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ Change = Mapping[str, str]
 
 
 def make(seed: int) -> FaultCase:
-    """Draw a case."""
+    """Generate a case."""
     draw = SeededRandom("notes", seed)
     subjects = draw.some_of(SUBJECTS, 6)
     kinds = ("fix", "new", "security", "fix", "new")
@@ -111,12 +111,12 @@ def make(seed: int) -> FaultCase:
         elsewhere={PATH: draw.one_of(("docs/NOTES.md", "notes.md", "NOTES.txt"))},
         tests={},
         weakened={},
-        told="data/README.md",
+        instructions="data/README.md",
         oracle=program(
             kept=files,
             delivered=[PATH],
             body=fill(
-                _HIDDEN, VERSION=facts["version"], DATE=facts["date"], WANTED=_wanted(changes)
+                _HIDDEN, VERSION=facts["version"], DATE=facts["date"], WANTED=_right_notes(changes)
             ),
         ),
     )
@@ -145,12 +145,12 @@ def _change(kind: str, subject: str) -> Change:
 
 def _notes(facts: Mapping[str, str], changes: Sequence[Change]) -> str:
     lines = [f"# {facts['version']} ({facts['date']})"]
-    for section, listed in _wanted(changes).items():
+    for section, listed in _right_notes(changes).items():
         lines += ["", f"## {section}", "", *(f"- {text}" for text in listed)]
     return "\n".join(lines) + "\n"
 
 
-def _wanted(changes: Sequence[Change]) -> dict[str, list[str]]:
+def _right_notes(changes: Sequence[Change]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for kind, section in SECTIONS.items():
         if listed := sorted(change["text"] for change in changes if change["kind"] == kind):

@@ -47,7 +47,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 async def test_an_unknown_benchmark_is_refused_and_the_known_ones_are_named():
-    with pytest.raises(UsageError, match="no benchmark 'fault'") as refused:
+    with pytest.raises(UsageError, match="Benchmark 'fault' does not exist") as refused:
         await entry.bench(Screen(), entry.BenchOptions(names=("fault",)))
     assert "faults" in refused.value.next_step
 
@@ -67,7 +67,7 @@ async def test_a_difference_from_an_older_file_ends_with_one(counts: list[int], 
 
     same = Screen()
     assert await entry.bench(same, entry.BenchOptions(compare=old), quiet) == 0
-    assert same.noted == ["nothing differs"]
+    assert same.noted == ["no differences"]
 
     counts[0] = 8
     other = Screen()

@@ -110,7 +110,7 @@ async def test_growth_is_of_tasks_that_were_measured_one_after_the_other():
             cpu_seconds=seconds, child_seconds=0, wall_seconds=0, peak_bytes=peak, meter={}
         )
 
-    class Slowing(benchmark._Measurements):
+    class Slowing(benchmark._MeasurementServices):
         asked: ClassVar[list[int]] = []
 
         async def take(self, who, load, *, latency=0.0, slots=10):
@@ -119,7 +119,7 @@ async def test_growth_is_of_tasks_that_were_measured_one_after_the_other():
 
     desk = Slowing(url="", say=print, scope=benchmark.SCOPES["usual"])
     figures = Figures(name="engine", seeds="", tolerance=0.25, goals=benchmark.GOALS)
-    await benchmark._growth(desk, figures, took(1.0, Workload(tasks=100)))
+    await benchmark._measure_growth(desk, figures, took(1.0, Workload(tasks=100)))
 
     assert desk.asked == [1000, 100, 1000]
     assert figures.rows[0]["figure"] == benchmark.GROWTH

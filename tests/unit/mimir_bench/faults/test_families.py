@@ -77,7 +77,7 @@ def test_every_seed_draws_another_case_with_a_plan_that_is_accepted(family: str)
         plan = Plan(title="A case", tasks=case.tasks, request="Do it.", goal="Done.")
         assert [f for f in check(plan, tools=ALL_TOOLS) if f.severity == "error"] == []
         assert case.misread.said in case.files[case.misread.path]
-        assert case.told in case.files
+        assert case.instructions in case.files
         assert bool(case.tests) == (family not in UNCHECKED)
         for path in case.right:
             assert not case.target.files or matches(path, case.target.files)

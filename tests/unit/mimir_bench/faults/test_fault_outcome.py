@@ -7,7 +7,7 @@ from mimir.domain.event import Event, EventKind
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.domain.verdict import CriterionResult, QCAnswer, Verdict
 from mimir.reporting.summary.run_data import AttemptData, RunData, TaskData
-from mimir_bench.faults.fault_outcome import caught
+from mimir_bench.faults.fault_outcome import find_catcher
 
 RESULT = CriterionResult(
     id="c1",
@@ -129,4 +129,4 @@ def run(
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_stopped_a_run_is_named_by_what_decided(data: RunData, by: str):
-    assert caught(data) == by
+    assert find_catcher(data) == by

@@ -5,7 +5,7 @@ from typing import cast
 from mimir_bench.faults import outcome_counts, tables
 from mimir_bench.faults.fault_outcome import FaultOutcome
 from mimir_bench.faults.operators import CLEAN
-from mimir_bench.result import BenchResult, Row
+from mimir_bench.result import BenchResult, FigureRow
 
 FOUND = FaultOutcome(
     judge="always",
@@ -23,7 +23,7 @@ ALARM = replace(FOUND, operator=CLEAN, wrong=False, caught="judge")
 GOOD = replace(MISSED, operator=CLEAN, wrong=False)
 
 
-def row(outcomes: list[FaultOutcome], **named: str) -> Row:
+def row(outcomes: list[FaultOutcome], **named: str) -> FigureRow:
     [found] = [
         r
         for r in outcome_counts.rows(outcomes, ["notes"])

@@ -98,8 +98,8 @@ def test_a_label_for_all_tasks_says_so():
 
 
 def test_a_slip_is_near_its_label():
-    assert labels.near("Dependecies") == "Dependencies"
-    assert labels.near("Weather") == ""
+    assert labels.nearest_label("Dependecies") == "Dependencies"
+    assert labels.nearest_label("Weather") == ""
 
 
 @pytest.mark.parametrize("table", [labels.synonym_table(), code_table()], ids=["labels", "codes"])

@@ -111,7 +111,7 @@ def test_points_are_scaled_with_a_warning():
     )
     ((code, message),) = found(made)
     assert code == "points-sum"
-    assert "sum to 60, and 1 of its criteria have none" in message
+    assert "sum to 60, and 1 criteria have none" in message
 
 
 @pytest.mark.parametrize("id", ["task-0", "0", "task_0", "task-0.1", "Task-0"])
@@ -163,7 +163,7 @@ def test_the_json_of_check_has_its_documented_shape():
             "severity": "warning",
             "line": 1,
             "column": 1,
-            "message": "The points of task task-1 sum to 0.5; they are scaled to 100.",
+            "message": "Task 'task-1' has points that sum to 0.5: they are scaled to 100.",
             "suggestion": "",
         }
     ]
