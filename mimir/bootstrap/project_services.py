@@ -10,13 +10,15 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
-from mimir.agents.preambles.agentinator import Agentinator, ModelQuery
+from mimir.agents.preambles.agentinator import Agentinator
 from mimir.agents.preambles.preamble_cache import PreambleCache
-from mimir.attempts.services import ModelChoice, OpenLane
+from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import RandomIds, SystemClock
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
+from mimir.domain.call_outcome import Transcript
+from mimir.domain.message import ModelRequest
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.errors import UnavailableError
@@ -95,7 +97,7 @@ async def compose_services(
     replayed = endpoints if isinstance(endpoints, RecordedModels) else None
 
     def make_agentinator(
-        open_lane: Callable[[str, int], Awaitable[OpenLane]], run: str
+        open_lane: Callable[[str, int], Awaitable[Transcript]], run: str
     ) -> Agentinator:
         chosen = choices["agentinator"]
 
@@ -109,7 +111,8 @@ async def compose_services(
             project=project,
             library=PreambleCache(project, state_dir / "work" / "locks"),
             open_model=open_model,
-            asking=ModelQuery(
+            asking=ModelRequest(
+                messages=(),
                 model=chosen.model or (replayed.preambles_by if replayed else ""),
                 temperature=chosen.temperature,
                 max_tokens=chosen.max_tokens or ROLES["agentinator"].answer_tokens,
@@ -167,7 +170,8 @@ def make_endpoints(
     return EndpointRegistry(
         llm.model,
         partial(_config, settings),
-        limits=RateLimiter(
+        limits=partial(
+            RateLimiter,
             clock=clock,
             sleep=asyncio.sleep,
             requests_per_minute=llm.requests_per_minute,

@@ -109,7 +109,7 @@ class ToolFactory:
     def _artifacts(self, run: str, granted: Sequence[str]) -> ArtifactTools:
         return ArtifactTools(_TaskAnswers(self._store, run), granted, redact=self._redact)
 
-    def _reading(self, tools: Sequence[Toolset], rights: ToolRights, lane: OpenLane) -> Toolset:
+    def _reading(self, tools: Sequence[Toolset], rights: ToolRights, lane: Transcript) -> Toolset:
         """Return tools for a directory whose tree is not recorded."""
         return gateway(
             tools,

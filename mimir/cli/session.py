@@ -103,7 +103,7 @@ class CommandSession:
                     from mimir.bootstrap import stores
 
                     # A store that is down is reported at once: the rest takes a second to import.
-                    await stores.try_out(loaded.settings)
+                    await stores.check_connection(loaded.settings)
                 from mimir.bootstrap import app
 
                 opened = app.open(

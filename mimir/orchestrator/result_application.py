@@ -21,7 +21,7 @@ from mimir.store.records.record_codec import ABSENT, PackedJson
 from mimir.store.records.run_changes import RunApplicationChange, RunAppliedChange
 from mimir.store.records.run_records import RunRecord
 from mimir.workspace.user_tree import apply as user_tree
-from mimir.workspace.user_tree.apply import ApplyStep, UserFileConflict
+from mimir.workspace.user_tree.user_file import FileChange, UserFileConflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ async def apply_result(services: ProjectServices, run: str, *, commit: bool) -> 
 
 async def _apply(services: ProjectServices, run: RunRecord, *, commit: bool) -> ApplyResult:
     history, project, store = services.history, services.project, services.store
-    steps = run.apply.decode(tuple[ApplyStep, ...]) if run.apply else ()
+    steps = run.apply.decode(tuple[FileChange, ...]) if run.apply else ()
     # A repeated call after a crash between apply and report must not apply twice.
     if run.applied_at:
         return ApplyResult(paths=tuple(step.path for step in steps))
@@ -133,12 +133,12 @@ async def _apply(services: ProjectServices, run: RunRecord, *, commit: bool) -> 
 
 async def _start(
     services: ProjectServices, run: RunRecord
-) -> tuple[tuple[ApplyStep, ...], tuple[UserFileConflict, ...]]:
+) -> tuple[tuple[FileChange, ...], tuple[UserFileConflict, ...]]:
     """Plan and apply; the steps are stored before the first file changes."""
     changes = await services.history.diff_trees(run.base_tree, run.head_tree)
     planned = await user_tree.plan(changes, services.project)
 
-    async def journal(steps: Sequence[ApplyStep]) -> None:
+    async def journal(steps: Sequence[FileChange]) -> None:
         packed = PackedJson.pack(tuple(steps))
         await services.store.write(partial(_save_steps, run=run.id, steps=packed))
 

@@ -24,7 +24,7 @@ from mimir.workspace.git.history import GitHistory
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.sandbox.sandbox import Sandbox
 
-PlannerToolFactory = Callable[[Path, OpenLane], Toolset]
+PlannerToolFactory = Callable[[Path, Transcript], Toolset]
 """Makes the PM's tools from a checkout and a transcript: read-only files, and the memory."""
 
 
@@ -45,7 +45,7 @@ class ProjectServices:
     models: ModelSource
     tools: RoleTools
     planner_tools: PlannerToolFactory
-    agentinator: Callable[[Callable[[str, int], Awaitable[OpenLane]], str], Agentinator]
+    agentinator: Callable[[Callable[[str, int], Awaitable[Transcript]], str], Agentinator]
     """Makes a run's agentinator from an opener of transcripts (role, number) and its id."""
     clock: Clock
     ids: IdFactory

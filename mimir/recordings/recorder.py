@@ -48,7 +48,7 @@ class RecordingMimir(Mimir):
         limits: RunBudget = NO_LIMITS,
     ) -> PlanningResult:
         """Make a plan, and record it."""
-        run = await plan_creation.create(
+        run = await plan_creation.create_planning_run(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
         async with self._recorder.record_while(run):

@@ -84,7 +84,7 @@ async def _time_program(
     room: Path, environment: dict[str, str], *words: str
 ) -> tuple[float, float]:
     """Run a Python program; return its start time and its duration."""
-    clock = app.SystemClock()
+    clock = SystemClock()
     began = clock.monotonic()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *words),

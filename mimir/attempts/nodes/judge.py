@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mimir.agents.agent_loop import LoopServices
 from mimir.agents.circuit_breaker import CircuitBreaker
-from mimir.agents.citations import parse as parse_citations
+from mimir.agents.citations import parse_citations
 from mimir.agents.context.inputs import ChangedFile, QCInput
 from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
 from mimir.agents.stopwatch import WorkTimer
@@ -15,7 +15,7 @@ from mimir.attempts.journal import Changes
 from mimir.attempts.results import Deliverable, Judged, Judging, NotJudged
 from mimir.attempts.services import AttemptServices, seal_records
 from mimir.domain.clock import stamp
-from mimir.domain.criteria_counts import count
+from mimir.domain.criteria_counts import count_criteria
 from mimir.domain.event import EventKind
 from mimir.domain.ids import lane_id
 from mimir.domain.task_states import Cause, TaskStatus
@@ -164,7 +164,9 @@ async def _open_session(services: AttemptServices, tree: str, role: str) -> qc.R
                 seconds=services.task.time_limit_minutes * 60,
                 max_tokens=services.facts.attempt_tokens,
             ),
-            settings=qc.turn(services.task, model=choice.model, temperature=choice.temperature),
+            settings=qc.qc_model_settings(
+                services.task, model=choice.model, temperature=choice.temperature
+            ),
             elapsed=timer,
         ),
         close=close,
@@ -248,5 +250,5 @@ def _verdict_changes(verdict: Verdict, now: str) -> Changes:
             required_fixes=verdict.required_fixes,
             qc_completed_at=now,
         ),
-        CriteriaCountsChange.of_counts(count((c.state, c.basis) for c in verdict.criteria)),
+        CriteriaCountsChange.of_counts(count_criteria((c.state, c.basis) for c in verdict.criteria)),
     )

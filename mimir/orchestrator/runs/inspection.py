@@ -15,7 +15,7 @@ from mimir.orchestrator.services import ProjectServices
 from mimir.reporting.narrative import write_prose as ask_for_prose
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import ReportDraft, as_json
-from mimir.reporting.summary.incremental import summary as load_summary
+from mimir.reporting.summary.run_loader import load_summary
 from mimir.reporting.summary.summary import RunSummary
 from mimir.scheduling.completion.final_gate import await_all
 from mimir.store.operations import runs

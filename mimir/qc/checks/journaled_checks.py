@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Protocol
 
-from mimir.domain.actor import SPEAKER
+from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.qc.checks.check_execution import Phase
@@ -40,7 +40,7 @@ class JournaledChecks:
     ) -> CheckRun:
         """Run a check and store the run."""
         result = await self._inner.run(check, tree, phase, answer=answer, again=again)
-        actor = SPEAKER.get()
+        actor = CURRENT_ACTOR.get()
         if actor is not None:  # outside a run, as in `doctor`, there is nothing to replay
             # The counter makes ids unique in a process, the owner among processes.
             self._count += 1

@@ -244,7 +244,7 @@ class _ReviewRun:
 
     async def _sources(self, talk: Conversation, answer: QCAnswer) -> Sources:
         """Return the texts that QC may quote: context blocks, its own calls, and named files."""
-        sources = dict(quotable(self._given))
+        sources = dict(quotable_sources(self._given))
         sources |= {f"qc:{number}": entry.text for number, entry in talk.ledger.items()}
         for opinion in (*answer.criteria, *answer.fixes):
             name = opinion.source.strip()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from mimir.attempts.services import RoleTools, Stand, WorkerWorkspace
-from mimir.domain.actor import SPEAKER
+from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun

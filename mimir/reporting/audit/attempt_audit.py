@@ -68,7 +68,7 @@ def _deliverable_problems(
     body = deliverable_body(
         deliverable.tree, deliverable.base_tree, deliverable.answer, deliverable.changed
     )
-    if canonical(body) != sealed.record.body:
+    if canonical_json(body) != sealed.record.body:
         yield f"{attempt.id}: its deliverable is not the one that {sealed.id} sealed"
     if attempt.tree not in (None, deliverable.tree):
         yield f"{attempt.id}: property 'tree' is not what {sealed.id} sealed"
@@ -78,7 +78,7 @@ def _deliverable_problems(
 
 def _check_problems(attempt: AuditedAttemptRecord, chain: EvidenceChain) -> Iterator[str]:
     outcomes = yield from _decode(attempt.check_outcomes, tuple[CheckOutcome, ...])
-    shown = [canonical(body) for outcome in outcomes or () for body in check_bodies(outcome)]
+    shown = [canonical_json(body) for outcome in outcomes or () for body in check_bodies(outcome)]
     sealed = chain.checks
     if not chain.records and not shown:
         return

@@ -72,7 +72,7 @@ class EvidenceChain:
     @property
     def end(self) -> str:
         """Hash of the last record; of an empty chain the hash of its name."""
-        return self.records[-1].record.hash if self.records else seal.start(self.name)
+        return self.records[-1].record.hash if self.records else seal.first_link(self.name)
 
     @property
     def deliverable(self) -> AuditedRecord | None:

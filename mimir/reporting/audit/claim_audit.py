@@ -6,7 +6,7 @@ gate without a red check on the final tree.
 
 from collections.abc import Iterable, Iterator
 
-from mimir.domain.criteria_counts import count
+from mimir.domain.criteria_counts import count_criteria
 from mimir.domain.json_value import as_member, as_text
 from mimir.domain.plan import Task
 from mimir.domain.task_states import RUN_ENDED, RunStatus, TaskStatus
@@ -153,7 +153,7 @@ def _shown(
 def _tallied(row: AuditedTaskRecord, verdict: AuditedRecord) -> Iterator[str]:
     """Yield counts of criteria that the sealed verdict does not give; tasks of an earlier version have none."""
     sealed = verdict.objects("criteria")
-    counts = count((str(c.get("state")), str(c.get("basis"))) for c in sealed)
+    counts = count_criteria((str(c.get("state")), str(c.get("basis"))) for c in sealed)
     for name, stored, number in (
         ("criteriaExecuted", row.criteria_executed, counts.executed),
         ("criteriaJudged", row.criteria_judged, counts.judged),

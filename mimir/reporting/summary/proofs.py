@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mimir.domain.evidence import EvidenceRecord, how_it_ended
+from mimir.domain.evidence import EvidenceRecord, describe_exit
 from mimir.domain.json_value import (
     NO_MEMBERS,
     JsonObject,
@@ -238,7 +238,7 @@ def _gate_report(data: RunData, records: Sequence[EvidenceRecord]) -> GateReport
 
 
 def _run_line(chain: str, record: EvidenceRecord, sealed: JsonObject) -> CheckRunLine:
-    ended = how_it_ended(
+    ended = describe_exit(
         as_whole_number(sealed.get("exitCode")),
         timed_out=sealed.get("timedOut") is True,
         missing=sealed.get("missing") is True,

@@ -180,7 +180,7 @@ def load_attempt(
         judgement=verdict,
         trip=record.trip.decode(Trip) if record.trip else None,
         receipts=tuple(
-            receipt.sums(packed.mapping())
+            receipt.receipt_totals(packed.mapping())
             for packed in (record.receipt, record.qc_receipt)
             if packed
         ),

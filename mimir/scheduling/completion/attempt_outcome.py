@@ -90,7 +90,7 @@ def outcome_of_rejection(state: AttemptRejection | Judged, base_tree: str) -> At
     verdict = state.verdict
     return replace(
         _of_deliverable(state.work, base_tree),
-        cause=score.cause(verdict, state.outcomes) or Cause.QC_REJECTED,
+        cause=score.rejection_cause(verdict, state.outcomes) or Cause.QC_REJECTED,
         issues=(*verdict.issues, *verdict.reasons),
         required_fixes=verdict.required_fixes,
         feedback=verdict.verdict.feedback,

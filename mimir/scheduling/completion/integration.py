@@ -14,14 +14,14 @@ from typing import Literal
 from mimir.attempts.nodes.judge import judge_merged
 from mimir.attempts.results import Judged
 from mimir.attempts.services import AttemptServices
-from mimir.domain.actor import on_behalf
+from mimir.domain.actor import act_for_task
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check
 from mimir.domain.task_states import Cause
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.regression import AcceptedTask, reported_counts
-from mimir.qc.integrity.check_files import apparatus, configures_runner
+from mimir.qc.integrity.check_files import find_check_files, configures_runner
 from mimir.scheduling.completion.final_gate import await_all, counts, describe_restored_files
 from mimir.scheduling.run_services import RunServices
 from mimir.store.operations import leases
@@ -174,7 +174,7 @@ class TaskIntegration:
     async def _run_check(
         self, accepted: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
     ) -> Sequence[CheckRun]:
-        on_behalf(accepted.task.id)
+        act_for_task(accepted.task.id)
         return await self._services.checks.on_tree(accepted, check, tree, others, phase="merged")
 
     async def _judge_shared_files(
@@ -213,7 +213,7 @@ class TaskIntegration:
 
 def _touches(changed: Sequence[str], other: AcceptedTask) -> bool:
     """Return whether a completed task, or one of its checks, depends on these files."""
-    check_files = [apparatus(check) for check in other.task.checks]
+    check_files = [find_check_files(check) for check in other.task.checks]
     globs = (*other.task.files, *(glob for one in check_files for glob in one.all_tests))
     return any(
         # Compared as the store keeps names: a name may look like a glob that does not match itself.

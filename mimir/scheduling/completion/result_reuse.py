@@ -12,7 +12,7 @@ from functools import partial
 
 from mimir.attempts.results import Deliverable
 from mimir.attempts.services import AttemptStart
-from mimir.domain.actor import SPEAKER, Actor
+from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.clock import stamp
 from mimir.domain.evidence import CheckRun, EvidenceRecord
 from mimir.domain.graph import TaskGraph
@@ -58,7 +58,7 @@ async def take_over(
         UsageError: There is no such run.
         Paused: A check could not be run.
     """
-    SPEAKER.set(Actor(run=services.facts.id))
+    CURRENT_ACTOR.set(Actor(run=services.facts.id))
     source_plan = record_loading.decode_plan(
         await services.store.read(partial(record_loading.load_run_with_plan, run=source_run))
     )

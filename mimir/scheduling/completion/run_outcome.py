@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mimir.attempts.results import Deliverable
-from mimir.domain.actor import SPEAKER, Actor, on_behalf
+from mimir.domain.actor import CURRENT_ACTOR, Actor, act_for_task
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord
 from mimir.domain.plan import Check, Plan
@@ -75,12 +75,12 @@ async def finish_run(services: RunServices, history: GitHistory, checks: CheckRu
         Paused: A check could not be run.
     """
     run = services.facts.id
-    SPEAKER.set(Actor(run=run))
+    CURRENT_ACTOR.set(Actor(run=run))
     found = await services.store.read(partial(_load_input, run=run, plan=services.facts.plan))
     gate = await _run_gate(checks, found)
     await _publish_failed_deliverables(services, history, found.tasks)
     records = await _seal_gate(services, gate, found)
-    last = records[-1].hash if records else seal.start(gate_chain(run))
+    last = records[-1].hash if records else seal.first_link(gate_chain(run))
     # The seal covers the last record of every chain, so no record can change unnoticed.
     run_seal = seal.run_seal(last, found.chains)
     red = tuple(_describe(check) for check in gate.red)
@@ -115,7 +115,7 @@ async def _run_gate(checks: CheckRunner, found: _OutcomeInput) -> GateResult:
     async def run_check(
         accepted: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
     ) -> Sequence[CheckRun]:
-        on_behalf(accepted.task.id)
+        act_for_task(accepted.task.id)
         return await checks.on_tree(accepted, check, tree, others, phase="gate")
 
     trees = {task.task_id: task.integrated_tree for task in found.tasks}

@@ -3,7 +3,7 @@
 from mimir.attempts.results import Judged
 from mimir.attempts.services import AttemptServices, Bodies, seal_records
 from mimir.domain.clock import stamp
-from mimir.domain.criteria_counts import count
+from mimir.domain.criteria_counts import count_criteria
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import TaskStatus
 from mimir.domain.turn_hook import give_way
@@ -61,7 +61,7 @@ async def _save(
         accepted_attempt=number,
         passed_checks=tuple(o.check for o in state.outcomes if o.state == "passed"),
     )
-    counts = count((c.state, c.basis) for c in final.criteria)
+    counts = count_criteria((c.state, c.basis) for c in final.criteria)
     head = HeadUpdate(expect=merged.onto, head=merged.commit, tree=merged.tree)
     bodies: Bodies = [("check", run_body(run, task=task)) for task, run in merged.runs]
     if merged.verdict:

@@ -20,13 +20,13 @@ from mimir.attempts.results import (
     answered_change,
 )
 from mimir.attempts.services import AttemptServices, ModelChoice, ModelSource, RoleTools
-from mimir.domain.actor import SPEAKER, Actor
+from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.message import CallContext
 from mimir.domain.task_states import Cause, TaskStatus
-from mimir.domain.turn_hook import TURN
+from mimir.domain.turn_hook import YIELD_TURN
 from mimir.domain.verdict import Verdict
 from mimir.errors import MimirError
 from mimir.qc.checks.check_runner import CheckRunner
@@ -93,9 +93,9 @@ class AttemptRunner:
             LeaseLost: Another process holds the task.
         """
         # Calls and check runs of shared services are recorded for this attempt.
-        SPEAKER.set(Actor(run=self._services.facts.id, task=claim.task, attempt=claim.attempt))
+        CURRENT_ACTOR.set(Actor(run=self._services.facts.id, task=claim.task, attempt=claim.attempt))
         turn, order = CpuTurn(self._services.turns), self._services.pace
-        TURN.set(turn.yield_turn)
+        YIELD_TURN.set(turn.yield_turn)
         try:
             await order.before_start(claim.task, claim.attempt)
             await turn.acquire()

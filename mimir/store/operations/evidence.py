@@ -29,7 +29,7 @@ OPEN = "criteriaOpen"
 
 def properties(criteria: Iterable[tuple[str, str]]) -> dict[str, int]:
     """Return the properties of a task for judged criteria, each as (state, basis)."""
-    found = count(criteria)
+    found = count_criteria(criteria)
     return {**dict(zip(NAMES, found.as_json().values(), strict=True)), OPEN: found.open}
 
 

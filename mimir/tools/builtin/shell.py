@@ -63,7 +63,7 @@ class RunTool(LocalTools):
             ) from error
         return self._format(argv, ran, seconds)
 
-    def _format(self, argv: Sequence[str], ran: Ran, seconds: int) -> ToolResult:
+    def _format(self, argv: Sequence[str], ran: CommandResult, seconds: int) -> ToolResult:
         lost = max(0, ran.output_bytes - len(ran.output.encode()))
         output = clip_both_ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
         if ran.exit_code is None:

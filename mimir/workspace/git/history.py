@@ -36,6 +36,8 @@ from mimir.workspace.git.remote import CommitExchange, GitRemote
 from mimir.workspace.git.snapshot import WorkspaceSnapshot
 from mimir.workspace.git.trees import TreeChange, TreeEntry
 
+R = TypeVar("R")
+
 MAX_DIFF_BYTES = 200_000
 
 

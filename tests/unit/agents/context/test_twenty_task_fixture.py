@@ -40,10 +40,11 @@ def test_documented_figures_are_what_is_measured():
 
 def test_the_report_counts_from_plain_properties_what_the_receipts_say():
     receipts = fixture.fleet()
-    rows = [flatten_receipt(one) for one in receipts]
-    measuring = MetricCounter()
-    measuring.take((), rows)
-    measured = measuring.counted()
+    tally, node = MetricTally(), {"id": "r/t/1", "taskId": "t", "seq": 1, "status": "completed"}
+    for one in receipts:
+        record = AttemptRecord.from_row({**node, **flatten_receipt(one)})
+        tally.add_attempt(load_attempt(record, 0, {}))
+    measured = tally.inputs(NOTHING, ())
     assert metrics(measured)[0].value == round(deduplication_ratio(receipts), 6)
     assert context_use(measured).reduction == round(reduction_ratio(receipts), 6)
     assert {name for row in map(flatten_receipt, receipts, ["qc"] * 46) for name in row} >= {
