@@ -65,7 +65,7 @@ def _reader(kind: object) -> _Read:
     if origin is tuple:
         return _tuple_of(parts)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return lambda value: dict(cast("Mapping[str, object]", _a(dict, value)))
+        return lambda value: dict(cast("Mapping[str, object]", _require_type(dict, value)))
     raise StoreError(f"{kind} cannot be read from JSON.")
 
 
@@ -77,31 +77,33 @@ def _of_class(kind: type[object]) -> _Read:
     if issubclass(kind, Enum):
         return _one_of(tuple(kind), lambda member: cast("Enum", member).value)
     if kind is str:
-        return lambda value: _shared(cast("str", _a(str, value)))
+        return lambda value: _intern_text(cast("str", _require_type(str, value)))
     if kind in (int, bool, type(None)):
-        return lambda value: _a(kind, value)
+        return lambda value: _require_type(kind, value)
     if kind is float:
-        return lambda value: _a(int, value) if type(value) is int else _a(float, value)
+        return lambda value: (
+            _require_type(int, value) if type(value) is int else _require_type(float, value)
+        )
     if kind is object:
         return lambda value: value
     raise StoreError(f"{kind.__name__} cannot be read from JSON.")
 
 
-def _a(kind: type, value: object) -> object:
+def _require_type(kind: type, value: object) -> object:
     # Exact types: to Python, True is an int too.
     if type(value) is not kind:
         raise StoreError(f"{str(value)[:80]!r} is no {kind.__name__}.")
     return value
 
 
-def _shared(text: str) -> str:
+def _intern_text(text: str) -> str:
     """Return a text; equal short texts are one object."""
     # Many tasks of a plan have texts in common, such as their roles.
-    return _known(text) if len(text) < _SHORT else text
+    return _interned(text) if len(text) < _SHORT else text
 
 
 @lru_cache(maxsize=256)
-def _known(text: str) -> str:
+def _interned(text: str) -> str:
     return text
 
 
@@ -111,7 +113,7 @@ _known_fraction = lru_cache(maxsize=256)(Fraction)
 
 def _fraction(value: object) -> object:
     try:
-        return _known_fraction(cast("str", _a(str, value)))
+        return _known_fraction(cast("str", _require_type(str, value)))
     except (ValueError, ZeroDivisionError) as error:
         raise StoreError(f"{str(value)[:80]!r} is no fraction.") from error
 
@@ -149,11 +151,13 @@ def _first_of(kinds: tuple[object, ...]) -> _Read:
 def _tuple_of(parts: tuple[object, ...]) -> _Read:
     if len(parts) == 2 and parts[1] is Ellipsis:
         each = _reader(parts[0])
-        return lambda value: tuple(each(v) for v in cast("list[object]", _a(list, value)))
+        return lambda value: tuple(
+            each(v) for v in cast("list[object]", _require_type(list, value))
+        )
     readers = [_reader(part) for part in parts]
 
     def read(value: object) -> object:
-        given = cast("list[object]", _a(list, value))
+        given = cast("list[object]", _require_type(list, value))
         if len(given) != len(readers):
             raise StoreError(f"{len(given)} values where {len(readers)} were written.")
         return tuple(reader(v) for reader, v in zip(readers, given, strict=True))
@@ -172,7 +176,7 @@ def _dataclass(kind: type) -> _Read:
     }
 
     def read(value: object) -> object:
-        given = cast("dict[str, object]", _a(dict, value))
+        given = cast("dict[str, object]", _require_type(dict, value))
         if different := sorted((given.keys() - readers.keys()) | (needed - given.keys())):
             raise StoreError(f"{kind.__name__}: field {different[0]!r} is unknown or missing.")
         values: dict[str, object] = {}

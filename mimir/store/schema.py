@@ -117,7 +117,7 @@ def pack(value: object) -> str:
         StoreError: It is not a JSON value; NaN and Infinity are none.
     """
     # Half surrogates are written as escapes, so that nothing is lost.
-    quick = _quickly(value)
+    quick = _pack_fast(value)
     if quick is not None:
         return quick
     try:
@@ -136,7 +136,7 @@ _QUICK = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PA
 _SMALL, _LARGE = 1e-4, 1e16
 
 
-def _quickly(value: object) -> str | None:
+def _pack_fast(value: object) -> str | None:
     """Return a JSON value in its one form by the fast writer; None if the writers may differ."""
     try:
         text = orjson.dumps(value, option=_QUICK).decode()
@@ -215,7 +215,7 @@ def accept(row: Row, *, partly: bool = False) -> dict[str, Value]:
             is_plain = True
         # Each write brings dozens of values: those that nothing can be wrong with are let through at a glance.
         known = is_plain and type(given) in _plain_kinds(name)
-        clean[name] = given if known else _accepted(name, given)
+        clean[name] = given if known else _accept_value(name, given)
     if not partly:
         node_id(row.get("id"))
     elif "id" in row:
@@ -325,7 +325,7 @@ def _plain_kinds(name: str) -> frozenset[type]:
     return frozenset((str, int, bool, type(None)))
 
 
-def _accepted(name: str, given: object) -> Value:
+def _accept_value(name: str, given: object) -> Value:
     clean = value(given)
     if name == "id":
         return clean

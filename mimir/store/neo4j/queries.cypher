@@ -1,37 +1,37 @@
-// All Cypher of the Neo4j store. A query begins with a line "// name: what it does". `<word>` is filled in by library.py with a name
-// out of a closed set or with another piece of this file; every value is a parameter.
+// All Cypher of the Neo4j store. A query begins with a line "// name: what it does". `query_library` fills `<word>` with a name
+// of a closed set or with another piece of this file; every value is a parameter.
 //
-// Every node of a store has the label `mimir` beside its own, and the store's name in `_store`: a database may hold several stores,
-// and other things. So a node is named by (_store, id), whatever its label.
+// Every node of a store has the label `mimir` in addition to its own, and the store's name in `_store`: a database may hold several
+// stores. So (_store, id) names a node of any label.
 //
-// Where nodes are looked up by their keys alone, `replan=skip` keeps the first plan however the store grows: it stays the right one, and
-// planning again takes a tenth of a second, while all other writers wait for the lock.
+// If keys alone find the nodes, `replan=skip` keeps the first plan: it stays right while the store grows, and planning again takes a
+// tenth of a second, during which all other writers wait for the lock.
 
 
-// open: Take the store's lock, which every writing transaction takes first: writers go one after another, nobody can deadlock, and
-// what a transaction reads stays so until it is over. Setting and removing locks, and leaves nothing to write. A run's row comes along,
-// and how many processes have written lately.
+// open: Take the store's lock first, so that writers are serial, no deadlock occurs, and what a transaction reads stays as it is.
+// Setting and removing a property locks the node and leaves nothing to write. The result holds the row of a run and the number of
+// processes that have written lately.
 CYPHER replan=skip MATCH (s:MimirStore {_store: $store}) SET s._lock = true REMOVE s._lock
 WITH s, datetime.realtime() AS now OPTIONAL MATCH (n:Run {_store: $store, id: $run})
 RETURN s.schemaVersion AS schema, now, properties(n) AS row,
   COUNT { (d:MimirDoor {_store: $store}) WHERE d.id IS NOT NULL AND d.at > toString(now - duration({seconds: $lately})) } AS writers
 
-// landed: Tell whether a transaction whose commit was not answered is there; waits for it, for it has the store's lock.
+// landed: Whether a transaction with an unanswered commit was committed; waits for it, because it holds the store's lock.
 MATCH (s:MimirStore {_store: $store}) SET s._lock = true REMOVE s._lock
 WITH s OPTIONAL MATCH (d:MimirDoor {_store: $store, id: $door})
 RETURN coalesce(d.token = $token, false) AS landed
 
-// leave: Remove this process's door.
+// leave: Remove this process's node.
 MATCH (d:MimirDoor {_store: $store, id: $door}) DELETE d
 
-// view: Tell the time, and how many transactions have written.
+// view: Time, and number of transactions that have written.
 CYPHER replan=skip MATCH (s:MimirStore {_store: $store})
 RETURN s.turn AS turn, datetime.realtime() AS now
 
 // stores: List the stores of this database with their schema.
 MATCH (s:MimirStore) RETURN s._store AS store, s.schemaVersion AS schema
 
-// begin: Make the store's node and this process's door; always a write, so that a database that may only be read is found at once.
+// begin: Create the store's node and this process's node; always a write, so that a read-only database is found at once.
 MERGE (s:MimirStore {_store: $store})
 ON CREATE SET s.name = 'mimir', s.schemaVersion = $schema, s.turn = 0, s.createdAt = datetime.realtime()
 SET s.openedAt = datetime.realtime(), s.schemaVersion = CASE WHEN s.schemaVersion < $schema THEN $schema ELSE s.schemaVersion END
@@ -54,7 +54,7 @@ CREATE INDEX mimir_<label>_<property> IF NOT EXISTS FOR (n:<label>) ON (n.<prope
 // two-index: An index over two properties.
 CREATE INDEX mimir_<label>_<property>_<second> IF NOT EXISTS FOR (n:<label>) ON (n.<property>, n.<second>)
 
-// claim-index: All that choosing tasks asks for, so that of a thousand none is read but those that are taken.
+// claim-index: Everything that a claim compares, so that only claimed tasks are read.
 CREATE INDEX mimir_Task_claim IF NOT EXISTS FOR (n:Task) ON (n._store, n.runId, n.claimState, n.priority, n.id)
 
 // text-index: Full text, in its stems.
@@ -71,16 +71,16 @@ CYPHER replan=skip MATCH (n:<label> {_store: $store, id: $id}) RETURN properties
 // find: Nodes in any order.
 MATCH (n:<label>) WHERE n._store = $store<indexed><others> RETURN properties(n) AS row
 
-// first: The first nodes, in an order of numbers and ids. Each has an id: said, because an index that holds ids is used only then.
+// first: The first nodes, in an order of numbers and ids. Without `id IS NOT NULL`, no index that holds ids is used.
 MATCH (n:<label>) WHERE n._store = $store<indexed><others> AND n.id IS NOT NULL
 RETURN properties(n) AS row ORDER BY <order> LIMIT $limit
 
-// first-to-claim: The same of tasks that may be claimed: by the index that is for this, from the first time on, and never planned again.
+// first-to-claim: The first tasks that can be claimed, by the index for claims; never planned again.
 CYPHER replan=skip MATCH (n:Task) USING INDEX SEEK n:Task(_store, runId, claimState, priority, id)
 WHERE n._store = $store<indexed><others> AND n.id IS NOT NULL
 RETURN properties(n) AS row ORDER BY <order> LIMIT $limit
 
-// keys: Ids with some properties: those to sort by, or those that were asked for.
+// keys: Ids with some properties: those to sort by, or those of a projection.
 MATCH (n:<label>) WHERE n._store = $store<indexed><others>
 RETURN n.id AS id, [name IN $names | n[name]] AS keys
 
@@ -116,7 +116,7 @@ CALL db.index.fulltext.queryNodes('mimirText', $question) YIELD node AS n, score
 WHERE n._store = $store AND n:<label>
 RETURN n.id AS id, score ORDER BY score DESC, id LIMIT $limit
 
-// dump-nodes: All nodes of a label, in the order of their key: nothing is sorted, other stores are not read.
+// dump-nodes: All nodes of a label, in the order of their key index: no sorting, and other stores are not read.
 MATCH (n:<label>) WHERE n._store = $store AND n.id IS NOT NULL
 RETURN properties(n) AS row ORDER BY n._store, n.id
 
@@ -125,11 +125,11 @@ MATCH (a:mimir)-[r]->(b:mimir) WHERE a._store = $store AND a.id IS NOT NULL AND 
 RETURN a.id AS source, type(r) AS type, b.id AS target ORDER BY type, source, target
 
 
-// upsert: Make or change nodes.
+// upsert: Add or change nodes.
 UNWIND $<place> AS row
 MERGE (n:<label>:mimir {_store: $store, id: row.id}) SET n += row<status>
 
-// link: Make edges between nodes that are there.
+// link: Add edges between nodes that exist.
 UNWIND $<place> AS pair
 OPTIONAL MATCH (a:mimir {_store: $store, id: pair[0]})
 OPTIONAL MATCH (b:mimir {_store: $store, id: pair[1]})
@@ -145,14 +145,14 @@ WITH <carried>collect(
 // by-key: The beginning of a statement of parts.
 CYPHER replan=skip
 
-// close: Count a transaction that has written, and leave its token at this process's door; the last part but one.
+// close: Count a writing transaction, and record its token at this process's node; the last part but one.
 MATCH (s:MimirStore {_store: $store}) SET s.turn = s.turn + 1
 MERGE (d:MimirDoor {_store: $store, id: $door}) SET d.token = $token, d.at = $now
 
-// written: Say what the parts of a statement said.
+// written: Results of the parts of a statement.
 RETURN <carried>true AS written
 
-// carried: What a part said, handed on by the next one.
+// carried: Result of a part, handed on by the next one.
 <place>,
 
 // patch: Change one node.
@@ -162,15 +162,15 @@ CYPHER replan=skip MATCH (n:<label> {_store: $store, id: $id}) SET n += $props<s
 UNWIND $ids AS id MATCH (n:<label> {_store: $store, id: id}) DETACH DELETE n RETURN count(*) AS number
 
 
-// show-run: A run's tasks with the tasks that each waits for; for people, as a link.
+// show-run: A run's tasks with their dependencies; a link for users.
 MATCH (:Run {_store: $store, id: $id})-[:HAS_TASK]->(t:Task) OPTIONAL MATCH p = (t)-[:DEPENDS_ON]->(:Task) RETURN t, p
 
-// show-task: A task with its attempts, their verdicts and what they left; for people, as a link.
+// show-task: A task with its attempts, verdicts and artifacts; a link for users.
 MATCH p = (:Task {_store: $store, id: $id})-[:HAS_ATTEMPT]->(a:Attempt)
 OPTIONAL MATCH q = (a)-[:HAS_VERDICT|PRODUCED|USED_PREAMBLE]->() RETURN p, q
 
 
-// status-set: Show the status as a second label, for the eye alone: it gives the node its colour.
+// status-set: Show the status as a second label, which gives the node its colour.
  REMOVE n:<statuses> SET n:<status>
 
 // status-none: Show no status.
@@ -179,7 +179,7 @@ OPTIONAL MATCH q = (a)-[:HAS_VERDICT|PRODUCED|USED_PREAMBLE]->() RETURN p, q
 // promoted: A property that may have an index.
 n.<property>
 
-// others: Every condition that no index is for, in one text whatever they are: so that the server plans it once.
+// others: All conditions without an index, in one text, so that the server plans it once.
  AND all(c IN $others WHERE CASE c.sign
   WHEN '=' THEN coalesce(n[c.name] = c.value, false)
   WHEN '!=' THEN coalesce(n[c.name] <> c.value, true)
@@ -204,8 +204,8 @@ n.<property>
 // is-at-least: At least, by an index; numbers alone.
  AND n.<property> >= $is_<property>
 
-// order-up: What is not there comes first.
+// order-up: Absent values come first.
 n.<property> IS NOT NULL, n.<property>
 
-// order-down: What is not there comes last.
+// order-down: Absent values come last.
 n.<property> IS NOT NULL DESC, n.<property> DESC

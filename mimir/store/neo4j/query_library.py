@@ -53,7 +53,7 @@ def query(name: str, **pieces: str) -> CypherText:
             and not _PLACE.fullmatch(piece)
         ):
             raise StoreError(f"{piece[:80]!r} cannot stand in a query.")
-    return _filled(name, tuple(pieces.items()))
+    return _fill_query(name, tuple(pieces.items()))
 
 
 def join_texts(pieces: Iterable[CypherText], between: str) -> CypherText:
@@ -83,7 +83,7 @@ def types(of: Iterable[str]) -> CypherText:
 
 
 @lru_cache(maxsize=4096)
-def _filled(name: str, pieces: tuple[tuple[str, str], ...]) -> CypherText:
+def _fill_query(name: str, pieces: tuple[tuple[str, str], ...]) -> CypherText:
     given = dict(pieces)
     text = load_queries(__package__ or "", "queries.cypher", "//")[name]
     return CypherText(_HOLE.sub(lambda hole: given[hole[1]], text))

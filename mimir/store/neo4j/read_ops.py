@@ -61,7 +61,7 @@ class Neo4jReads(ReadUnit):
             return super().first_of(label, any_of, order=order, limit=limit)
         # Claims are the most frequent query: all of its conditions are one statement.
         self._prepare(label)
-        texts = [_asking("first-to-claim", label, each, order=by) for each in wanted]
+        texts = [_query_for("first-to-claim", label, each, order=by) for each in wanted]
         bound = {f"q{n}_{k}": v for n, each in enumerate(wanted) for k, v in each.bound.items()}
         rows = _rows(self._run(combine_queries(texts), limit=limit, **bound))
         return list({row["id"]: row for row in rows}.values())
@@ -80,7 +80,7 @@ class Neo4jReads(ReadUnit):
         elif only and not asked.left:
             rows = sort_rows(self._named(label, asked, (*only, *order)), order)
         else:
-            found = _rows(self._run(_asking("find", label, asked), **asked.bound))
+            found = _rows(self._run(_query_for("find", label, asked), **asked.bound))
             rows = sort_rows((row for row in found if asked.holds(row)), order)[:limit]
         return [object_field(row, only) for row in rows] if only else rows
 
@@ -91,7 +91,7 @@ class Neo4jReads(ReadUnit):
         if asked.left:
             yield from ((_text(r.get(by)), 1) for r in self._find(label, wanted, (), None, ()))
             return
-        for record in self._run(_asking("counts", label, asked), by=by, **asked.bound):
+        for record in self._run(_query_for("counts", label, asked), by=by, **asked.bound):
             yield _text(cast("Value", record["value"])), cast("int", record["number"])
 
     def _step(self, ids: Sequence[str], kinds: Sequence[str], direction: Direction) -> set[str]:
@@ -130,7 +130,7 @@ class Neo4jReads(ReadUnit):
         by = order_by(order)
         if by is not None:
             name = "first-to-claim" if _is_to_claim(label, wanted) else "first"
-            text = _asking(name, label, wanted, order=by)
+            text = _query_for(name, label, wanted, order=by)
             return _rows(self._run(text, limit=limit, **wanted.bound))
         # The server cannot sort texts: the ids are sorted here, and only the first rows are read.
         keyed = self._named(label, wanted, order)
@@ -141,7 +141,7 @@ class Neo4jReads(ReadUnit):
     def _named(self, label: str, wanted: CypherConditions, names: Sequence[str]) -> list[Row]:
         """Read the id and these properties of each node; names may have the sign of an order."""
         keys = require_order(names)
-        found = self._run(_asking("keys", label, wanted), names=keys, **wanted.bound)
+        found = self._run(_query_for("keys", label, wanted), names=keys, **wanted.bound)
         rows: list[Row] = []
         for record in found:
             values = zip(keys, cast("list[Value]", record["keys"]), strict=True)
@@ -154,7 +154,7 @@ def _is_to_claim(label: str, wanted: CypherConditions) -> bool:
     return label == schema.NodeLabel.TASK and not wanted.left and wanted.bound.keys() >= _TO_CLAIM
 
 
-def _asking(name: str, label: str, wanted: CypherConditions, **pieces: CypherText) -> CypherText:
+def _query_for(name: str, label: str, wanted: CypherConditions, **pieces: CypherText) -> CypherText:
     """Return a query with its conditions."""
     # The server plans each text once, so all other conditions are one text with parameters.
     others = query("others") if wanted.bound["others"] else CypherText()

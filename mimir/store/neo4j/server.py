@@ -81,27 +81,27 @@ def problem(error: Exception, shown: str) -> MimirError:
     code = str(error.code) if isinstance(error, Neo4jError) else ""
     if isinstance(error, WriteServiceUnavailable) or code in _READ_ONLY:
         return UnavailableError(
-            f"The store {shown} may only be read.\n{_said(error)}",
+            f"The store {shown} may only be read.\n{_driver_message(error)}",
             next_step="Name a database and a user that may write, with `--store`.",
         )
     if isinstance(error, AuthError) or code.startswith(_WRONG_PASSWORD):
         return ConfigurationError(
-            f"The store {shown} refuses this user or password.\n{_said(error)}",
+            f"The store {shown} refuses this user or password.\n{_driver_message(error)}",
             next_step="Set the password in MIMIR_NEO4J_PASSWORD; a user other than neo4j in MIMIR_NEO4J_USER.",
         )
     if code == _NO_DATABASE:
         return ConfigurationError(
-            f"The server of {shown} has no such database.\n{_said(error)}",
+            f"The server of {shown} has no such database.\n{_driver_message(error)}",
             next_step="Name one that it has: neo4j://HOST:7687/DATABASE",
         )
     if code in _NO_MEMORY:
         return StoreError(
-            f"The server of {shown} had not enough memory for one transaction.\n{_said(error)}",
+            f"The server of {shown} had not enough memory for one transaction.\n{_driver_message(error)}",
             next_step="Raise dbms.memory.transaction.total.max or its heap, then `mimir resume`.",
         )
     if is_lost(error) or isinstance(error, DriverConfigurationError | OSError):
-        return unreachable(shown, _said(error))
-    return StoreError(f"The store {shown} refused.\n{_said(error)}")
+        return unreachable(shown, _driver_message(error))
+    return StoreError(f"The store {shown} refused.\n{_driver_message(error)}")
 
 
 def unreachable(shown: str, why: str) -> UnavailableError:
@@ -187,7 +187,7 @@ def connect(address: Neo4jAddress, *, connections: int, retry_seconds: float) ->
         )
     except (DriverError, ValueError) as error:
         raise ConfigurationError(
-            f"The store's URI cannot be used: {_said(error)}",
+            f"The store's URI cannot be used: {_driver_message(error)}",
             next_step="Write it as neo4j://HOST:7687",
         ) from error
 
@@ -279,7 +279,7 @@ def _run(transaction: ManagedTransaction, text: CypherText, **bound: object) -> 
     transaction.run(str(text), bound).consume()  # pyright: ignore[reportArgumentType]
 
 
-def _said(error: BaseException) -> str:
+def _driver_message(error: BaseException) -> str:
     """Return an error's words on one line."""
     if isinstance(error, ssl.SSLError):
         return f"Encryption failed: {error.reason}"

@@ -93,7 +93,7 @@ def load_audited_run(reads: ReadOps, run: str, events: Sequence[EventKind]) -> A
         answers=answers,
         verdicts=verdicts,
         evidence=nodes,
-        backing=_backing(reads, [*attempts, run, *(node.id for node in nodes)]),
+        backing=_load_backing(reads, [*attempts, run, *(node.id for node in nodes)]),
         events=told,
         unread=tuple(reader.unread),
         damaged=frozenset(reader.damaged),
@@ -187,7 +187,7 @@ def _evidence(row: Row, run: str) -> AuditedEvidence:
     )
 
 
-def _backing(reads: ReadOps, nodes: Sequence[str]) -> dict[str, frozenset[str]]:
+def _load_backing(reads: ReadOps, nodes: Sequence[str]) -> dict[str, frozenset[str]]:
     backing: dict[str, set[str]] = {}
     for source, kind, target in reads.edges_among(nodes):
         if kind == EdgeType.BACKED_BY:

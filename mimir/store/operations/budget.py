@@ -56,7 +56,7 @@ def must_have_prices(prices: Mapping[str, ModelPrice], models: Collection[str]) 
     """
     for model in models:
         if model not in prices:
-            what, step = _missing(model)
+            what, step = _missing_price(model)
             raise ConfigurationError(what, next_step=step)
 
 
@@ -70,14 +70,16 @@ def reserve(
     calls = row_fields.int_field(row, "callsUsed") + (0 if before else 1)
     most_calls = row_fields.maybe_whole(row, "maxCalls")
     if before is None and most_calls is not None and calls > most_calls:
-        raise _used_up(run, f"{most_calls} model calls", f"--max-calls {max(1, most_calls * 2)}")
+        raise _budget_exhausted(
+            run, f"{most_calls} model calls", f"--max-calls {max(1, most_calls * 2)}"
+        )
     tokens = _tokens(
         row, run, bound.total - (row_fields.int_field(before, "reserved") if before else 0)
     )
     changed: dict[str, Value] = {"callsUsed": calls, "tokensReserved": tokens}
     cost = cost_of(row, model, bound)
     if cost is None:
-        changed.update(_unpriced(row, model))
+        changed.update(_note_unpriced(row, model))
     else:
         more = cost - (row_fields.int_field(before, "cost") if before else 0)
         changed["costReserved"] = _money(row, run, more)
@@ -133,7 +135,7 @@ def _tokens(row: Row, run: str, more: int) -> int:
     most = row_fields.maybe_whole(row, "maxTokens")
     if more > 0 and most is not None and used + reserved > most:
         what = f"{most} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
-        raise _used_up(run, what, f"--max-tokens {max(most * 2, used + reserved)}")
+        raise _budget_exhausted(run, what, f"--max-tokens {max(most * 2, used + reserved)}")
     return reserved
 
 
@@ -150,7 +152,7 @@ def _money(row: Row, run: str, more: int) -> int:
         what = (
             f"a cost of {money.format_money(most)} ({spent} used, {held} reserved, {wanted} wanted)"
         )
-        raise _used_up(
+        raise _budget_exhausted(
             run, what, f"--max-cost {money.format_money(_enough(most, used + reserved))}"
         )
     return reserved
@@ -163,16 +165,16 @@ def _enough(most: int, wanted: int) -> int:
     return min(money.MOST, -(-max(most * 2, wanted) // micro) * micro)
 
 
-def _unpriced(row: Row, model: str) -> Row:
+def _note_unpriced(row: Row, model: str) -> Row:
     """Note a model without a price; refuse it under a cost limit."""
     if row.get("maxCost") is not None:
-        what, step = _missing(model)
+        what, step = _missing_price(model)
         raise Paused(what, reason="configuration", exit_code=78, next_step=step)
     late = row_fields.text_list_field(row, "unpriced")
     return {} if model in late else {"unpriced": sorted({*late, model})}
 
 
-def _missing(model: str) -> tuple[str, str]:
+def _missing_price(model: str) -> tuple[str, str]:
     """Return the message and the next step for a missing price."""
     return (
         f"Money is bounded (--max-cost, run.max_cost), but the model {model!r} has no price.",
@@ -180,7 +182,7 @@ def _missing(model: str) -> tuple[str, str]:
     )
 
 
-def _used_up(run: str, what: str, flag: str) -> Paused:
+def _budget_exhausted(run: str, what: str, flag: str) -> Paused:
     return Paused(
         f"The run's budget is used up: {what}.",
         reason="budget",

@@ -78,8 +78,8 @@ def claim(
     if not chosen:
         _note_empty(ops, run)
         return []
-    until = _later(ops.now(), lease_seconds)
-    taken = [_granted(row, owner, ops.now(), until) for row in chosen]
+    until = _lease_end(ops.now(), lease_seconds)
+    taken = [_grant_lease(row, owner, ops.now(), until) for row in chosen]
     ops.upsert(NodeLabel.TASK, [grant.changed for grant in taken])
     _make_attempts(ops, run, [grant.claim for grant in taken if grant.claim.fresh])
     runs.emit_all(ops, run, [grant.event for grant in taken], known=known)
@@ -105,7 +105,7 @@ def heartbeat(
 ) -> list[str]:
     """Renew leases; return the tasks whose lease is lost."""
     # The fence and the owner are compared, so a late heartbeat never takes a lease back.
-    until = _later(ops.now(), lease_seconds)
+    until = _lease_end(ops.now(), lease_seconds)
     lost: list[str] = []
     for task, fence in tasks:
         mine = {"fence": fence, "lockedBy": owner}
@@ -172,7 +172,7 @@ def move(
     }
     moved = ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, changed)
     if moved is None:
-        raise _lost(task, fence)
+        raise _lease_lost(task, fence)
     number = row_fields.int_field(moved, "attemptNumber")
     copy: Row = {
         **(attempt_props or {}),
@@ -197,7 +197,7 @@ def complete_reused_task(
     """
     # The copy gets evidence of its own: a chain belongs to its attempt by name.
     source, number = change.taken_from, change.accepted_attempt
-    theirs = _known(ops, source, task)
+    theirs = _load_task_row(ops, source, task)
     attempt = ops.get(NodeLabel.ATTEMPT, ids.attempt_id(source, task, number))
     if attempt is None:
         raise StoreError(f"Run {source!r} has no attempt {number} of task {task!r}.")
@@ -244,7 +244,7 @@ def check_fence(reads: ReadOps, run: str, task: str, fence: int) -> Row:
     """
     row = reads.get(NodeLabel.TASK, ids.task_id(run, task))
     if row is None or row_fields.int_field(row, "fence") != fence:
-        raise _lost(task, fence)
+        raise _lease_lost(task, fence)
     return row
 
 
@@ -266,7 +266,7 @@ def record_progress(
     id = ids.task_id(run, task)
     row = ops.patch_if(NodeLabel.TASK, id, {"fence": fence}, {})
     if row is None:
-        raise _lost(task, fence)
+        raise _lease_lost(task, fence)
     more = {"outcomes": outcomes, "totalTokensUsed": tokens, "totalToolCalls": tool_calls}
     changed: Row = {name: row_fields.int_field(row, name) + n for name, n in more.items() if n}
     if changed:
@@ -294,14 +294,14 @@ def block_task(ops: WriteOps, run: str, task: str, because: str) -> bool:
         IllegalMove: It is not pending.
     """
     # A blocked task cannot be unblocked, so a second call changes nothing.
-    row = _known(ops, run, task)
+    row = _load_task_row(ops, run, task)
     at = TaskStatus(row_fields.text_field(row, "status"))
     if at is TaskStatus.BLOCKED:
         return False
     guard(at, TaskStatus.BLOCKED, TransitionActor.SCHEDULING)
     cause: Row = {"cause": Cause.DEPENDENCY.value, "blockedBy": because}
     data = {"because": because}
-    _end(ops, run, [row], TaskStatus.BLOCKED, cause, EventKind.TASK_BLOCKED, data)
+    _end_tasks(ops, run, [row], TaskStatus.BLOCKED, cause, EventKind.TASK_BLOCKED, data)
     return True
 
 
@@ -311,7 +311,7 @@ def cancel(ops: WriteOps, run: str) -> list[str]:
     ended = [status.value for status in TERMINAL]
     rows = [r for r in runs.tasks(ops, run) if row_fields.text_field(r, "status") not in ended]
     cause: Row = {"cause": Cause.CANCELLED.value}
-    _end(ops, run, rows, TaskStatus.CANCELLED, cause, EventKind.TASK_CANCELLED, {})
+    _end_tasks(ops, run, rows, TaskStatus.CANCELLED, cause, EventKind.TASK_CANCELLED, {})
     return [row_fields.text_field(row, "taskId") for row in rows]
 
 
@@ -324,7 +324,7 @@ class _LeaseGrant:
     event: runs.NewEvent
 
 
-def _granted(row: Row, owner: str, now: str, until: str) -> _LeaseGrant:
+def _grant_lease(row: Row, owner: str, now: str, until: str) -> _LeaseGrant:
     at = TaskStatus(row_fields.text_field(row, "status"))
     task, fence = row_fields.text_field(row, "taskId"), row_fields.int_field(row, "fence") + 1
     fresh = at in _NEW_ATTEMPT
@@ -410,7 +410,7 @@ def _time_held(reads: ReadOps, row: Row) -> Row:
     return {"heldSeconds": round(row_fields.float_field(row, "heldSeconds") + max(0.0, seconds), 3)}
 
 
-def _end(
+def _end_tasks(
     ops: WriteOps,
     run: str,
     rows: Iterable[Row],
@@ -438,16 +438,16 @@ def _end(
         runs.emit_all(ops, run, events)
 
 
-def _known(reads: ReadOps, run: str, task: str) -> Row:
+def _load_task_row(reads: ReadOps, run: str, task: str) -> Row:
     row = reads.get(NodeLabel.TASK, ids.task_id(run, task))
     if row is None:
         raise StoreError(f"Run {run!r} has no task {task!r}.")
     return row
 
 
-def _lost(task: str, fence: int) -> LeaseLost:
+def _lease_lost(task: str, fence: int) -> LeaseLost:
     return LeaseLost(f"Task {task!r}: fence {fence} is old, another holder has it.")
 
 
-def _later(now: str, seconds: float) -> str:
+def _lease_end(now: str, seconds: float) -> str:
     return stamp(moment(now) + timedelta(seconds=seconds))

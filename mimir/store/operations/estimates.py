@@ -51,11 +51,11 @@ def save_samples(ops: WriteOps, project: str, run: str, samples: Samples) -> Non
     # A resumed run may save its samples twice.
     for role, new in sorted(samples.items()):
         id = _id(project, role)
-        before = _read(ops.get(NodeLabel.ARTIFACT, id) or {})
+        before = _read_samples(ops.get(NodeLabel.ARTIFACT, id) or {})
         others = [one for one in before if not one.source.startswith(f"{run}/")]
         kept = [*others, *reversed(new)][-MOST_SAMPLES:]
         row: Row = {
-            "id": id, "name": role[:200], "projectId": project, "kind": KIND, "samples": _written(kept),
+            "id": id, "name": role[:200], "projectId": project, "kind": KIND, "samples": _sample_texts(kept),
         }  # fmt: skip
         ops.upsert(NodeLabel.ARTIFACT, [row])
 
@@ -67,7 +67,7 @@ def load_estimates(
     found: dict[str, LearnedEstimate] = {}
     for role in dict.fromkeys(roles):
         row = reads.get(NodeLabel.ARTIFACT, _id(project, role_key(role)))
-        known = medians(_read(row or {}))
+        known = medians(_read_samples(row or {}))
         if known is not None:
             found[role] = known
     return found
@@ -78,10 +78,10 @@ def _id(project: str, role: str) -> str:
     return f"{project}#estimate-{digest[:16]}"
 
 
-def _written(samples: Iterable[TaskSample]) -> list[str]:
+def _sample_texts(samples: Iterable[TaskSample]) -> list[str]:
     return [f"{one.seconds} {one.tool_calls} {one.source}" for one in samples]
 
 
-def _read(row: Row) -> list[TaskSample]:
+def _read_samples(row: Row) -> list[TaskSample]:
     parts = [text.split(" ", 2) for text in row_fields.text_list_field(row, "samples")]
     return [TaskSample(source=p[2], seconds=float(p[0]), tool_calls=int(p[1])) for p in parts]

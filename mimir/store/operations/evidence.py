@@ -87,7 +87,7 @@ def append(
         ops.upsert(NodeLabel.EVIDENCE, rows)
         ops.link(EdgeType.BACKED_BY, [(owner.id, cast("str", r["id"])) for r in rows])
         ops.patch(owner.label, owner.id, {owner.length: length, owner.hash: last})
-        _tell(ops, run, task, attempt, fresh)
+        _emit_check_events(ops, run, task, attempt, fresh)
     return len(fresh)
 
 
@@ -119,7 +119,7 @@ def row_of(record: EvidenceRecord, chain: str, run: str) -> Row:
         "hash": record.hash,
     }
     for name, value in _members(record.body).items():
-        shown = _shown(value)
+        shown = _visible_value(value)
         if shown is not None and name.isidentifier() and name.isascii() and name[0].islower():
             row[f"{record.kind}{name[0].upper()}{name[1:]}" if name in _OWN else name] = shown
     return accept(row)
@@ -217,7 +217,7 @@ def _must_stand(reads: ReadOps, chain: str, run: str, record: EvidenceRecord) ->
         raise StoreError(f"Another record stands at {record.seq} of the chain {chain!r}.")
 
 
-def _tell(
+def _emit_check_events(
     ops: WriteOps, run: str, task: str, attempt: int, fresh: Sequence[EvidenceRecord]
 ) -> None:
     events = [
@@ -225,7 +225,7 @@ def _tell(
             kind=EventKind.CHECK_RUN,
             task=task or str(_members(record.body).get("task") or ""),
             attempt=attempt,
-            data=_said(record),
+            data=_check_event_data(record),
         )
         for record in fresh
         if record.kind == "check"
@@ -234,7 +234,7 @@ def _tell(
         runs.emit_all(ops, run, events)
 
 
-def _said(record: EvidenceRecord) -> dict[str, object]:
+def _check_event_data(record: EvidenceRecord) -> dict[str, object]:
     body = _members(record.body)
     names = ("check", "phase", "state", "exitCode", "cutShort", "required", "again", "flaky")
     return {"record": record.seq, "seal": record.hash, **{n: body[n] for n in names if n in body}}
@@ -249,7 +249,7 @@ def _members(body: str) -> Mapping[str, object]:
     return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
 
 
-def _shown(value: object) -> Value:
+def _visible_value(value: object) -> Value:
     """Return a member as it is visible; None: only the body holds it."""
     # Long texts would be written twice with each record.
     match value:

@@ -145,7 +145,7 @@ def add(
     about: Sequence[str] = (),
 ) -> str:
     """Store a user's note as accepted; return its id. The same text is the same note."""
-    return _put(ops, project, name, text, kind, "accepted", about, {"proposedBy": "person"})
+    return _save_note(ops, project, name, text, kind, "accepted", about, {"proposedBy": "person"})
 
 
 def propose(
@@ -156,7 +156,7 @@ def propose(
     id = _memory_id(project, text)
     if ops.get(NodeLabel.MEMORY, id) is None:
         props = {"proposedBy": proposed_by, "sourceAttempt": source_attempt}
-        _put(ops, project, name, text, "learning", "proposed", (), props)
+        _save_note(ops, project, name, text, "learning", "proposed", (), props)
     return id
 
 
@@ -345,7 +345,7 @@ def _hits(reads: ReadOps, view: MemoryScope, label: str, text: str, limit: int) 
         size *= 4
 
 
-def _put(
+def _save_note(
     ops: WriteOps, project: str, name: str, text: str, kind: str, state: State, about: Sequence[str], props: Row
 ) -> str:  # fmt: skip
     id = _memory_id(project, text)

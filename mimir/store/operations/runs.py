@@ -135,7 +135,7 @@ def emit_all(
     """Write several events; return the last number. `known`: the run's row, if just read."""
     # A `known` row may be older than the newest event; then the row is read again.
     while True:
-        row, known = known or _known(ops, run), None
+        row, known = known or _load_run_row(ops, run), None
         last = row_fields.int_field(row, "eventSeq")
         end = last + len(events)
         if ops.patch_if(NodeLabel.RUN, run, {"eventSeq": last}, {"eventSeq": end}) is not None:
@@ -169,7 +169,7 @@ def each_event(reads: ReadOps, run: str, kinds: Collection[EventKind]) -> Iterat
 
 def last_seq(reads: ReadOps, run: str) -> int:
     """Return the number of the run's last event."""
-    return row_fields.int_field(_known(reads, run), "eventSeq")
+    return row_fields.int_field(_load_run_row(reads, run), "eventSeq")
 
 
 def node(reads: ReadOps, run: str) -> Row:
@@ -281,7 +281,7 @@ def set_status(
 ) -> bool:
     """Change the run's status with its event; False if the status is none of `expect`."""
     # Read and compared in one transaction, so two processes cannot both end a run.
-    before = _known(ops, run)
+    before = _load_run_row(ops, run)
     at = row_fields.text_field(before, "status")
     if at not in [status.value for status in expect]:
         return False
@@ -313,7 +313,7 @@ def fold(events: Iterable[Event]) -> dict[str, TaskStatus]:
     return standing
 
 
-def _known(reads: ReadOps, run: str) -> Row:
+def _load_run_row(reads: ReadOps, run: str) -> Row:
     row = reads.get(NodeLabel.RUN, run)
     if row is None:
         raise StoreError(f"There is no run {run!r}.")

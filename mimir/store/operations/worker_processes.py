@@ -91,14 +91,14 @@ def register_process(
         "seenAt": ops.now(),
         "until": until,
         "leftAt": None,
-        **_counted(tally),
+        **_counter_properties(tally),
     }
     ops.upsert(NodeLabel.ARTIFACT, [row])
 
 
 def count(ops: WriteOps, run: str, owner: str, tally: PoolCounters) -> None:
     """Save the counters of a process, also after it has left."""
-    ops.patch(NodeLabel.ARTIFACT, _id(run, owner), _counted(tally))
+    ops.patch(NodeLabel.ARTIFACT, _id(run, owner), _counter_properties(tally))
 
 
 def unregister_process(ops: WriteOps, run: str, owner: str) -> None:
@@ -145,7 +145,7 @@ def _id(run: str, owner: str) -> str:
     return f"{run}#worker/{owner}"
 
 
-def _counted(tally: PoolCounters) -> Row:
+def _counter_properties(tally: PoolCounters) -> Row:
     return {_camel(name): value for name, value in asdict(tally).items()}
 
 

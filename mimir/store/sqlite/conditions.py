@@ -60,14 +60,14 @@ def _condition(wanted: Condition) -> SqlText:
     name, sign, value, options = wanted
     match sign:
         case "=":
-            return _equal(name, value)
+            return _equal_sql(name, value)
         case "!=":
-            same = _equal(name, value)
+            same = _equal_sql(name, value)
             return SqlText(f"({same.text}) IS NOT TRUE", same.bound)
         case "in":
-            return _among(name, options)
+            return _among_sql(name, options)
         case _:
-            return _compared(name, sign, value)
+            return _comparison_sql(name, sign, value)
 
 
 def _expression(name: str) -> str:
@@ -89,7 +89,7 @@ def _long(name: str) -> str:
     )
 
 
-def _equal(name: str, wanted: Value) -> SqlText:
+def _equal_sql(name: str, wanted: Value) -> SqlText:
     if wanted is None:
         return SqlText(f"{_expression(name)} IS NULL")
     if in_column(name):
@@ -109,10 +109,10 @@ def _equal(name: str, wanted: Value) -> SqlText:
             return SqlText(f"({_small(name)} = ? AND {kind} IN ('integer', 'real'))", (wanted,))
 
 
-def _among(name: str, options: Sequence[Value]) -> SqlText:
+def _among_sql(name: str, options: Sequence[Value]) -> SqlText:
     # Short texts are bound as one list: a thousand of them take one place, and the index is used.
     short = [option for option in options if isinstance(option, str) and not is_long(option)]
-    parts = [_equal(name, o) for o in options if not isinstance(o, str) or is_long(o)]
+    parts = [_equal_sql(name, o) for o in options if not isinstance(o, str) or is_long(o)]
     if short:
         text = f"({_small(name)} {_LISTED} AND {_type(name)} = 'text')"
         text = f'n."{name}" {_LISTED}' if in_column(name) else text
@@ -123,7 +123,7 @@ def _among(name: str, options: Sequence[Value]) -> SqlText:
     return SqlText(f"({joined})", tuple(value for part in parts for value in part.bound))
 
 
-def _compared(name: str, sign: str, limit: Value) -> SqlText:
+def _comparison_sql(name: str, sign: str, limit: Value) -> SqlText:
     expression = _expression(name)
     if isinstance(limit, str):
         is_text = "" if in_column(name) else f" AND {_type(name)} IS NOT 'array'"

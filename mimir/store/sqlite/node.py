@@ -115,7 +115,7 @@ def part_of(found: Found, chosen: PropertySelection) -> dict[str, Value]:
 
 def new_node(label: str, id: str, new: Mapping[str, Value]) -> StoredNode:
     """Return a node that is not in the table yet."""
-    columns, small, texts = _parted(new)
+    columns, small, texts = _part_properties(new)
     return StoredNode(0, label, id, drop_none(columns), drop_none(small), texts, _lists(small))
 
 
@@ -130,7 +130,7 @@ def with_changes(node: StoredNode, new: Mapping[str, Value]) -> StoredNode:
     """Return the node with changed properties; None removes one."""
     # Columns that did not change are left out, so that their indexes are not written.
     key, label, id, columns, before, texts, lists, unwritten = node
-    given, small, long = _parted(new)
+    given, small, long = _part_properties(new)
     moved = {name: value for name, value in given.items() if not _is_same(columns.get(name), value)}
     if moved:
         columns = drop_none({**columns, **moved})
@@ -162,7 +162,9 @@ def pack_properties(small: Mapping[str, Value]) -> str:
     return orjson.dumps(small).decode()
 
 
-def _parted(new: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value], dict[str, str]]:
+def _part_properties(
+    new: Mapping[str, Value],
+) -> tuple[dict[str, Value], dict[str, Value], dict[str, str]]:
     """Part properties into columns, small ones and long texts; None is with the first two."""
     columns: dict[str, Value] = {}
     small: dict[str, Value] = {}
@@ -198,7 +200,7 @@ def _small(found: Found) -> dict[str, Value]:
 def _read(found: Found, wanted: type) -> object:
     """Return the JSON of a line."""
     try:
-        value = _unpacked(cast("str", found[4]))
+        value = _unpack(cast("str", found[4]))
     except (ValueError, TypeError):
         value = None
     if not isinstance(value, wanted):
@@ -208,7 +210,7 @@ def _read(found: Found, wanted: type) -> object:
     return value
 
 
-def _unpacked(text: str) -> object:
+def _unpack(text: str) -> object:
     try:
         return orjson.loads(text)
     except ValueError:

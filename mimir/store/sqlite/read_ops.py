@@ -68,7 +68,7 @@ class SqliteReads(ReadUnit):
             yield str(kind) if kind in ("true", "false") else name, cast("int", number)
 
     def _step(self, ids: Sequence[str], kinds: Sequence[str], direction: Direction) -> set[str]:
-        among, types = _among(ids), _among(kinds)
+        among, types = _among_ids(ids), _among_ids(kinds)
         only = f" AND type {types.text}" if kinds else ""
         bound = (*among.bound, *types.bound) if kinds else among.bound
         found: set[str] = set()
@@ -82,7 +82,7 @@ class SqliteReads(ReadUnit):
         return cast("list[tuple[str, str, str]]", found)
 
     def _labels(self, ids: Sequence[str]) -> Iterable[tuple[str, str]]:
-        among = _among(ids)
+        among = _among_ids(ids)
         found = self._all(f"SELECT id, label FROM nodes WHERE id {among.text}", among.bound)
         return cast("list[tuple[str, str]]", found)
 
@@ -174,7 +174,7 @@ def _label_condition(label: str) -> str:
     return f"n.label = '{schema.label_name(label)}'"
 
 
-def _among(ids: Sequence[str]) -> SqlText:
+def _among_ids(ids: Sequence[str]) -> SqlText:
     # A single id is the usual case; without a list it is found faster.
     if len(ids) == 1 and schema.is_id(ids[0]):
         return SqlText("= ?", (ids[0],))

@@ -39,10 +39,12 @@ def fold(delta: Json) -> RequestDelta:
     folded = dict(delta)
     settings = delta.get("settings")
     if isinstance(settings, Mapping):
-        folded["settings"] = _named(pack(cast("Json", settings)), found) or settings
+        folded["settings"] = _name_text(pack(cast("Json", settings)), found) or settings
     messages = delta.get("messages")
     if isinstance(messages, list):
-        folded["messages"] = [_folded(message, found) for message in cast("list[Json]", messages)]
+        folded["messages"] = [
+            _fold_message(message, found) for message in cast("list[Json]", messages)
+        ]
     whole = pack(delta)
     return RequestDelta(whole, pack(folded) if found else whole, found)
 
@@ -105,15 +107,15 @@ def delta_of(reads: ReadOps, call: CallRecord | Row) -> Json:
     return delta
 
 
-def _folded(message: Json, found: dict[str, str]) -> Json:
+def _fold_message(message: Json, found: dict[str, str]) -> Json:
     text = message.get("text")
     if message.get("role") != "system" or not isinstance(text, str):
         return message
-    named = _named(text, found)
+    named = _name_text(text, found)
     return {**message, "text": named} if named else message
 
 
-def _named(text: str, found: dict[str, str]) -> Json | None:
+def _name_text(text: str, found: dict[str, str]) -> Json | None:
     sha256 = name_of(text)
     if sha256 is None:
         return None

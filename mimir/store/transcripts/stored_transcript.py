@@ -166,7 +166,7 @@ class StoredTranscript:
     async def _make(self, asked: CallRequest, work: Work, *, ordered: bool) -> CallOutcome:
         """Make a call; an ordered one waits for those before it and is committed at once."""
         flight = asyncio.get_running_loop().create_future()
-        flight.add_done_callback(_seen)
+        flight.add_done_callback(_retrieve_exception)
         self._in_flight[asked.seq] = flight
         try:
             await self._go_live(asked)
@@ -214,7 +214,7 @@ class StoredTranscript:
             await asyncio.shield(self._live)
             return
         self._live = asyncio.get_running_loop().create_future()
-        self._live.add_done_callback(_seen)
+        self._live.add_done_callback(_retrieve_exception)
         try:
             if call_rows.is_cut(self._rows, asked):
                 cut = partial(call_rows.truncate_transcript, place=self._place, asked=asked)
@@ -257,7 +257,7 @@ def _fail(future: "asyncio.Future[None]", error: BaseException) -> None:
         future.set_exception(error)
 
 
-def _seen(future: "asyncio.Future[None]") -> None:
+def _retrieve_exception(future: "asyncio.Future[None]") -> None:
     """Retrieve the exception: possibly no task waits for it."""
     if not future.cancelled():
         future.exception()

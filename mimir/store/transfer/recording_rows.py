@@ -70,9 +70,9 @@ def export_measurements(reads: ReadOps, run: str) -> list[object]:
     processes = worker_processes.present(reads, run)
     calls = call_rows.rows(reads, lane_id(planned, PLAN_TASK, 1, "pm")) if planned else []
     return [
-        *([label.value, {"id": each["id"], **_measured(each)}] for label, each in nodes),
-        *([NodeLabel.ARTIFACT.value, _without(each, *_PRIVATE)] for each in processes),
-        *([NodeLabel.CALL.value, _without(each, "deltaJson")] for each in calls),
+        *([label.value, {"id": each["id"], **_measured_properties(each)}] for label, each in nodes),
+        *([NodeLabel.ARTIFACT.value, _drop_names(each, *_PRIVATE)] for each in processes),
+        *([NodeLabel.CALL.value, _drop_names(each, "deltaJson")] for each in calls),
     ]
 
 
@@ -124,9 +124,9 @@ def create_recorded_run(
         record_loading.save_run_text(ops, run, name, pack(value))
 
 
-def _without(row: Row, *names: str) -> Row:
+def _drop_names(row: Row, *names: str) -> Row:
     return {name: value for name, value in row.items() if name not in names}
 
 
-def _measured(row: Row) -> Row:
+def _measured_properties(row: Row) -> Row:
     return {name: value for name, value in row.items() if name.endswith(_MEASURED)}

@@ -86,14 +86,14 @@ class StoreSpool:
     def nodes(self) -> Iterator[tuple[str, list[Row]]]:
         """Yield the nodes in batches of one label."""
         rows = (read for read in map(_read, self.lines()) if len(read) == 2)
-        for label, some in _grouped(rows):
+        for label, some in _group(rows):
             for batch in batches(some, _size):
                 yield label, batch
 
     def edges(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yield (type, pairs of source and target) in batches of one type."""
         links = (read for read in map(_read, self.lines()) if len(read) == 3)
-        for kind, some in _grouped((kind, (source, target)) for source, kind, target in links):
+        for kind, some in _group((kind, (source, target)) for source, kind, target in links):
             for batch in batches(some, lambda pair: len(pair[0]) + len(pair[1])):
                 yield kind, batch
 
@@ -125,7 +125,7 @@ def batches(items: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
         yield batch
 
 
-def _grouped(items: Iterable[tuple[str, T]]) -> Iterator[tuple[str, Iterator[T]]]:
+def _group(items: Iterable[tuple[str, T]]) -> Iterator[tuple[str, Iterator[T]]]:
     """Group neighbouring items by their name."""
     for name, some in groupby(items, key=lambda item: item[0]):
         yield name, (value for _, value in some)

@@ -41,7 +41,7 @@ async def copy(spool: StoreSpool, target: GraphStore) -> CopyResult:
     """
     rows = [row for label, some in spool.nodes() if label == NodeLabel.RUN for row in some]
     ids = [str(row["id"]) for row in rows]
-    known = frozenset(await target.read(partial(_known, ids=ids)))
+    known = frozenset(await target.read(partial(_find_known_runs, ids=ids)))
     await target.read(partial(_must_agree, label=NodeLabel.RUN, rows=rows, known=known))
     for label, some in spool.nodes():
         await target.read(partial(_must_agree, label=label, rows=some, known=known))
@@ -58,13 +58,13 @@ async def copy(spool: StoreSpool, target: GraphStore) -> CopyResult:
     )
 
 
-def _known(reads: ReadOps, ids: Sequence[str]) -> list[str]:
+def _find_known_runs(reads: ReadOps, ids: Sequence[str]) -> list[str]:
     return [id for id in ids if reads.get(NodeLabel.RUN, id) is not None]
 
 
 def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozenset[str]) -> None:
     """Refuse a target that holds other data under these ids; `known` runs must be equal."""
-    for row, there, kind in _beside(reads, label, rows):
+    for row, there, kind in _pair_with_target(reads, label, rows):
         run = row_fields.text_field(row, "runId")
         if kind not in ("", label):
             problem = f"{row['id']!r} is a {kind} there, not a {label}"
@@ -93,7 +93,7 @@ def _difference(label: str, row: Row, there: Row) -> str:
     return f"{label} {row['id']!r} differs in {different[0]!r}{more}"
 
 
-def _beside(
+def _pair_with_target(
     reads: ReadOps, label: str, rows: Sequence[Row]
 ) -> Iterator[tuple[Row, Row | None, str]]:
     """Yield each row with the target's row of its id, and the label of that one."""
@@ -128,7 +128,7 @@ async def _write(spool: StoreSpool, target: GraphStore, fresh: Sequence[Row]) ->
             await target.write(partial(_put_projects, rows=rows))
         elif label != NodeLabel.RUN:
             new = [row for row in rows if row_fields.text_field(row, "runId") in {*wanted, ""}]
-            await target.write(partial(_put, label=label, rows=new))
+            await target.write(partial(_put_nodes, label=label, rows=new))
     of_run: dict[str, list[tuple[str, str, str]]] = {id: [] for id in wanted}
     between: list[tuple[str, str, str]] = []
     runs = {
@@ -149,7 +149,7 @@ async def _write(spool: StoreSpool, target: GraphStore, fresh: Sequence[Row]) ->
         await target.write(partial(_link, kind=kind, pairs=[(source, end)]))
 
 
-def _put(ops: WriteOps, label: str, rows: Sequence[Row]) -> None:
+def _put_nodes(ops: WriteOps, label: str, rows: Sequence[Row]) -> None:
     if rows:
         ops.upsert(label, rows)
 
@@ -197,7 +197,7 @@ async def _compare(spool: StoreSpool, target: GraphStore) -> tuple[int, int]:
 
 
 def _must_be_equal(reads: ReadOps, label: str, rows: Sequence[Row]) -> None:
-    for row, there, _ in _beside(reads, label, rows):
+    for row, there, _ in _pair_with_target(reads, label, rows):
         problem = "it is not there" if there is None else _difference(label, row, there)
         if problem:
             raise StoreError(f"{label} {row['id']!r} did not come through: {problem}.")

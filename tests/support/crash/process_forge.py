@@ -180,14 +180,14 @@ def _note_refusals(path: Path) -> None:
     """Write down each write that finds its fence old."""
     from mimir.store.operations import claims
 
-    lost = claims._lost
+    lost = claims._lease_lost
 
     def noted(task: str, fence: int) -> object:
         with path.open("a", encoding="utf-8") as out:
             out.write(f"{os.getpid()} {task} {fence}\n")
         return lost(task, fence)
 
-    claims._lost = noted  # type: ignore[assignment]
+    claims._lease_lost = noted  # type: ignore[assignment]
 
 
 if __name__ == "__main__":
