@@ -59,7 +59,6 @@ async def _plan(mimir: Mimir, narrator: Narrator) -> str:
     """Plan the request and create the run; return its id."""
     planned = await mimir.plan(REQUEST, ecko=True, output=None, model="")
     await narrator.catch_up(planned.run)
-    narrator.say("", planned.path)
     # Only a changed model script can cause this.
     if planned.exit_code:
         first = planned.findings[0]
