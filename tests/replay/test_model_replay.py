@@ -169,7 +169,7 @@ async def test_tasks_that_met_in_one_file_come_onto_the_line_in_the_recorded_ord
         await land(pace, task, attempt)
 
     monkeypatch.setattr(RecordedModel, "ask", held)
-    monkeypatch.setattr(RecordedAttemptOrder, "land", landing)
+    monkeypatch.setattr(RecordedAttemptOrder, "before_merge", landing)
     done = await again(other, made, file, workers=1)
     assert (done.used.missed, done.used.left) == ((), ())
     assert done.ending.outcome is RunStatus.COMPLETED
