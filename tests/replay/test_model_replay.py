@@ -118,7 +118,7 @@ async def test_missing_call_is_a_miss(tmp_path: Path) -> None:
     ]
     file = write(tmp_path / "less.jsonl", content)
     done = await again(make_project(tmp_path / "project", shipped_recording.README), made, file)
-    assert done.used.missed == ("Lane third/1/worker, call 0: it has no such lane.",)
+    assert done.used.missed == ("Lane third/1/worker, call 0: it has no such transcript.",)
     assert done.ending.exit_code == 65
 
 
