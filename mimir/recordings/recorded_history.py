@@ -35,7 +35,7 @@ class RecordingHistory(GitHistory):
     async def ask(self, question: GitQuestion, compute: Callable[[], Awaitable[R]], /) -> R:
         """Ask git, and note the answer."""
         answer = await compute()
-        is_file = isinstance(answer, bytes)
+        is_file = isinstance(answer, bytes)  # JSON has no bytes
         self.note(question.words, _encode_file(answer) if is_file else codec.encode(answer))
         return answer
 
@@ -146,6 +146,7 @@ def _decode(kind: type[object], value: object) -> object:
 def _decode_file(value: object) -> bytes:
     members = codec.decode(Mapping[str, object], value)
     text = members.get("text")
+    # A file without text is binary or too large: an invalid byte keeps it from being read as text.
     content = _SizedBytes(text.encode("utf-8") if isinstance(text, str) else b"\xff")
     content.size = codec.decode(int, members.get("bytes"))
     if not 0 <= content.size <= sys.maxsize:

@@ -77,6 +77,7 @@ def recorder(
     if writer.healed:
         say(f"{name} was cut in the middle of its last line; the half line was removed.")
     made = Recorder(writer, parts)
+    # A replay has a history that never changes: it has nothing to record.
     if isinstance(parts.history, RecordingHistory):
         parts.history.note = made.note
     try:
@@ -114,8 +115,10 @@ class Recorder:
         try:
             yield
         finally:
+            # It is cancelled while it waits: lines are written without an await.
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
+            # Shielded: a cancellation must not lose the last lines.
             await asyncio.shield(self._finish(run, written))
 
     def _before(self, run: str) -> ExportProgress:

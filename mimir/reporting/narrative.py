@@ -67,7 +67,7 @@ async def write_prose(
             f"Write the prose of the failure report. The facts:\n\n{quotation.fence_block(facts)}\n"
         )
         words = await answer("qc_reporter", number, question)
-        if words:
+        if words:  # a task without a text has no section
             texts[report.task] = words
     question = (
         "Task: plan\nAttempt 1 of 1\n\n"
@@ -137,6 +137,7 @@ def _run_facts(summary: RunSummary) -> str:
 
 def _list_tasks(tasks: Sequence[TaskLine]) -> Iterator[str]:
     """Yield one line for each task; of too many, completed ones are left out first."""
+    # Failed and blocked tasks matter most for the narrative.
     left_out: set[str] = set()
     if len(tasks) > MOST_TASKS:
         done = TaskStatus.COMPLETED.value

@@ -101,6 +101,7 @@ def _transcript(run: str, task: TaskStatusRecord) -> str:
 
 
 def _task(task: TaskStatusRecord, lookup: _StatusLookup) -> dict[str, object]:
+    # The task stores the calls of its last answer: a working attempt has newer ones.
     calls = lookup.calls.get(_transcript(lookup.run, task)) if lookup.calls else None
     unmet = [d for d in task.dependencies if lookup.status.get(d) is not TaskStatus.COMPLETED]
     return {
@@ -123,6 +124,7 @@ def _task(task: TaskStatusRecord, lookup: _StatusLookup) -> dict[str, object]:
 
 def _elapsed_seconds(record: RunRecord, shown: RunStatus, now: datetime) -> float:
     """Return the time that a run took so far; of a paused one the time that its processes counted."""
+    # A pause takes no time: the clock of a paused run stands at the sum of its processes.
     if shown is RunStatus.PAUSED and record.seconds_used:
         return round(record.seconds_used, 3)
     end = moment(record.finished_at) if record.finished_at else now

@@ -118,7 +118,7 @@ async def test_missing_call_is_a_miss(tmp_path: Path) -> None:
     ]
     file = write(tmp_path / "less.jsonl", content)
     done = await again(make_project(tmp_path / "project", shipped_recording.README), made, file)
-    assert done.used.missed == ("Lane third/1/worker, call 0: it has no such lane.",)
+    assert done.used.missed == ("Lane third/1/worker, call 0: it has no such transcript.",)
     assert done.ending.exit_code == 65
 
 
@@ -169,7 +169,7 @@ async def test_tasks_that_met_in_one_file_come_onto_the_line_in_the_recorded_ord
         await land(pace, task, attempt)
 
     monkeypatch.setattr(RecordedModel, "ask", held)
-    monkeypatch.setattr(RecordedAttemptOrder, "land", landing)
+    monkeypatch.setattr(RecordedAttemptOrder, "before_merge", landing)
     done = await again(other, made, file, workers=1)
     assert (done.used.missed, done.used.left) == ((), ())
     assert done.ending.outcome is RunStatus.COMPLETED

@@ -54,6 +54,7 @@ def describe_event_difference(recorded: Event, now: Event) -> str:
     left_out = IGNORED.get(recorded.kind.value, ())
     for name in sorted(recorded.data.keys() | now.data.keys()):
         one, other = recorded.data.get(name), now.data.get(name)
+        # As JSON: to Python, True equals 1.
         if name not in left_out and pack(one) != pack(other):
             return f"{name}: {_sides(pack(one), pack(other), as_it_is=True)}"
     return ""
@@ -110,6 +111,7 @@ def diff_transcripts(
             asked, now = hashes.get((lane, seq), ("", ""))
             if not now or now == calls[seq].lane_hash:
                 continue
+            # Another request explains another hash; it is reported where it was made.
             if asked == calls[seq].request_hash:
                 where = f"lane {tape.own(lane)}, call {seq}"
                 what = "its recorded outcome was changed: the lane's hash differs from here on"

@@ -60,6 +60,7 @@ class PlaybackState:
 
     def question(self, lane: str, seq: int) -> RecordedRequest:
         """Return a recorded request."""
+        # Requests are built from deltas: once for each transcript.
         known = self._questions.get(lane)
         if known is None:
             calls = self.tape.model_calls(self.tape.own(lane))
@@ -100,6 +101,7 @@ class _PlaybackModel:
         call = served.tape.lanes.get(lane, {}).get(seq)
         if call is None or call.kind != "model":
             raise served.missing(lane, seq, "this question was not recorded")
+        # Equal hashes: no need to build the recorded request, which may be megabytes.
         if call.request_hash != hash:
             found = difference(served.question(lane, seq), request_of(request), exactly=True)
             if found is not None:
@@ -138,7 +140,7 @@ class PlaybackTranscript:
         title: str = "",
     ) -> CallOutcome:
         """Return the recorded outcome of the tool call of this number."""
-        del work
+        del work  # it would run the tool
         number, self._number = self._number, self._number + 1
 
         async def serve() -> CallOutcome:
@@ -197,7 +199,8 @@ class PlaybackTools:
         """Return the PM's tools."""
         return self.planners(where, self._lane(lane))
 
-    def _lane(self, lane: Transcript) -> Transcript:
+    def _lane(self, lane: OpenLane) -> OpenLane:
+        # The protocol has no name; every transcript of the store has one.
         name = str(getattr(lane, "name", ""))
         return PlaybackTranscript(lane, self.served, name)
 
@@ -231,8 +234,8 @@ class PlaybackChecks:
         Raises:
             RecordingMiss: It is not recorded.
         """
-        del answer
-        speaker = CURRENT_ACTOR.get()
+        del answer  # the recorded run is found without it
+        speaker = SPEAKER.get()
         by = f"{speaker.place} {check.id}" if speaker and phase != "before" else ""
         key = _key(by, check.argv, check.timeout_seconds, tree, phase, again=again)
         await self._served.delay(f"check {check.id}")
@@ -243,6 +246,7 @@ class PlaybackChecks:
             )
         self._served.checks += 1
         holder = self._served.score.holders.get(speaker.task, "") if speaker else ""
+        # Each process makes a run before the work once and reuses it.
         if phase != "before":
             return replace(self._next(key, known), check=check.id)
         own = self._before.get((holder, key))

@@ -12,6 +12,7 @@ from functools import partial
 from typing import cast
 
 from mimir.domain.event import Event, EventKind
+from mimir.domain.json_value import as_object, as_text
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import Paused, RecordingMiss
 from mimir.orchestrator import plan_creation, run_models
@@ -103,6 +104,7 @@ class RunReplay:
         await self._engage()
         try:
             while (event := self.score.next) is not None:
+                # A stalled engine waits for ever: the recording is the only source of outcomes.
                 async with asyncio.timeout(STALL_SECONDS):
                     await self._play(event)
         except TimeoutError:
@@ -121,6 +123,7 @@ class RunReplay:
             await self._stop()
             self._begin(RUN, self._plan(event))
         elif actor == RUN and RUN not in self.working:
+            # The first event of the end starts the gate: nothing else leads to it.
             self._begin(RUN, self._finish())
         if actor is not None:
             await self._act(actor, event)
@@ -151,8 +154,9 @@ class RunReplay:
         if not work.done():
             return
         del self.working[actor]
-        if work.exception() is not None:
-            raise cast("BaseException", work.exception())
+        if error := work.exception():
+            raise error
+        # Without this check, an actor that ended early would be asked for its event again and again.
         if self.score.at == before:
             what = f"{event_label(event)} was recorded, but the engine ended before it."
             raise RecordingMiss(what)
@@ -178,7 +182,8 @@ class RunReplay:
         await _cancel_all([self.working.pop(actor) for actor in earlier])
         claim = await self.stage.write(partial(recorded_moves.take, run=self.tape.id, event=event))
         actor = event.task, claim.attempt
-        cast("RecordedClock", crew.clock).again(actor)
+        if isinstance(crew.clock, RecordedClock):
+            crew.clock.again(actor)
         record, head = await self.stage.read(partial(_at_start, run=self.tape.id, actor=actor))
         self._begin(actor, self._pursuit(claim))
         # No await before it may start: with its turn it would pass that point, and act out of turn.
@@ -192,6 +197,7 @@ class RunReplay:
     def _will_merge(self, actor: Actor) -> None:
         after = self.score.after(actor)
         onto = str(after.data.get("onto") or "") if after else ""
+        # `onto` is stored only if the attempt had a merge conflict.
         if onto:
             self.merging[actor] = onto
 
@@ -221,6 +227,7 @@ class RunReplay:
     async def _engage(self) -> None:
         """Take over the run as its process did; without preambles no attempt has started."""
         parts, run = self.parts, self.tape.id
+        # A planning run starts its services itself.
         if self.tape.plan is None or "preambles" not in self.tape.texts:
             return
         await self.stage.write(partial(recorded_moves.lead, run=run, owner=OWNER))
@@ -237,6 +244,7 @@ class RunReplay:
             work_room=parts.work_room,
             wake=parts.wake,
             completions=CompletedTasks(facts.plan),
+            # Turns replace the lock: a real one could block the actor that has the turn.
             integrating=cast("asyncio.Lock", _NullLock()),
             answers_wait=False,
         )
@@ -307,6 +315,7 @@ class RunReplay:
         await self.stage.write(partial(_emit, event=event))
 
     async def _plan(self, event: Event) -> None:
+        # A pause is in the recording: the next event applies it.
         with contextlib.suppress(Paused):
             await plan_creation.make_plan(self.parts, self.tape.id, models=_models(event))
 
@@ -314,6 +323,7 @@ class RunReplay:
         """Finish the run: final gate, seals, narrative, report."""
         parts, run, crew = self.parts, self.tape.id, self._require_services()
         end = await finish_run(crew, parts.history, self._check_runner())
+        # Before the report, which shows times and processes.
         await self.stage.write(partial(recorded_moves.put_measured, tape=self.tape))
         path = await inspection.write_last_report(parts, run, end.outcome)
         data = {"seal": end.seal, "commit": end.commit, "report": path}
@@ -339,7 +349,8 @@ def _emit(ops: WriteOps, event: Event) -> None:
 
 def _models(event: Event) -> Mapping[str, str]:
     """Return the models that replace pinned ones after a pause."""
-    return cast("Mapping[str, str]", event.data.get("models", {}))
+    models = as_object(event.data.get("models"))
+    return {role: as_text(model) for role, model in models.items()}
 
 
 def _head(reads: ReadOps, run: str) -> str:

@@ -96,6 +96,7 @@ async def _replay(
         try:
             await run.through()
         except MimirError as error:
+            # A miss that was noted as a difference is not reported twice.
             if not score.differences or str(error) not in score.differences[-1].what:
                 where = f"event {score.next.seq}" if score.next else "the end"
                 score.differ(where, str(error))
@@ -106,6 +107,7 @@ async def _replay(
 
 async def _result(play: RunReplay) -> ReplayResult:
     tape, score, served = play.tape, play.score, play.served
+    # Again, for a run that did not reach its end.
     if tape.end is not None:
         await play.stage.write(partial(recorded_moves.put_measured, tape=tape))
     line = await play.stage.read(partial(outcome_record, run=tape.id))
@@ -115,8 +117,8 @@ async def _result(play: RunReplay) -> ReplayResult:
     calls = await play.stage.read(partial(record_loading.load_run_calls, run=tape.id))
     hashes = {(call.transcript, call.number): (call.request_hash, call.hash) for call in calls}
     # The user looks for the first difference: the changed text, not the seals that follow from it.
-    told = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
-    found = [*diff_transcripts(tape, hashes), *told]
+    noted = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
+    found = [*diff_transcripts(tape, hashes), *noted]
     found += diff_outcomes(tape.end, end) if tape.end else ()
     return ReplayResult(
         run=tape.id,
@@ -177,6 +179,7 @@ def _replay_services(parts: ProjectServices, served: PlaybackState, room: Path) 
     own.mkdir(parents=True, exist_ok=True)
     preambles = parts.project / "preambles"  # templates of the project's own
     if preambles.is_dir() and not (own / "preambles").exists():
+        # A link: a role without a generated preamble needs the project's template.
         (own / "preambles").symlink_to(preambles)
     tools = PlaybackTools(parts.tools, parts.planner_tools, served)
     return replace(

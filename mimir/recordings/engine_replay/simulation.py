@@ -48,6 +48,7 @@ class EventCursor:
 
     def __post_init__(self) -> None:
         for at, event in enumerate(self.tape.events):
+            # A lease is taken by another process, not by the attempt.
             if event.kind is not EventKind.LEASE_TAKEN:
                 self._places.setdefault((event.task, event.attempt), []).append(at)
 
@@ -111,6 +112,7 @@ class RecordedClock:
     def monotonic(self) -> float:
         """Return the seconds of an attempt: 0 while it works, all of them once it has answered."""
         actor = ACTOR.get()
+        # The first reading of an actor is the start of its stopwatch.
         if actor is None or actor not in self._asked:
             self._asked |= {actor} if actor else set()
             return 0.0
@@ -119,6 +121,7 @@ class RecordedClock:
         if event is None:
             return 0.0
         left = event.data.get("secondsLeft") if event.kind is EventKind.BREAKER_TRIPPED else None
+        # The time limit tripped: the remaining seconds give the elapsed ones.
         if isinstance(left, int | float):
             return self._minutes(event.task) * 60 - left
         if event.kind in _ANSWERS:
@@ -206,6 +209,7 @@ class Simulation:
         for waiting in self._waiting.pop(actor, []):
             if not waiting.done():
                 waiting.set_result(None)
+        # The actor may also end without another access to the store.
         await asyncio.wait((self._yielded, work), return_when=asyncio.FIRST_COMPLETED)
 
     async def _for_turn(self, *, writes: bool) -> None:
@@ -216,9 +220,11 @@ class Simulation:
             given = self._passes.get(actor)
             if given == "start" or (given == "reads" and not writes):
                 return
+            # It reads ahead only until its first write.
             if given == "reads":
                 del self._passes[actor]
                 self._wake()
+            # A list: one actor can have several tasks at the store.
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.setdefault(actor, []).append(waiting)
             await waiting

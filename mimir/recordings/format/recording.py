@@ -156,6 +156,7 @@ def add(recording: Recording, line: Json) -> None:
         recording.git[pack(line["ask"])] = line["answer"]
         return
     id = _text(line, "run")
+    # A recording may hold several runs, and one run in several parts.
     run = recording.runs.setdefault(id, RecordedRun(id=id))
     match line["kind"]:
         case "run":
@@ -170,6 +171,7 @@ def add(recording: Recording, line: Json) -> None:
             run.lanes.setdefault(call.lane, {})[call.seq] = call
         case "check":
             check = _check_run(line)
+            # Check runs have no number: equal ones are one that was written twice.
             if check not in run.checks:
                 run.checks.append(check)
         case "attempt":

@@ -81,6 +81,7 @@ def _text_lines(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[L
 
 def _check_lines(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[Line]:
     for record in record_loading.load_check_runs(reads, run, since=written.checks_at):
+        # Several runs can share one time: the last time is read again.
         if record.id in written.checks:
             continue
         if record.created_at > written.checks_at:
@@ -98,6 +99,7 @@ def _lines_before(reads: ReadOps, event: Event) -> Iterator[Line]:
     if event.kind in CALLS:
         transcript = lane_id(event.run, event.task or PLAN_TASK, event.attempt, role)
         call = record_loading.find_call(reads, transcript, number)
+        # A call without an outcome is repeated later, with an event of its own.
         if call is not None and call.is_done:
             yield _call_line(call, shared_texts.delta_of(reads, call))
     is_first_call = event.kind is EventKind.MODEL_CALLED and event.data.get("seq") == 0

@@ -103,6 +103,7 @@ def _lines(
     number = 0
     for number, raw in enumerate(file, start=1):
         line = _line(raw, name, number)
+        # Recordings can be concatenated, so a version may stand in any line.
         if "recording" in line:
             _check_version(line, name, number)
             continue
@@ -203,6 +204,7 @@ class RecordingWriter:
         self.known: Recording | None = None
         """Content of the file before. None: it was empty."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        # 0600: requests and answers may be confidential.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             self._repair(descriptor, path, name)
@@ -219,6 +221,7 @@ class RecordingWriter:
             return
         whole = _whole_bytes(path)
         if whole < size:
+            # The store has the line: it is written again.
             os.ftruncate(descriptor, whole)
             self.healed = True
         if whole:
@@ -228,7 +231,7 @@ class RecordingWriter:
     def write(self, line: Mapping[str, object]) -> None:
         """Write one line; a kill of the process afterwards does not lose it."""
         self._file.write(hash_line(line).encode() + b"\n")
-        self._file.flush()
+        self._file.flush()  # to the operating system, which a kill does not affect
 
     def close(self) -> None:
         """Close the file."""

@@ -152,6 +152,7 @@ def _diff_settings(
     before: Mapping[str, object], now: Mapping[str, object], *, exactly: bool
 ) -> RequestDifference | None:
     for name in sorted(before.keys() | now.keys()):
+        # Another model may answer, as long as the request is the same.
         if name == "model" and not exactly:
             continue
         one, other = pack(before.get(name)), pack(now.get(name))
@@ -160,6 +161,7 @@ def _diff_settings(
     return None
 
 
+# Each request repeats the messages of the one before.
 @lru_cache(maxsize=4096)
 def comparable_text(message: Message) -> str:
     """Return the part of a message's text that is compared."""

@@ -140,16 +140,19 @@ class RecordedAttemptOrder:
 
     def _ring(self) -> None:
         self._changes += 1
+        # A new bell each time: an event that stays set would not wait again.
         bell, self._bell = self._bell, asyncio.Event()
         bell.set()
 
     def _check_deadlock(self) -> None:
         """Abandon the order if all attempts wait: at once, or later if an agent is free."""
+        # One attempt that works, or that is due, can still let the others continue.
         if self._waiting.keys() != self._held or any(due() for due in self._waiting.values()):
             return
         if len(self._held) >= self._agents:
             self._abandon()
         else:
+            # A free agent may claim a task that the others wait for.
             loop, seen = asyncio.get_running_loop(), self._changes
             loop.call_later(PATIENCE_SECONDS, lambda: seen == self._changes and self._abandon())
 

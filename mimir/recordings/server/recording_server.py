@@ -69,6 +69,7 @@ class AnswerIndex:
             ]
             if not found:
                 return None
+            # The least used first: equal requests get their answers in recorded order.
             best = min(found, key=lambda one: one.served)
             best.served += 1
             return best
@@ -178,6 +179,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
             return None
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+            # The body was not read: the connection cannot be used again.
             self.close_connection = True
             self._refuse(411, "A body with its length is required.", "invalid_request_error")
             return None

@@ -40,6 +40,7 @@ def verdict_problems(node: AuditedVerdictRecord, chain: EvidenceChain | None) ->
     except StoreError as error:
         yield f"{node.id}: its verdict cannot be read: {error}"
         return
+    # `is`: a stored 1 is not True.
     if node.passed is not verdict.passed or node.score != float(verdict.score):
         yield f"{node.id}: its score, or that it passed, was changed"
     if not any(_is_sealed_in(verdict, one) for one in (chain.verdicts if chain else ())):
@@ -70,6 +71,7 @@ def _deliverable_problems(
     )
     if canonical_json(body) != sealed.record.body:
         yield f"{attempt.id}: its deliverable is not the one that {sealed.id} sealed"
+    # Accepted attempts do not repeat these two properties.
     if attempt.tree not in (None, deliverable.tree):
         yield f"{attempt.id}: property 'tree' is not what {sealed.id} sealed"
     if attempt.answer_hash not in (None, sealed.text("answerHash")):
@@ -96,6 +98,7 @@ def _judgement_problems(attempt: AuditedAttemptRecord, chain: EvidenceChain) -> 
         if verdict is not None:
             yield f"{attempt.id}: it has a verdict that no record sealed"
         return
+    # The first verdict gave the score; a second one judged the merged tree.
     first, last = chain.verdicts[0], chain.verdicts[-1]
     if verdict is None or not _is_sealed_in(verdict, last):
         yield f"{attempt.id}: its verdict is not the one that {last.id} sealed"

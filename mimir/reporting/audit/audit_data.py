@@ -60,6 +60,7 @@ def load_audit_data(reads: ReadOps, run: str) -> AuditData:
     """
     stored = load_audited_run(reads, run, _STATUS_EVENTS)
     ends = [e for e in stored.events if e.kind is EventKind.RUN_FINISHED]
+    # The evidence of a damaged attempt is not stray: the attempt is reported.
     names = {*stored.attempts, *stored.damaged, f"{run}/gate"}
     return AuditData(
         stored=stored,

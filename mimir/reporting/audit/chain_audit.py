@@ -123,6 +123,7 @@ def problems(chain: EvidenceChain) -> Iterator[str]:
         length=chain.length or 0,
         last_hash=chain.last_hash if chain.length else None,
     )
+    # One problem for each record: what follows from it would only repeat it.
     named = {problem.seq for problem in found}
     for problem in found:
         yield f"{chain.name}#{problem.seq:05d}: {problem.what}"

@@ -36,6 +36,7 @@ async def problems(data: AuditData, history: GitHistory) -> list[str]:
     trees = await history.trees([one.id for one in named])
     found = [_describe_problem(one, tree) for one, tree in zip(named, trees, strict=True)]
     there = [one for one, tree in zip(named, trees, strict=True) if tree]
+    # Missing objects are reported already; a search from them would repeat that.
     found += await _damaged(data.id, there, history)
     found += await _trailer(data, history)
     return [problem for problem in found if problem]

@@ -48,6 +48,7 @@ async def verify(store: GraphStore, history: GitHistory, run: str, seal: str = "
         lost = f"{error.id}: it cannot be read; it was changed"
         return AuditResult(run=run, ok=False, records=0, seal="", problems=(lost,))
     found = [*_store_problems(data, seal), *await git_objects.problems(data, history)]
+    # Two nodes can lead to the same problem.
     problems = tuple(dict.fromkeys(found))
     return AuditResult(
         run=run,

@@ -3,16 +3,20 @@
 The narrative is in sections of its own, marked in their headings. Without them the rest is unchanged.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import cast
+from typing import TYPE_CHECKING
 
+from mimir.domain.json_value import is_array, is_object
 from mimir.reporting.render import metric_sections, sections
 from mimir.reporting.render.markdown_escape import code, escape_text, fence_text
 from mimir.reporting.render.narrative import Narrative
 from mimir.reporting.summary.summary import RunSummary
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SCHEMA = 1
 """Schema of the JSON twin; grows with every change that could break a script."""
@@ -50,6 +54,7 @@ class ReportDraft:
 
     def with_narrative(self, prose: Narrative) -> bytearray:
         """Insert the narrative, once, and return the whole report."""
+        # From the end, so that earlier places stay where they are.
         for place, words in reversed(self._places):
             said = words.of(prose)
             if said.strip():
@@ -104,25 +109,26 @@ def as_json(summary: RunSummary, prose: Narrative) -> dict[str, object]:
     return {"schema": SCHEMA, **_members(summary), "prose": words}
 
 
-def _members(value: object) -> dict[str, object]:
-    return {f.name: _plain(getattr(value, f.name)) for f in fields(cast("RunSummary", value))}
+def _members(value: "DataclassInstance") -> dict[str, object]:
+    # In the order of the fields, which is a part of the schema.
+    return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
 
 
 def _plain(value: object) -> object:
     """Return a value of a summary as JSON; texts have no control characters, as in the markdown."""
     match value:
         case Enum():
-            return cast("object", value.value)
+            member: object = value.value
+            return member
         case Fraction():
             return str(value)  # exact: `60`, `200/3`
         case str():
             return escape_text(value)
-        case Mapping():
-            given = cast("Mapping[str, object]", value)
-            return {escape_text(name): _plain(item) for name, item in given.items()}
-        case tuple() | list():
-            return [_plain(item) for item in cast("Sequence[object]", value)]
-        case _ if is_dataclass(value):
+        case _ if is_object(value):
+            return {escape_text(name): _plain(item) for name, item in value.items()}
+        case _ if is_array(value):
+            return [_plain(item) for item in value]
+        case _ if is_dataclass(value) and not isinstance(value, type):
             return _members(value)
         case _:
             return value

@@ -87,6 +87,7 @@ def proof(summary: RunSummary) -> Iterator[str]:
         f"The engine ran every check itself{where}, on clean checkouts, and sealed each run as a record "
         f"({amount(proven.records, 'record')} in all)."
     )
+    # Grouped once: a search for each task would be quadratic.
     of_task: dict[str, list[CheckLine | VerdictLine]] = {}
     for one in (*proven.checks, *proven.verdicts):
         of_task.setdefault(one.task, []).append(one)

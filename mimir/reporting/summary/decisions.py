@@ -114,6 +114,7 @@ def _list_limits(attempt: AttemptData) -> Iterator[_Decision]:
     unsupported = judgement.unsupported_claims if judgement else work.unsupported if work else ()
     if unsupported:
         yield "claim", "The worker cited text that its tool calls do not contain.", unsupported
+    # An optional check that fails is no contradiction to a claim.
     failed = [o for o in attempt.outcomes if o.required and o.state == "failed"]
     claim = claim_of(work.answer) if work and failed else ""
     if claim:

@@ -43,15 +43,18 @@ def total_events(events: Iterable[Event]) -> EventTotals:
         if event.kind is EventKind.MODEL_CALLED:
             totals.calls += 1
             totals.tokens += as_whole_number(event.data.get("tokens")) or 0
+            # A call without a price has no cost, not the cost 0.
             if "cost" in event.data:
                 totals.cost += Decimal(str(event.data["cost"]))
                 totals.priced += 1
             continue
         if event.kind is EventKind.ATTEMPT_STARTED:
+            # The first start counts: a retry belongs to the same task.
             started.setdefault(event.task, event.at)
             continue
         if event.data.get("to") in _ENDS and (began := started.pop(event.task, "")):
             totals.seconds[event.task] = (moment(event.at) - moment(began)).total_seconds()
+        # Thousands of completed tasks are in the table of tasks already.
         if event.kind is not EventKind.TASK_COMPLETED:
             totals.listed.append(event)
     return totals

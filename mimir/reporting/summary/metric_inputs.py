@@ -48,6 +48,7 @@ def count_metric_inputs(
 def load_pm_calls(reads: ReadOps, run: RunRecord) -> list[CallRecord]:
     """Load the calls of the PM that made a run's plan; none if the user wrote it."""
     planning = run.id if run.kind == "plan" else run.plan_run
+    # The PM has one transcript: its planning run has one attempt.
     transcript = lane_id(planning, PLAN_TASK, 1, "pm")
     return record_loading.load_calls(reads, transcript) if planning else []
 
@@ -73,6 +74,7 @@ def _served_seconds(process: ProcessRecord, end: str) -> float:
 
     A lost process counts until the end of its lease. Later writes of a process change nothing, so a report is always the same.
     """
+    # Times are ISO-8601 of one form, so they compare as texts.
     left = min(end, process.left_at or process.until)
     if not process.since or left <= process.since:
         return 0.0
@@ -88,7 +90,7 @@ def _count_retrieved(reads: ReadOps, runs: Sequence[str]) -> tuple[int, int]:
         for call in searches:
             for node in _found_nodes(call):
                 first.setdefault(node, call.number)
-        if not first:
+        if not first:  # no node was found: its answers need not be loaded
             continue
         answers = record_loading.load_calls(reads, transcript, kind="model")
         retrieved += len(first)

@@ -30,6 +30,7 @@ class MetricTally:
             self.sums["tasks"] += 1
             self.sums["unclear"] += task.cause in UNCLEAR
             self.held_seconds += task.held_seconds
+        # Each attempt is marked itself.
         for attempt in task.attempts:
             if not attempt.is_reused:
                 self.add_attempt(attempt)

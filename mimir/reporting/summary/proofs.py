@@ -136,6 +136,7 @@ def deciding_attempt(task: TaskData) -> AttemptData | None:
 def prove_task(task: TaskData) -> TaskProof:
     """Collect the proof of a task."""
     count = sum(len(attempt.evidence) for attempt in task.attempts)
+    # Rejected attempts are in the failure report; their proof would hide the one that counts.
     attempt = deciding_attempt(task) or task.last_attempt
     if attempt is None:
         return TaskProof(records=count)
@@ -147,6 +148,7 @@ def prove_task(task: TaskData) -> TaskProof:
         sealed = members(record)
         if record.kind == "verdict":
             verdicts.append(_verdict_line(task, attempt, record, sealed))
+        # A check on a merged tree names its task: it may be the check of another one.
         elif "task" in sealed:
             merged.append(
                 MergedLine(

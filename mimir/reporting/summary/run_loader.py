@@ -118,6 +118,7 @@ def _load_batch(reads: ReadOps, run: str, batch: Sequence[TaskRecord]) -> Sequen
     made = [(task.task_id, task.attempt_number) for task in batch]
     records = list(record_loading.iterate_attempts(reads, run, made, AttemptRecord))
     ids = [record.id for record in records]
+    # One query for a batch: one for each attempt would be thousands in a large run.
     evidence = record_loading.load_evidence(reads, ids)
     answers = {
         answer.id: hashlib.sha256(answer.text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -172,6 +173,7 @@ def load_attempt(
         number=record.number,
         cause=record.end_cause,
         issues=record.issues,
+        # The node of an accepted attempt has no score of its own.
         score=float(verdict.score) if verdict else _as_float(record.score),
         tool_calls=deliverable.tool_calls if deliverable else calls,
         seconds=_as_float(record.worker_duration),
@@ -192,6 +194,7 @@ def load_attempt(
         pieces=tuple(
             (hash, int(tokens))
             for text in (*record.context_pieces, *record.qc_context_pieces)
+            # Stored as one text, because a property is a list of texts or numbers.
             for hash, tokens in [text.split(" ", 1)]
         ),
         started_at=record.worker_start_time,

@@ -121,6 +121,7 @@ class _TaskCollection:
             self.decisions += decisions.list_attempt_decisions(task, attempt, events)
             notes = attempt.work.notes if attempt.work else ()
             self.notes += [f"{task.id}, attempt {attempt.number}: {note}" for note in notes]
+        # Only a merge with changes of other tasks runs the checks again.
         if proof.merged:
             self.decisions.append(decisions.merge_decision(task))
         self.statuses[task.id] = task.status
@@ -207,6 +208,7 @@ def _report_failure(task: TaskData) -> QCFailureReport:
         for a in task.attempts
         if a.cause
     ]
+    # A cause of a later version is unknown here.
     known = task.cause in Cause.__members__.values()
     cause = Cause(task.cause) if known else Cause.QC_REJECTED
     return failure_report(task.id, cause, timeline, tripped=map(describe_trip, task.attempts))
