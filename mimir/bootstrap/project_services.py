@@ -94,32 +94,6 @@ async def compose_services(
         at_once=settings.run.parallel_checks,
     )
     choices = {role: _choice(settings, role) for role in ROLES}
-    replayed = endpoints if isinstance(endpoints, RecordedModels) else None
-
-    def make_agentinator(
-        open_lane: Callable[[str, int], Awaitable[Transcript]], run: str
-    ) -> Agentinator:
-        chosen = choices["agentinator"]
-
-        async def open_model(number: int) -> ChatModel:
-            transcript = await open_lane("agentinator", number)
-            name = lane_id(run, PLAN_TASK, number, "agentinator")
-            model = endpoints.for_lane("agentinator", name, chosen.model)
-            return JournaledModel(model, transcript)
-
-        return Agentinator(
-            project=project,
-            library=PreambleCache(project, state_dir / "work" / "locks"),
-            open_model=open_model,
-            asking=ModelRequest(
-                messages=(),
-                model=chosen.model or (replayed.preambles_by if replayed else ""),
-                temperature=chosen.temperature,
-                max_tokens=chosen.max_tokens or ROLES["agentinator"].answer_tokens,
-            ),
-            recorded=replayed.preamble if replayed else None,
-        )
-
     return ProjectServices(
         project=project,
         project_id=project_id,
@@ -132,7 +106,7 @@ async def compose_services(
         models=endpoints,
         tools=tools,
         planner_tools=tools.planner,
-        agentinator=make_agentinator,
+        agentinator=_agentinator_factory(project, state_dir, endpoints, choices["agentinator"]),
         clock=clock,
         ids=RandomIds(),
         owner=owner,
@@ -160,6 +134,38 @@ async def compose_services(
         link=stores.node_links(settings),
         show_base=tools.show,
     )
+
+
+def _agentinator_factory(
+    project: Path,
+    state_dir: Path,
+    endpoints: EndpointRegistry | RecordedModels,
+    choice: ModelChoice,
+) -> Callable[[Callable[[str, int], Awaitable[OpenLane]], str], Agentinator]:
+    """Return the maker of a run's agentinator, from an opener of transcripts and the run's id."""
+
+    def make(open_transcript: Callable[[str, int], Awaitable[OpenLane]], run: str) -> Agentinator:
+        async def open_model(number: int) -> ChatModel:
+            transcript = await open_transcript("agentinator", number)
+            name = lane_id(run, PLAN_TASK, number, "agentinator")
+            model = endpoints.for_lane("agentinator", name, choice.model)
+            return JournaledModel(model, transcript)
+
+        # A recording without a model of its own still names the model of its preambles.
+        recorded = endpoints.preambles_by if isinstance(endpoints, RecordedModels) else ""
+        return Agentinator(
+            project=project,
+            library=PreambleCache(project, state_dir / "work" / "locks"),
+            open_model=open_model,
+            asking=ModelQuery(
+                model=choice.model or recorded,
+                temperature=choice.temperature,
+                max_tokens=choice.max_tokens or ROLES["agentinator"].answer_tokens,
+            ),
+            recorded=endpoints.preamble if isinstance(endpoints, RecordedModels) else None,
+        )
+
+    return make
 
 
 def make_endpoints(

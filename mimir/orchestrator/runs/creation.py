@@ -72,26 +72,7 @@ async def create_run(
     await _require_not_running(services, plan_path)
     run = services.ids.new("run")
     plan_text, (base, rules) = await _prepare(services, run, plan)
-    new = NewRun(
-        id=run,
-        kind="execute",
-        project_id=services.project_id,
-        project_name=services.project.name,
-        name=plan.title or run,
-        request=plan.request,
-        plan=plan,
-        plan_path=plan_path,
-        settings=services.pinned,
-        engine_version=services.engine_version,
-        base_commit=base.commit,
-        base_tree=base.tree,
-        max_calls=limits.max_calls,
-        max_tokens=limits.max_tokens,
-        time_limit_seconds=limits.seconds,
-        max_cost=limits.max_cost,
-        prices=services.prices,
-        only=tuple(only),
-    )
+    new = _new_run(services, run, plan, plan_path, base=base, limits=limits, only=only)
     environment = RunEnvironmentChange(
         user_head=base.head,
         user_branch=base.branch,
@@ -119,6 +100,38 @@ async def create_run(
     # Nothing exists outside the store yet, so after a power cut the run may be absent: no durable write is needed.
     await services.store.write(work, durable=False)
     return run
+
+
+def _new_run(
+    services: ProjectServices,
+    run: str,
+    plan: Plan,
+    plan_path: str,
+    *,
+    base: BaseCommit,
+    limits: RunBudget,
+    only: Sequence[str],
+) -> NewRun:
+    return NewRun(
+        id=run,
+        kind="execute",
+        project_id=services.project_id,
+        project_name=services.project.name,
+        name=plan.title or run,
+        request=plan.request,
+        plan=plan,
+        plan_path=plan_path,
+        settings=services.pinned,
+        engine_version=services.engine_version,
+        base_commit=base.commit,
+        base_tree=base.tree,
+        max_calls=limits.max_calls,
+        max_tokens=limits.max_tokens,
+        time_limit_seconds=limits.seconds,
+        max_cost=limits.max_cost,
+        prices=services.prices,
+        only=tuple(only),
+    )
 
 
 async def _prepare(

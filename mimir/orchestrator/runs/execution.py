@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from mimir.attempts.services import PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, RunBudget, RunResult, exit_code
 from mimir.domain.task_states import RUN_ENDED, RunStatus
@@ -200,7 +201,23 @@ async def run_to_end(
     async with _renewing_lease(services, run) if leads else contextlib.nullcontext():
         facts = await creation.load_pinned_run(services, run)
     services.show_base(facts.base_commit, facts.project)
-    run_services = RunServices(
+    run_services = _run_services(services, facts)
+    runner = AttemptRunner(run_services, _worker_services(services, run_services))
+    lead = partial(_lead, services, run_services, apply)
+    with reduced_collection():
+        result = await serve_run(run_services, runner, lead, agents=workers, leads=leads)
+    # None: another process coordinated the run to its end.
+    if result is None:
+        await services.leases.write(partial(lifecycle.leave_run, run=run, owner=services.owner))
+        result = result_if_ended(await services.store.read(partial(load_run, run=run)))
+    if result.outcome in RUN_ENDED:
+        # Only now have all agents of this process stopped, each of which removes its own workspace.
+        await to_thread_shielded(shutil.rmtree, services.work_room / run, ignore_errors=True)
+    return result
+
+
+def _run_services(services: ProjectServices, facts: PinnedRun) -> RunServices:
+    return RunServices(
         facts=facts,
         store=services.store,
         leases=services.leases,
@@ -214,7 +231,10 @@ async def run_to_end(
         completions=CompletedTasks(facts.plan),
         pace=services.pace,
     )
-    worker_services = WorkerServices(
+
+
+def _worker_services(services: ProjectServices, run_services: RunServices) -> WorkerServices:
+    return WorkerServices(
         history=services.history,
         checks=services.checks,
         models=services.models,
@@ -225,18 +245,6 @@ async def run_to_end(
         qc_choice=services.choices["qc"],
         redact=services.redact,
     )
-    runner = AttemptRunner(run_services, worker_services)
-    lead = partial(_lead, services, run_services, apply)
-    with reduced_collection():
-        result = await serve_run(run_services, runner, lead, agents=workers, leads=leads)
-    # None: another process coordinated the run to its end.
-    if result is None:
-        await services.leases.write(partial(lifecycle.leave_run, run=run, owner=services.owner))
-        result = result_if_ended(await services.store.read(partial(load_run, run=run)))
-    if result.outcome in RUN_ENDED:
-        # Only now have all agents of this process stopped, each of which removes its own workspace.
-        await to_thread_shielded(shutil.rmtree, services.work_room / run, ignore_errors=True)
-    return result
 
 
 async def _lead(services: ProjectServices, run_services: RunServices, apply: Apply) -> RunResult:

@@ -88,4 +88,4 @@ exec "$mimir_real" $mimir_options -c "import os, sys
 if sys.version_info < (3, 6):
     os.environ['MIMIR_SHIMMED'] = '1'
     os.execv(sys.executable, [sys.executable] + '$mimir_options'.split() + (sys.argv[1:] if sys.argv[1] else []))
-exec(compile(open('$mimir_place/watcher.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'OPTIONS': '$mimir_options', 'PLACE': '$mimir_place'})" "$@"
+exec(compile(open('$mimir_place/supervisor.py', 'rb').read(), '<mimir>', 'exec'), {'__name__': '__main__', 'OPTIONS': '$mimir_options', 'PLACE': '$mimir_place'})" "$@"

@@ -2,7 +2,7 @@
 # imports first (`sitecustomize_shim.py`), those named by their path. For `eval` in a POSIX shell, whose words are `watched` or `plain`
 # (no supervision), the paths of programs that are the work, one a line, and the command.
 mimir_place=$(mktemp -d) || exit 97
-printf '%s\n' "$MIMIR_WATCHER" >"$mimir_place/watcher.py"
+printf '%s\n' "$MIMIR_WATCHER" >"$mimir_place/supervisor.py"
 mkdir "$mimir_place/site"
 printf '%s\n' "$MIMIR_REROUTING" >"$mimir_place/site/sitecustomize.py"
 {
