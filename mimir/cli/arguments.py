@@ -92,11 +92,7 @@ def plans_of(project: Path) -> list[Path]:
 
 
 def newest_plan(project: Path) -> Path:
-    """Return the plan that was written last.
-
-    Raises:
-        UsageError: There is no plan.
-    """
+    """Return the plan that was written last, or raise a `UsageError`."""
     plans = plans_of(project)
     if not plans:
         raise UsageError(
@@ -106,11 +102,7 @@ def newest_plan(project: Path) -> Path:
 
 
 def find_plan_or_newest(project: Path, name: str | None) -> Path:
-    """Return the plan of this name; without a name, the newest plan.
-
-    Raises:
-        UsageError: There is no such plan; the nearest is named.
-    """
+    """Return the plan of this name, or the newest; an unknown name is a `UsageError`."""
     plan = newest_plan(project) if name is None else find_plan(project, name)
     if plan is None:
         raise no_such_plan(project, name or "")
@@ -118,11 +110,7 @@ def find_plan_or_newest(project: Path, name: str | None) -> Path:
 
 
 def plan_or_request(words: Sequence[str], project: Path) -> PlanOrRequest:
-    """Read the argument of `execute`.
-
-    Raises:
-        UsageError: It is neither a plan nor a request; the nearest plan is named.
-    """
+    """Read the argument of `execute`; neither a plan nor a request is a `UsageError`."""
     if not words:
         return PlanOrRequest(plan=newest_plan(project))
     if len(words) > 1:
@@ -158,11 +146,7 @@ def split_tasks(
 
 
 def minutes(text: str) -> float:
-    """Read a time limit: `30` and `30m` are minutes; `2h`, `90s` and `1h30m` name their units.
-
-    Raises:
-        UsageError: The text is not a time, or the time is zero.
-    """
+    """Return the minutes of `30`, `30m`, `2h`, `90s` or `1h30m`, or raise a `UsageError`."""
     found = _TIME.fullmatch(text.strip().lower().replace(" ", ""))
     parts = (
         {unit: float(value) for unit, value in found.groupdict().items() if value} if found else {}
@@ -177,11 +161,7 @@ def minutes(text: str) -> float:
 
 
 def amount(text: str) -> "Decimal":
-    """Read an amount of money, such as `2` or `0.50`, in the currency of the prices.
-
-    Raises:
-        UsageError: The text is not an amount, or it is zero or too large.
-    """
+    """Return an amount of money such as `2` or `0.50`, or raise a `UsageError`."""
     from decimal import Decimal
 
     found = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)

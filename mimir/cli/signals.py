@@ -42,11 +42,7 @@ class SignalHandler:
         self._cancel: Callable[[], object] | None = None
 
     def run(self, job: Coroutine[object, object, T]) -> T:
-        """Run `job` in an event loop of its own.
-
-        Raises:
-            asyncio.CancelledError: A signal cancelled the job, and the job has ended.
-        """
+        """Run `job` in an event loop of its own; a signal raises `asyncio.CancelledError`."""
         # A process started by nohup ignores SIGHUP from the start, and keeps ignoring it.
         heard = [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
         before = {number: signal.signal(number, self._on_signal) for number in heard}

@@ -75,11 +75,7 @@ def migrate(session: CommandSession, source: From, target: To, run: Only = "") -
 
 
 def _find_form(name: str) -> "Form":
-    """Return the export format of this name.
-
-    Raises:
-        UsageError: There is no such format.
-    """
+    """Return the export format of this name, or raise a `UsageError`."""
     from mimir.orchestrator.store_transfer import FORMS
 
     for form in FORMS:

@@ -170,11 +170,7 @@ class FileTools(LocalTools):
         return ToolResult(text=f"Deleted {list_path(path)}.")
 
     def _text(self, path: str) -> str:
-        """Return a file as text.
-
-        Raises:
-            ToolError: The file is missing, too large, or not UTF-8 text.
-        """
+        """Return a file as text; a `ToolError` if it is missing, too large or not UTF-8."""
         data = self._tree.read(path)
         if b"\0" in data:
             raise ToolError(

@@ -122,11 +122,7 @@ def _encode(result: ToolResult) -> Mapping[str, object]:
 
 
 def read_result(value: Mapping[str, object]) -> ToolResult:
-    """Return a recorded result, without its tree.
-
-    Raises:
-        ValueError: `value` has another form; the message names the member.
-    """
+    """Return a recorded result without its tree; `ValueError` names an invalid member."""
     text, code = value.get("text"), value.get("exit_code")
     is_error, denied = value.get("is_error"), value.get("denied")
     if not isinstance(text, str):
