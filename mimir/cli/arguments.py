@@ -75,6 +75,7 @@ def find_plan(project: Path, name: str) -> Path | None:
     """Return the file of a plan: a path, a folder that contains a plan, or a folder of `chains/`."""
     if not name:
         return None
+    # A path wins over a folder of `chains/` with the same name.
     for path in (project / name, project / CHAINS / name):
         if _exists(path, directory=True):
             path = path / PLAN_NAME
@@ -137,6 +138,7 @@ def split_tasks(
     rest: list[str] = []
     for word in words:
         ids = [id for id in word.split(",") if id]
+        # A word that names an existing plan is never taken for a task.
         are_tasks = all(map(_TASK.fullmatch, ids)) and find_plan(project, word) is None
         if only and are_tasks:
             tasks += ids
@@ -152,6 +154,7 @@ def minutes(text: str) -> float:
         {unit: float(value) for unit, value in found.groupdict().items() if value} if found else {}
     )
     total = parts.get("h", 0) * 60 + parts.get("m", 0) + parts.get("s", 0) / 60
+    # The upper limit keeps the deadline within the range of a date.
     if not 0 < total < 1e7:
         raise UsageError(
             f"--time-limit {text[:80]!r} is not a time.",
@@ -176,6 +179,7 @@ def amount(text: str) -> "Decimal":
 def display_path(path: Path, project: Path) -> str:
     """Return a path as it is displayed and stored: relative inside the project, always UTF-8."""
     short = path.relative_to(project) if path.is_relative_to(project) else path
+    # File names may hold bytes that are not UTF-8; the store and JSON cannot.
     return os.fsencode(short.as_posix()).decode("utf-8", "backslashreplace")
 
 
@@ -217,6 +221,7 @@ def _read_stdin() -> bytes:
 def _read_file(project: Path, name: str) -> bytes:
     try:
         with (project / name).open("rb") as file:
+            # A UTF-8 character has at most four bytes; one byte more proves that it is too long.
             return file.read(4 * MAX_REQUEST_CHARS + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
@@ -230,6 +235,7 @@ def _decode(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
+        # Everything before the error is valid UTF-8, so its characters can be counted.
         before = content[: error.start]
         line = before.count(b"\n") + 1
         column = len(before.rpartition(b"\n")[2].decode("utf-8")) + 1

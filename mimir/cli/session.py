@@ -57,6 +57,7 @@ class CommandSession:
         """Load the settings with these flags on top, and print their warnings."""
         from mimir import settings
 
+        # A flag that was not given must not hide a weaker layer.
         given = {path: value for path, value in (flags or {}).items() if value is not None}
         store = {"store": self.store} if self.store else {}
         loaded = settings.load(self.project, {**given, **store})
@@ -73,6 +74,7 @@ class CommandSession:
 
         llm = loaded.settings.llm
         names = {loaded.settings.role(role).model or llm.model for role in ROLES}
+        # Another provider has its own key, and a scripted model needs none.
         if any(split_provider(name)[0] or name.startswith(SCRIPTED) for name in names):
             return
         EndpointConfig(
@@ -177,6 +179,7 @@ def command(body: Callable[..., int]) -> Callable[..., int]:
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
+    # Typer reads the options from the signature, so the common ones are added to it.
     own = list(inspect.signature(body).parameters.values())[1:]
     context = inspect.Parameter(
         "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context

@@ -46,6 +46,7 @@ class SignalHandler:
         # A process started by nohup ignores SIGHUP from the start, and keeps ignoring it.
         heard = [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
         before = {number: signal.signal(number, self._on_signal) for number in heard}
+        # asyncio warns of children that were killed, and standard error is for errors.
         logging.getLogger("asyncio").addFilter(_is_relevant)
         try:
             return asyncio.run(self._run_cancellable(job))
@@ -57,6 +58,7 @@ class SignalHandler:
         loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(job)
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        # The signal may have come before the loop was running.
         if self._count:
             task.cancel()
         return await task
@@ -68,6 +70,7 @@ class SignalHandler:
             return
         seconds = GRACE_SECONDS.get(signal.Signals(number), LONGER_GRACE_SECONDS)
         timer = threading.Timer(seconds, self._end)
+        # A daemon: the timer must not keep a finished process alive.
         timer.daemon = True
         timer.start()
         if self._cancel is not None:

@@ -68,6 +68,7 @@ class _GatewayDispatcher:
     specs: Sequence[ToolSpec] = field(init=False)
 
     def __post_init__(self, toolsets: Sequence[Toolset]) -> None:
+        # Reversed, so that the first toolset with a name wins.
         self._owners = {s.name: (t, s) for t in reversed(toolsets) for s in t.specs}
         permitted = (spec for _, spec in self._owners.values() if spec.name in self._granted)
         self.specs = tuple(sorted(permitted, key=_prompt_order))
@@ -97,6 +98,7 @@ class _GatewayDispatcher:
         except MimirError:
             raise
         except Exception as error:  # noqa: BLE001  the boundary of the tools: a bug in one must not end the run
+            # A full disk is not a bug of the tool: the run can be resumed.
             pause_if_full(error)
             return self._describe_bug(call.name, error)
         return self._clean(result)
@@ -127,6 +129,7 @@ class _GatewayDispatcher:
         return ToolResult(text=text, is_error=True)
 
     def _clean(self, result: ToolResult) -> ToolResult:
+        # Redacted before it is cut: half of a secret would not be found.
         text = storable(self._redact(result.text))
         if len(text) > MAX_RESULT_CHARS:
             rest = len(text) - MAX_RESULT_CHARS

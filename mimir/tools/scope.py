@@ -74,6 +74,7 @@ class PathScope:
         """Require that a path in normal form may be written, or raise `CallDenied`."""
         parts = [_normalise(part) for part in path.split("/")]
         engine = ENGINE_NAMES.intersection(parts) or parts[0] in self.hidden
+        # Also in normalised form, because a file system may ignore case.
         if engine or matches(path, self.forbidden) or matches(_normalise(path), self.forbidden):
             raise CallDenied(
                 f"{quote_text(path)} belongs to the engine; no task may change it.",

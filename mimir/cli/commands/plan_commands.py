@@ -92,6 +92,7 @@ def check(session: CommandSession, plan: PlanName = None) -> int:
     try:
         checked = read_plan_file(session, path)
     except PlanError as error:
+        # A script gets an unreadable file as a finding, a user as an error.
         if not session.json:
             raise
         session.console.json(json_shape(None, [_unreadable(error)]))

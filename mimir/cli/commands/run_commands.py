@@ -80,6 +80,7 @@ def execute(
         if ecko or output is not None:
             raise UsageError("--ecko and --output need a request, but the argument is a plan.")
         return _execute_plan(session, target.plan, flags, options)
+    # Before the planning: a request that cannot be confirmed must cost nothing.
     require_confirmable(session, options)
     request = PlanRequest(
         request=target.request,
@@ -254,6 +255,7 @@ async def run_request(
             return result.exit_code
         require_known_tasks(options.only, result.plan)
         limits = plan_commands.run_limits(loaded)
+        # A limit holds for planning and execution together.
         if limits != NO_LIMITS:
             limits = remaining_limits(limits, await mimir.status(result.run))
         return await _run(session, mimir, loaded, result.plan, result.path, options, limits)
@@ -300,6 +302,7 @@ async def _run(
         source = await mimir.find_run(options.from_run) if options.from_run else ""
         run = await mimir.create_run(plan, path, only=options.only, limits=limits, from_run=source)
     code = await run_and_show(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
+    # Only a run with replayed models has used a recording.
     if session.replay is None:
         return code
     return recordings.report_usage(session, mimir, code, is_strict=options.is_strict)

@@ -29,6 +29,7 @@ def export(session: CommandSession, run: Run = None, form: Format = "jsonl") -> 
     chosen = _find_form(form)
     loaded = session.load()
     lines: list[str] = []
+    # `jsonl` is JSON already; other formats become one text of an object.
     is_boxed = session.json and chosen != "jsonl"
 
     async def job() -> str:

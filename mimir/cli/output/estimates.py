@@ -25,6 +25,7 @@ def load_estimates_or_empty(session: CommandSession, plan: Plan) -> Mapping[str,
     try:
         loaded = session.load()
         return session.run(_load(session, loaded, plan)) if session.has_store(loaded) else {}
+    # Estimates are optional: a lost store must not fail the check of a plan.
     except (MimirError, OSError, TimeoutError):
         return {}
 

@@ -140,6 +140,7 @@ class FileTools(LocalTools):
         path, content = normalise_path(given.text("path")), given.text("content")
         self._scope.require_writable(path)
         is_new = not self._tree.exists(path)
+        # The model sees marks instead of secrets and may write them back.
         if MARK in content and not is_new:
             self._require_no_secret(path, self._tree.read(path).decode(errors="replace"))
         data = content.encode()

@@ -28,4 +28,5 @@ def pause_if_full(error: BaseException) -> None:
                 reason="disk",
                 next_step="Free some space, then continue the run: mimir resume",
             ) from error
+        # The full disk may be wrapped in several other errors.
         at = at.__cause__ or at.__context__

@@ -23,6 +23,7 @@ def main() -> None:
 
 def _limit(which: int, wanted: int) -> None:
     hard = resource.getrlimit(which)[1]
+    # A process cannot raise its hard limit.
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     # macOS has no limit of the address space; the time limit ends a bad pattern there.
     with contextlib.suppress(ValueError, OSError):

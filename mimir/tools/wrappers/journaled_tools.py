@@ -82,6 +82,7 @@ class JournaledTools:
             tree = await self._take_snapshot() if decision.effectful else ""
             return CallOutcome(value=_encode(result), tree=tree)
 
+        # Redacted before it is stored: the store must hold no secret.
         request = {
             "tool": _shorten(self._redact(storable(call.name))),
             "arguments": _shorten(self._redact(storable(call.arguments))),
@@ -89,6 +90,7 @@ class JournaledTools:
         outcome = await self._transcript.call(
             "tool", request, request, work, effectful=decision.effectful, title=decision.title
         )
+        # A read leaves the tree of the last effect.
         self._tree = outcome.tree or self._tree
         try:
             return replace(read_result(outcome.value), tree=self._tree)
