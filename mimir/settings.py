@@ -1,4 +1,4 @@
-"""Settings in one tree, from weak to strong: defaults, project file, user file, environment, flags.
+"""Settings, from weak to strong: defaults, project file, user file, environment, flags.
 
 With `bootstrap`, this module alone reads the environment. A cloned repository must not steal a key or open the sandbox, so a project
 file cannot set endpoint, key, sandbox, network, store or tool servers: such lines are ignored with a warning.

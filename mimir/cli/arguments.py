@@ -72,7 +72,7 @@ def read_request(words: Sequence[str], project: Path) -> str:
 
 
 def find_plan(project: Path, name: str) -> Path | None:
-    """Return the file of a plan: a path, a folder that contains a plan, or a folder of `chains/`."""
+    """Return the file of a plan: a path, a folder with a plan, or a folder of `chains/`."""
     if not name:
         return None
     # A path wins over a folder of `chains/` with the same name.

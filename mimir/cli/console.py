@@ -1,4 +1,4 @@
-"""Output streams of the process; text of models, files and arguments is made harmless here.
+"""Output streams of the process; foreign text is made harmless here.
 
 A terminal obeys control characters: they move the cursor, rename the window, answer questions and reverse text. `clean` replaces
 each of them with a visible escape.

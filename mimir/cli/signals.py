@@ -1,4 +1,4 @@
-"""Signals: the first Ctrl-C or SIGTERM cancels the work in order, the second ends the process.
+"""Signals: the first cancels the work in order, the second ends the process at once.
 
 A handler runs between two instructions of the main thread, even while the event loop is busy, so it only passes the cancellation to
 the loop. A thread enforces the time limit, so the process ends even if the work hangs.

@@ -1,4 +1,4 @@
-"""Execution of the calls of one message: reads run concurrently, effects one after another."""
+"""Execution of the calls of one message: concurrent reads, sequential effects."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

@@ -93,7 +93,7 @@ class PathScope:
 
 
 def normalise_path(path: str) -> str:
-    """Return the normal form of a path below the workspace: `a/b`, without `.` and empty parts.
+    """Return the normal form of a path: `a/b`, relative, without `.` and empty parts.
 
     Raises:
         CallDenied: The path is absolute or contains `..`.

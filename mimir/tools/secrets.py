@@ -1,4 +1,4 @@
-"""Redaction: secrets in text are found by value and by pattern, and replaced by `[redacted:kind]`.
+"""Redaction: secrets in text are found and replaced by `[redacted:kind]`.
 
 Known values are found raw and as base64, hex, URL or JSON text; patterns find other keys. The number of lines never changes, so line
 numbers stay valid. Every step is linear in the text, because a hostile text may be written to make it slow.

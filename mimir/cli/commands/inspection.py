@@ -1,4 +1,4 @@
-"""`mimir status`, `report`, `verify`, `doctor` and `mimir` alone: the commands that only read."""
+"""`mimir status`, `report`, `verify`, `doctor` and `mimir` alone: read-only commands."""
 
 import gc
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""`mimir execute`, `resume`, `worker`, `cancel` and `apply`: the commands that change a run."""
+"""`mimir execute`, `resume`, `worker`, `cancel` and `apply`: commands that change a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

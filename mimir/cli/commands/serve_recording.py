@@ -1,4 +1,4 @@
-"""`mimir serve-recording`: a recording as an OpenAI-compatible endpoint for other programs."""
+"""`mimir serve-recording`: a recording as an OpenAI-compatible endpoint."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`mimir export` prints a run or a whole store; `mimir migrate` copies it into another store."""
+"""`mimir export` prints a run or a store; `mimir migrate` copies it to another store."""
 
 from typing import TYPE_CHECKING, Annotated
 

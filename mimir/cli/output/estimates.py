@@ -1,4 +1,4 @@
-"""Learned estimates of a plan's roles: medians of finished runs next to the PM's estimates."""
+"""Learned estimates of a plan: medians of finished runs next to the PM's."""
 
 import asyncio
 from collections.abc import Mapping

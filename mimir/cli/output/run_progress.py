@@ -1,4 +1,4 @@
-"""Execution of a run on the user's terminal: the live view, then the result and the next step."""
+"""Execution of a run on the terminal: the live view, the result, the next step."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The file tools: read, list, search, write, edit and delete inside one directory and one scope.
+"""File tools: read, list, search, write, edit and delete in one directory and scope.
 
 `DirectoryTree` refuses every path that leads out; `PathScope` decides what the agent may see and write. Secrets are replaced in whole
 files before lines are selected, so that no part of one is left.
@@ -89,7 +89,7 @@ class FileTools(LocalTools):
         header = f"{list_path(path)}, lines {got.first:,} to {got.last:,} of {got.total:,}\n"
         end = "" if got.text.endswith("\n") else "\n"
         if got.cut:
-            end += f"[line {got.last:,} goes on for {got.cut:,} more characters that cannot be shown; use grep]\n"
+            end += f"[line {got.last:,} continues for {got.cut:,} more characters that cannot be shown; use grep]\n"
         if got.last < got.total:
             end += f"[not the end: read on with offset={got.last + 1}]\n"
         return ToolResult(text=(header + got.text + end).removesuffix("\n"))

@@ -94,7 +94,7 @@ def _not_found(text: str, old: str, path: str) -> ToolError:
 
 
 def _nearest(text: str, old: str) -> tuple[int, str, bool]:
-    """Return (number, line, is equal) of the line most like the first line of `old`; number 0: none."""
+    """Return (number, line, is equal) of the line most like the first of `old`; 0: none."""
     wanted = next((line for line in old.split("\n") if line.strip()), "")[:MAX_LINE_CHARS]
     lines = [line[:MAX_LINE_CHARS] for line in text.split("\n")[:MAX_LINES]]
     if not wanted:

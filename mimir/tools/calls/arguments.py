@@ -1,4 +1,4 @@
-"""Strict parser of the arguments of a tool call: unclear arguments are refused, never guessed.
+"""Strict parser of tool arguments: unclear arguments are refused, never guessed.
 
 The text of a model may be anything: half a JSON object, ten thousand brackets, `NaN`, a key twice. The result is one object of known
 names and right types, or a `ToolError` that explains what to send.

@@ -1,4 +1,4 @@
-"""The matcher process: a line search with a regular expression under limits. Never imported.
+"""The matcher process: a search by regular expression under limits. Never imported.
 
 It reads one JSON object {"pattern", "texts", "most", "seconds", "bytes"} from standard input and writes {"hits": [[text, line], …],
 "more": bool} or {"error": …}. Its limit of processor time holds even after the process that started it has ended.

@@ -1,4 +1,4 @@
-"""Tools with a transcript: every call is recorded, and a recorded result is served instead of a call.
+"""Tools with a transcript: calls are recorded, and recorded results are served.
 
 A refused call is recorded too. The tree of the workspace is recorded after each effect.
 """
