@@ -1,4 +1,4 @@
-"""All errors of mimir, grouped by who must act: the user, the provider, the agent, mimir itself.
+"""All errors of mimir, grouped by who must act: user, provider, agent or mimir.
 
 Each has a message, a next step and the exit code of the command line.
 """

@@ -1,4 +1,4 @@
-"""Settings in one tree, from weak to strong: defaults, project file, user file, environment, flags.
+"""Settings, from weak to strong: defaults, project file, user file, environment, flags.
 
 With `bootstrap`, this module alone reads the environment. A cloned repository must not steal a key or open the sandbox, so a project
 file cannot set endpoint, key, sandbox, network, store or tool servers: such lines are ignored with a warning.
@@ -303,6 +303,7 @@ def _read_toml(path: Path) -> Mapping[str, object]:
 
 def _read_project_file(project: Path) -> Mapping[str, object]:
     own = _read_toml(project / "mimir.toml")
+    # A `mimir.toml` replaces the section of `pyproject.toml` completely.
     if own:
         return own
     return as_object(as_object(_read_toml(project / "pyproject.toml").get("tool")).get("mimir"))
@@ -312,6 +313,7 @@ def _drop_forbidden(layer: Mapping[str, object], warnings: list[str]) -> Mapping
     """Return the settings that a project file may choose; warn of the others."""
     allowed: dict[str, object] = {}
     for path, value in _leaves(layer):
+        # A scripted model of the project would judge its own work.
         is_scripted = isinstance(value, str) and value.startswith("play:")
         if is_scripted or any(path == n or path.startswith(f"{n}.") for n in _FROM_PROJECT_NEVER):
             warnings.append(
@@ -329,6 +331,7 @@ def _from_environment(env: Mapping[str, str], warnings: list[str]) -> Mapping[st
     for name in sorted(env):
         if not name.startswith("MIMIR_") or name.startswith(_NOT_SETTINGS):
             continue
+        # `MIMIR_RUN__WORKERS` and `MIMIR_RUN_WORKERS` are the same setting.
         path = _SHORT.get(name) or known.get(name.replace("__", "_"))
         if path is None:
             near = difflib.get_close_matches(name, [*known, *_SHORT], n=1)
@@ -360,6 +363,7 @@ def _secrets(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
     found |= {
         v for k, v in settings.llm.headers.items() if "auth" in k.lower() or "key" in k.lower()
     }
+    # Shorter values would be redacted in every text.
     return tuple(sorted(s for s in found if len(s) >= 4))
 
 

@@ -72,9 +72,10 @@ def read_request(words: Sequence[str], project: Path) -> str:
 
 
 def find_plan(project: Path, name: str) -> Path | None:
-    """Return the file of a plan: a path, a folder that contains a plan, or a folder of `chains/`."""
+    """Return the file of a plan: a path, a folder with a plan, or a folder of `chains/`."""
     if not name:
         return None
+    # A path wins over a folder of `chains/` with the same name.
     for path in (project / name, project / CHAINS / name):
         if _exists(path, directory=True):
             path = path / PLAN_NAME
@@ -92,11 +93,7 @@ def plans_of(project: Path) -> list[Path]:
 
 
 def newest_plan(project: Path) -> Path:
-    """Return the plan that was written last.
-
-    Raises:
-        UsageError: There is no plan.
-    """
+    """Return the plan that was written last, or raise a `UsageError`."""
     plans = plans_of(project)
     if not plans:
         raise UsageError(
@@ -106,11 +103,7 @@ def newest_plan(project: Path) -> Path:
 
 
 def find_plan_or_newest(project: Path, name: str | None) -> Path:
-    """Return the plan of this name; without a name, the newest plan.
-
-    Raises:
-        UsageError: There is no such plan; the nearest is named.
-    """
+    """Return the plan of this name, or the newest; an unknown name is a `UsageError`."""
     plan = newest_plan(project) if name is None else find_plan(project, name)
     if plan is None:
         raise no_such_plan(project, name or "")
@@ -118,11 +111,7 @@ def find_plan_or_newest(project: Path, name: str | None) -> Path:
 
 
 def plan_or_request(words: Sequence[str], project: Path) -> PlanOrRequest:
-    """Read the argument of `execute`.
-
-    Raises:
-        UsageError: It is neither a plan nor a request; the nearest plan is named.
-    """
+    """Read the argument of `execute`; neither a plan nor a request is a `UsageError`."""
     if not words:
         return PlanOrRequest(plan=newest_plan(project))
     if len(words) > 1:
@@ -149,6 +138,7 @@ def split_tasks(
     rest: list[str] = []
     for word in words:
         ids = [id for id in word.split(",") if id]
+        # A word that names an existing plan is never taken for a task.
         are_tasks = all(map(_TASK.fullmatch, ids)) and find_plan(project, word) is None
         if only and are_tasks:
             tasks += ids
@@ -158,16 +148,13 @@ def split_tasks(
 
 
 def minutes(text: str) -> float:
-    """Read a time limit: `30` and `30m` are minutes; `2h`, `90s` and `1h30m` name their units.
-
-    Raises:
-        UsageError: The text is not a time, or the time is zero.
-    """
+    """Return the minutes of `30`, `30m`, `2h`, `90s` or `1h30m`, or raise a `UsageError`."""
     found = _TIME.fullmatch(text.strip().lower().replace(" ", ""))
     parts = (
         {unit: float(value) for unit, value in found.groupdict().items() if value} if found else {}
     )
     total = parts.get("h", 0) * 60 + parts.get("m", 0) + parts.get("s", 0) / 60
+    # The upper limit keeps the deadline within the range of a date.
     if not 0 < total < 1e7:
         raise UsageError(
             f"--time-limit {text[:80]!r} is not a time.",
@@ -177,11 +164,7 @@ def minutes(text: str) -> float:
 
 
 def amount(text: str) -> "Decimal":
-    """Read an amount of money, such as `2` or `0.50`, in the currency of the prices.
-
-    Raises:
-        UsageError: The text is not an amount, or it is zero or too large.
-    """
+    """Return an amount of money such as `2` or `0.50`, or raise a `UsageError`."""
     from decimal import Decimal
 
     found = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
@@ -196,6 +179,7 @@ def amount(text: str) -> "Decimal":
 def display_path(path: Path, project: Path) -> str:
     """Return a path as it is displayed and stored: relative inside the project, always UTF-8."""
     short = path.relative_to(project) if path.is_relative_to(project) else path
+    # File names may hold bytes that are not UTF-8; the store and JSON cannot.
     return os.fsencode(short.as_posix()).decode("utf-8", "backslashreplace")
 
 
@@ -237,6 +221,7 @@ def _read_stdin() -> bytes:
 def _read_file(project: Path, name: str) -> bytes:
     try:
         with (project / name).open("rb") as file:
+            # A UTF-8 character has at most four bytes; one byte more proves that it is too long.
             return file.read(4 * MAX_REQUEST_CHARS + 1)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
@@ -250,6 +235,7 @@ def _decode(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
+        # Everything before the error is valid UTF-8, so its characters can be counted.
         before = content[: error.start]
         line = before.count(b"\n") + 1
         column = len(before.rpartition(b"\n")[2].decode("utf-8")) + 1

@@ -1,4 +1,4 @@
-"""Output streams of the process; text of models, files and arguments is made harmless here.
+"""Output streams of the process; foreign text is made harmless here.
 
 A terminal obeys control characters: they move the cursor, rename the window, answer questions and reverse text. `clean` replaces
 each of them with a visible escape.
@@ -33,6 +33,7 @@ def clean(text: str) -> str:
     """Return `text` with control characters as escapes, except tabs and line feeds."""
     if _is_plain(text):
         return text
+    # A single carriage return would overwrite the line, so only line ends are normalised.
     lines = _COLOURS.sub("", text.replace("\r\n", "\n"))
     return _CONTROL.sub(lambda found: _escape(found[0]), lines)
 
@@ -109,6 +110,7 @@ class Console:
         """Print one JSON object on one line, as ASCII."""
         import json  # `mimir --help` does not wait for it
 
+        # ASCII only, so that JSON is harmless on a terminal too.
         self._write(self.out, json.dumps(value, ensure_ascii=True, allow_nan=False, default=str))
 
     async def ask(self, question: str) -> bool:
@@ -144,6 +146,7 @@ class Console:
         with suppress(OSError, ValueError):
             if self._is_cursor_hidden:
                 os.write(self.out.fileno(), _SHOW_CURSOR)
+            # Not through the buffers: another thread may hold their lock.
             os.write(self.err.fileno(), b"interrupted\n")
 
     @staticmethod

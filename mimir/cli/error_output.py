@@ -73,6 +73,7 @@ def exit_code(error: BaseException) -> int:
 
 def _innermost(error: BaseException) -> BaseException:
     """Return the first `MimirError` of an exception group, otherwise its first exception."""
+    # The user can act on an error of mimir, but not on its companions.
     leaves = list(_leaves(error))
     return next((leaf for leaf in leaves if isinstance(leaf, MimirError)), leaves[0])
 
@@ -87,6 +88,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _describe_known(error: MimirError) -> CommandFailure:
+    # The first line of a message is the problem, the rest its cause.
     what, _, why = str(error).strip().partition("\n")
     if isinstance(error, PlanError) and error.at is not None:
         code = f" {error.code}" if error.code else ""

@@ -99,6 +99,7 @@ for _body in (
     bench.bench,
 ):
     app.command(_body.__name__.replace("_", "-"))(command(_body))
+# `lint` is a second name of `check`.
 app.command("lint", hidden=True)(command(plan_commands.check))
 
 
@@ -113,9 +114,11 @@ def run(arguments: Sequence[str]) -> int:
         return end.exit_code
     except typer.TyperException as error:
         return _print_failure(_describe_usage(error))
+    # These belong to the interpreter, not to a command.
     except (SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  the boundary of the process: every error becomes an exit code
+        # The option may be unparsed: the error may come from the parser itself.
         if "--debug" in arguments:
             traceback.print_exc()
         known = error_output.failure(error)
@@ -136,6 +139,7 @@ def main() -> None:
 
 def _print_failure(failure: CommandFailure) -> int:
     console = Console.of_process()
+    # A closed standard error must not hide the exit code.
     with contextlib.suppress(OSError):
         for line in failure.lines():
             console.note(line)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATE_DIR = ".mimir"
+DEFAULT_STORE = ".mimir/mimir.db"
 SCRIPTED = "play:"
 """Prefix of the name of a scripted model."""
 
@@ -53,13 +54,10 @@ class CommandSession:
         """Recording that answers instead of the models; None: the models answer."""
 
     def load(self, flags: Mapping[str, object] | None = None) -> "LoadedSettings":
-        """Load the settings with these flags on top, and print their warnings.
-
-        Raises:
-            ConfigurationError: A setting is unknown or invalid.
-        """
+        """Load the settings with these flags on top, and print their warnings."""
         from mimir import settings
 
+        # A flag that was not given must not hide a weaker layer.
         given = {path: value for path, value in (flags or {}).items() if value is not None}
         store = {"store": self.store} if self.store else {}
         loaded = settings.load(self.project, {**given, **store})
@@ -68,11 +66,7 @@ class CommandSession:
         return loaded
 
     def require_model(self, loaded: "LoadedSettings") -> None:
-        """Check that a model can be called, before the heavy libraries are loaded.
-
-        Raises:
-            ConfigurationError: The key is missing.
-        """
+        """Require the key of the models, before the heavy libraries are loaded."""
         if self.replay is not None:
             return
         from mimir.domain.agent import ROLES
@@ -80,6 +74,7 @@ class CommandSession:
 
         llm = loaded.settings.llm
         names = {loaded.settings.role(role).model or llm.model for role in ROLES}
+        # Another provider has its own key, and a scripted model needs none.
         if any(split_provider(name)[0] or name.startswith(SCRIPTED) for name in names):
             return
         EndpointConfig(
@@ -90,11 +85,7 @@ class CommandSession:
     async def open(
         self, loaded: "LoadedSettings", *, create: bool = True
     ) -> AsyncGenerator["Mimir"]:
-        """Open the project; with `create=False` nothing is created.
-
-        Raises:
-            UsageError: The project has no state directory.
-        """
+        """Open the project; with `create=False` it must exist, and nothing is created."""
         if not create:
             self._require_state_dir(loaded)
         async with AsyncExitStack() as stack:
@@ -120,15 +111,15 @@ class CommandSession:
     async def quick_status(
         self, loaded: "LoadedSettings", run: str | None
     ) -> "Mapping[str, object]":
-        """Return the status of a run; only the store is opened.
-
-        Raises:
-            UsageError: The project has no state directory, or no such run.
-        """
+        """Return the status of a run; only the store is opened."""
         from mimir.bootstrap import quick_status
 
         self._require_state_dir(loaded)
         return await quick_status.status(self.project, loaded, run, self.console.note)
+
+    def has_store(self, loaded: "LoadedSettings") -> bool:
+        """Return whether the project has a store, or the settings name one."""
+        return bool(loaded.settings.store) or (self.project / DEFAULT_STORE).exists()
 
     def _require_state_dir(self, loaded: "LoadedSettings") -> None:
         if not (self.project / STATE_DIR).is_dir():
@@ -147,22 +138,14 @@ class CommandSession:
         return show_wait_clock(self.console, what, color=loaded.color)
 
     def run(self, job: Coroutine[object, object, T]) -> T:
-        """Run a job in an event loop; the first signal cancels it.
-
-        Raises:
-            asyncio.CancelledError: A signal interrupted the job.
-        """
+        """Run a job in an event loop; a signal raises `asyncio.CancelledError`."""
         from mimir.cli.signals import SignalHandler
 
         return SignalHandler(self.console.leave).run(job)
 
 
 def project_directory() -> Path:
-    """Return the current directory, which is the project.
-
-    Raises:
-        UnavailableError: The directory was removed.
-    """
+    """Return the current directory, which is the project."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -196,6 +179,7 @@ def command(body: Callable[..., int]) -> Callable[..., int]:
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
+    # Typer reads the options from the signature, so the common ones are added to it.
     own = list(inspect.signature(body).parameters.values())[1:]
     context = inspect.Parameter(
         "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context

@@ -1,4 +1,4 @@
-"""Signals: the first Ctrl-C or SIGTERM cancels the work in order, the second ends the process.
+"""Signals: the first cancels the work in order, the second ends the process at once.
 
 A handler runs between two instructions of the main thread, even while the event loop is busy, so it only passes the cancellation to
 the loop. A thread enforces the time limit, so the process ends even if the work hangs.
@@ -42,14 +42,11 @@ class SignalHandler:
         self._cancel: Callable[[], object] | None = None
 
     def run(self, job: Coroutine[object, object, T]) -> T:
-        """Run `job` in an event loop of its own.
-
-        Raises:
-            asyncio.CancelledError: A signal cancelled the job, and the job has ended.
-        """
+        """Run `job` in an event loop of its own; a signal raises `asyncio.CancelledError`."""
         # A process started by nohup ignores SIGHUP from the start, and keeps ignoring it.
         heard = [n for n in _SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
         before = {number: signal.signal(number, self._on_signal) for number in heard}
+        # asyncio warns of children that were killed, and standard error is for errors.
         logging.getLogger("asyncio").addFilter(_is_relevant)
         try:
             return asyncio.run(self._run_cancellable(job))
@@ -61,6 +58,7 @@ class SignalHandler:
         loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(job)
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        # The signal may have come before the loop was running.
         if self._count:
             task.cancel()
         return await task
@@ -72,6 +70,7 @@ class SignalHandler:
             return
         seconds = GRACE_SECONDS.get(signal.Signals(number), LONGER_GRACE_SECONDS)
         timer = threading.Timer(seconds, self._end)
+        # A daemon: the timer must not keep a finished process alive.
         timer.daemon = True
         timer.start()
         if self._cancel is not None:

@@ -1,4 +1,4 @@
-"""Execution of the calls of one message: reads run concurrently, effects one after another."""
+"""Execution of the calls of one message: concurrent reads, sequential effects."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -55,6 +55,7 @@ async def _run_group(
     """Start calls in order and wait for all, so that no read outlives the batch."""
     if len(calls) == 1:
         return [await toolset.call(calls[0], context)]
+    # All must end before an exception leaves, or a read would outlive the batch.
     ends = await asyncio.gather(
         *(toolset.call(call, context) for call in calls), return_exceptions=True
     )

@@ -3,7 +3,7 @@
     known name → permission → valid arguments → quota → intent → execution → redaction → outcome
 
 A call that one of the first four refuses is recorded like any other; it had no effect. A failing tool never ends a run: its failure
-becomes a text for the model, and a fault of the engine is also passed to `report`.
+becomes a text for the model.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -25,9 +25,6 @@ MAX_RESULT_CHARS = 60_000
 """Limit for tools that do not limit their own text."""
 TITLE_CHARS = 80
 
-Report = Callable[[str, Exception], None]
-"""Receives a tool's name and its exception, if that is a fault of the engine."""
-
 
 def gateway(
     toolsets: Sequence[Toolset],
@@ -38,7 +35,6 @@ def gateway(
     redact: Callable[[str], str],
     why: Callable[[str], str] = not_granted,
     quota: CallQuota | None = None,
-    report: Report | None = None,
     base_tree: str = "",
 ) -> Toolset:
     """Stack the wrappers around the tools of one agent in one attempt.
@@ -51,11 +47,10 @@ def gateway(
         redact: Removes secrets from results, arguments and titles before they are recorded or shown.
         why: Returns the reason for a name that is not granted.
         quota: Limits of single tools; None: no limit.
-        report: See `Report`.
         base_tree: The workspace's tree before the first call.
     """
     dispatcher = _GatewayDispatcher(
-        toolsets, frozenset(granted), redact, why, quota or CallQuota({}), report
+        toolsets, frozenset(granted), redact, why, quota or CallQuota({})
     )
     return JournaledTools(dispatcher, transcript, snapshot, redact, base_tree)
 
@@ -69,11 +64,11 @@ class _GatewayDispatcher:
     _redact: Callable[[str], str]
     _why: Callable[[str], str]
     _quota: CallQuota
-    _report: Report | None
     _owners: dict[str, tuple[Toolset, ToolSpec]] = field(init=False)
     specs: Sequence[ToolSpec] = field(init=False)
 
     def __post_init__(self, toolsets: Sequence[Toolset]) -> None:
+        # Reversed, so that the first toolset with a name wins.
         self._owners = {s.name: (t, s) for t in reversed(toolsets) for s in t.specs}
         permitted = (spec for _, spec in self._owners.values() if spec.name in self._granted)
         self.specs = tuple(sorted(permitted, key=_prompt_order))
@@ -103,17 +98,13 @@ class _GatewayDispatcher:
         except MimirError:
             raise
         except Exception as error:  # noqa: BLE001  the boundary of the tools: a bug in one must not end the run
+            # A full disk is not a bug of the tool: the run can be resumed.
             pause_if_full(error)
             return self._describe_bug(call.name, error)
         return self._clean(result)
 
     def _require_tool(self, name: str) -> ToolSpec:
-        """Return the description of a permitted tool.
-
-        Raises:
-            CallDenied: The tool exists, but not for this agent.
-            ToolError: There is no such tool.
-        """
+        """Return the description of a permitted tool, or raise a `ToolError`."""
         if name not in self._owners and name not in ALL_TOOLS:
             near = nearest(name, [spec.name for spec in self.specs])
             raise ToolError(
@@ -131,8 +122,6 @@ class _GatewayDispatcher:
         return f"Your tools: {list_names([spec.name for spec in self.specs], 30)}."
 
     def _describe_bug(self, tool: str, error: Exception) -> ToolResult:
-        if self._report:
-            self._report(tool, error)
         text = (
             f"Error: {tool} failed inside the engine ({type(error).__name__}); your call was not at fault, "
             "and it may have been done in part. Look at the result before you repeat it, or take another way."
@@ -140,6 +129,7 @@ class _GatewayDispatcher:
         return ToolResult(text=text, is_error=True)
 
     def _clean(self, result: ToolResult) -> ToolResult:
+        # Redacted before it is cut: half of a secret would not be found.
         text = storable(self._redact(result.text))
         if len(text) > MAX_RESULT_CHARS:
             rest = len(text) - MAX_RESULT_CHARS

@@ -1,4 +1,4 @@
-"""Permissions of tools: the task's list ∩ the role's list ∩ the policy; all else is denied."""
+"""Permissions of tools: task's list ∩ role's list ∩ policy; all else is denied."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

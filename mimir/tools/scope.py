@@ -63,11 +63,7 @@ class PathScope:
         return parts[0] not in self.hidden or path in self.allow_hidden
 
     def require_visible(self, path: str) -> None:
-        """Check that a path in normal form may be read.
-
-        Raises:
-            CallDenied: The agent does not see it.
-        """
+        """Require that the agent sees a path in normal form, or raise `CallDenied`."""
         if not self.sees(path):
             raise CallDenied(
                 f"{quote_text(path)} is not part of the workspace of this task.",
@@ -75,13 +71,10 @@ class PathScope:
             )
 
     def require_writable(self, path: str) -> None:
-        """Check that a path in normal form may be written.
-
-        Raises:
-            CallDenied: The engine owns it, it is protected, or it is not among the task's files.
-        """
+        """Require that a path in normal form may be written, or raise `CallDenied`."""
         parts = [_normalise(part) for part in path.split("/")]
         engine = ENGINE_NAMES.intersection(parts) or parts[0] in self.hidden
+        # Also in normalised form, because a file system may ignore case.
         if engine or matches(path, self.forbidden) or matches(_normalise(path), self.forbidden):
             raise CallDenied(
                 f"{quote_text(path)} belongs to the engine; no task may change it.",
@@ -100,7 +93,7 @@ class PathScope:
 
 
 def normalise_path(path: str) -> str:
-    """Return the normal form of a path below the workspace: `a/b`, without `.` and empty parts.
+    """Return the normal form of a path: `a/b`, relative, without `.` and empty parts.
 
     Raises:
         CallDenied: The path is absolute or contains `..`.

@@ -1,4 +1,4 @@
-"""Redaction: secrets in text are found by value and by pattern, and replaced by `[redacted:kind]`.
+"""Redaction: secrets in text are found and replaced by `[redacted:kind]`.
 
 Known values are found raw and as base64, hex, URL or JSON text; patterns find other keys. The number of lines never changes, so line
 numbers stay valid. Every step is linear in the text, because a hostile text may be written to make it slow.
@@ -125,6 +125,7 @@ _WORDS = tuple(
 
 
 def _mark(kind: str, secret: str) -> str:
+    # The line ends of the secret are kept, so that line numbers stay valid.
     return f"{MARK}{kind}]" + "\n" * secret.count("\n")
 
 
@@ -155,6 +156,7 @@ def _forms(value: str) -> Iterator[_SecretForm]:
     for text in escaped:
         yield _SecretForm(text=text)
         yield _SecretForm(text=re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), text))
+    # Short values would match base64 and hex text by chance.
     if len(value) >= FREE_CHARS:
         yield _SecretForm(text=data.hex(), wraps=True)
         yield _SecretForm(text=data.hex().upper(), wraps=True)

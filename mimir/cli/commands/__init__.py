@@ -1,1 +1,4 @@
-"""One module a command family: read the arguments, call the API, print. Imported by `cli.main`."""
+"""One module for each command family: arguments, API call, output.
+
+Imported by `cli.main`.
+"""

@@ -1,4 +1,4 @@
-"""`mimir status`, `report`, `verify`, `doctor` and `mimir` alone: the commands that only read."""
+"""`mimir status`, `report`, `verify`, `doctor` and `mimir` alone: read-only commands."""
 
 import gc
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +8,7 @@ import typer
 from mimir.cli.arguments import plans_of
 from mimir.cli.commands.options import Run
 from mimir.cli.error_output import UNAVAILABLE
-from mimir.cli.session import CommandSession
+from mimir.cli.session import DEFAULT_STORE, CommandSession
 from mimir.errors import MimirError, UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ BROKEN = 1
 """Exit code of `verify` if a record differs from what was sealed."""
 OPTIONAL = ("model",)
 """Parts that `doctor` may miss: recordings need no model."""
-STORE = ".mimir/mimir.db"
-"""The default store."""
 
 Seal = Annotated[str, typer.Option("--seal", metavar="HASH", help="Seal to compare with.")]
 Workers = Annotated[bool, typer.Option("--workers", help="Also show the processes of the run.")]
@@ -141,7 +139,7 @@ def orientation(session: CommandSession) -> int:
     plans = plans_of(session.project)
     shape = {
         "schema": 1,
-        "store": loaded.settings.store or STORE,
+        "store": loaded.settings.store or DEFAULT_STORE,
         # An endpoint without a model name serves its own model.
         "model": llm.model or (f"the one at {llm.base_url}" if llm.base_url else ""),
         "plan": max(plans, key=lambda p: p.stat().st_mtime_ns).parent.name if plans else "",
@@ -153,13 +151,13 @@ def orientation(session: CommandSession) -> int:
         return 0
     from mimir.cli.output import tables
 
-    _say_all(session, tables.orientation(shape, has_store=_has_store(session, loaded)))
+    _say_all(session, tables.orientation(shape, has_store=session.has_store(loaded)))
     return 0
 
 
 def _latest_run(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[str, object]":
     """Return the status of the latest run; empty if there is none or the store is unreadable."""
-    if not _has_store(session, loaded):
+    if not session.has_store(loaded):
         return {}
 
     async def job() -> "Mapping[str, object]":
@@ -174,10 +172,6 @@ def _latest_run(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[s
     except MimirError as error:
         session.console.note(f"warning: the store cannot be read: {error}")
         return {}
-
-
-def _has_store(session: CommandSession, loaded: "LoadedSettings") -> bool:
-    return bool(loaded.settings.store) or (session.project / STORE).exists()
 
 
 def _say_all(session: CommandSession, lines: "Iterable[str]") -> None:

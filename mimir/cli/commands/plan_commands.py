@@ -92,6 +92,7 @@ def check(session: CommandSession, plan: PlanName = None) -> int:
     try:
         checked = read_plan_file(session, path)
     except PlanError as error:
+        # A script gets an unreadable file as a finding, a user as an error.
         if not session.json:
             raise
         session.console.json(json_shape(None, [_unreadable(error)]))
@@ -113,11 +114,7 @@ def check(session: CommandSession, plan: PlanName = None) -> int:
 async def make_plan(
     session: CommandSession, mimir: "Mimir", loaded: "LoadedSettings", options: PlanRequest
 ) -> "PlanningResult":
-    """Plan a request, with a clock on a terminal.
-
-    Raises:
-        asyncio.CancelledError: Interrupted; the next step was printed.
-    """
+    """Plan a request; an interruption prints the next step."""
     import asyncio
 
     try:
@@ -179,11 +176,7 @@ def print_warnings(session: CommandSession, found: "Sequence[PlanFinding]", name
 
 
 def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
-    """Read and check a plan file.
-
-    Raises:
-        PlanError: The file is not text.
-    """
+    """Read and check a plan file; a file that is not text is a `PlanError`."""
     from mimir.domain.agent import ALL_TOOLS
     from mimir.planning import parser
     from mimir.planning.lint import plan_check
@@ -204,11 +197,7 @@ def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
 
 
 def require_free_output(project: Path, output: str | None) -> str | None:
-    """Return the file for a new plan; an existing file is never overwritten.
-
-    Raises:
-        UsageError: The file exists.
-    """
+    """Return the file for a new plan; an existing file is a `UsageError`."""
     if output is None:
         return None
     path = project / output

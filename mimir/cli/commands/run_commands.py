@@ -1,4 +1,4 @@
-"""`mimir execute`, `resume`, `worker`, `cancel` and `apply`: the commands that change a run."""
+"""`mimir execute`, `resume`, `worker`, `cancel` and `apply`: commands that change a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,30 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimir.cli import arguments
+from mimir.cli.commands import options as opt
 from mimir.cli.commands import plan_commands
-from mimir.cli.commands.options import (
-    ApplyMode,
-    Commit,
-    Concurrency,
-    Ecko,
-    From,
-    InRun,
-    MaxCalls,
-    MaxCost,
-    MaxTokens,
-    Model,
-    OneRun,
-    Only,
-    Output,
-    Record,
-    Replay,
-    Run,
-    Strict,
-    TimeLimit,
-    Words,
-    Workers,
-    Yes,
-)
 from mimir.cli.commands.plan_commands import PlanRequest
 from mimir.cli.error_output import REFUSED
 from mimir.cli.session import CommandSession
@@ -61,22 +39,22 @@ class RunOptions:
 
 def execute(
     session: CommandSession,
-    words: Words = None,
-    workers: Workers = None,
-    only: Only = None,
-    from_run: From = "",
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    time_limit: TimeLimit = None,
-    yes: Yes = False,
-    apply: ApplyMode = None,
-    ecko: Ecko = False,
-    output: Output = None,
-    model: Model = None,
-    record: Record = None,
-    replay: Replay = None,
-    strict: Strict = False,
+    words: opt.Words = None,
+    workers: opt.Workers = None,
+    only: opt.Only = None,
+    from_run: opt.From = "",
+    max_calls: opt.MaxCalls = None,
+    max_tokens: opt.MaxTokens = None,
+    max_cost: opt.MaxCost = None,
+    time_limit: opt.TimeLimit = None,
+    yes: opt.Yes = False,
+    apply: opt.ApplyMode = None,
+    ecko: opt.Ecko = False,
+    output: opt.Output = None,
+    model: opt.Model = None,
+    record: opt.Record = None,
+    replay: opt.Replay = None,
+    strict: opt.Strict = False,
 ) -> int:
     """Run a plan or a request.
 
@@ -102,6 +80,7 @@ def execute(
         if ecko or output is not None:
             raise UsageError("--ecko and --output need a request, but the argument is a plan.")
         return _execute_plan(session, target.plan, flags, options)
+    # Before the planning: a request that cannot be confirmed must cost nothing.
     require_confirmable(session, options)
     request = PlanRequest(
         request=target.request,
@@ -139,15 +118,15 @@ def _execute_plan(
 
 def resume(
     session: CommandSession,
-    run: Run = None,
-    workers: Workers = None,
-    model: Model = None,
-    max_calls: MaxCalls = None,
-    max_tokens: MaxTokens = None,
-    max_cost: MaxCost = None,
-    time_limit: TimeLimit = None,
-    apply: ApplyMode = None,
-    record: Record = None,
+    run: opt.Run = None,
+    workers: opt.Workers = None,
+    model: opt.Model = None,
+    max_calls: opt.MaxCalls = None,
+    max_tokens: opt.MaxTokens = None,
+    max_cost: opt.MaxCost = None,
+    time_limit: opt.TimeLimit = None,
+    apply: opt.ApplyMode = None,
+    record: opt.Record = None,
 ) -> int:
     """Continue a paused run.
 
@@ -177,7 +156,9 @@ def resume(
     return session.run(job())
 
 
-def worker(session: CommandSession, run: InRun = None, concurrency: Concurrency = None) -> int:
+def worker(
+    session: CommandSession, run: opt.InRun = None, concurrency: opt.Concurrency = None
+) -> int:
     """Serve a run with another process.
 
     Start any number of them, on every machine that reaches the store. Each claims tasks. If the
@@ -195,7 +176,7 @@ def worker(session: CommandSession, run: InRun = None, concurrency: Concurrency 
     return session.run(job())
 
 
-def cancel(session: CommandSession, run: OneRun) -> int:
+def cancel(session: CommandSession, run: opt.OneRun) -> int:
     """End a run for good.
 
     RUN is a run id or its beginning. Completed work stays on the run branch.
@@ -217,7 +198,7 @@ def cancel(session: CommandSession, run: OneRun) -> int:
     return 0
 
 
-def apply(session: CommandSession, run: Run = None, commit: Commit = False) -> int:
+def apply(session: CommandSession, run: opt.Run = None, commit: opt.Commit = False) -> int:
     """Apply the result to your files.
 
     RUN is a run id or its beginning. Default: the latest run. If you changed one of the files
@@ -243,11 +224,7 @@ def apply(session: CommandSession, run: Run = None, commit: Commit = False) -> i
 
 
 def require_confirmable(session: CommandSession, options: RunOptions) -> None:
-    """Check that the run is confirmed or that the user can be asked.
-
-    Raises:
-        UsageError: Neither is the case.
-    """
+    """Require `--yes`, or a terminal on which the user can confirm."""
     if not options.is_confirmed and not session.console.can_ask:
         raise UsageError(
             "Cannot ask for confirmation: standard input is not a terminal.",
@@ -256,11 +233,7 @@ def require_confirmable(session: CommandSession, options: RunOptions) -> None:
 
 
 def require_known_tasks(only: Sequence[str], plan: "Plan") -> None:
-    """Check that the plan has all these tasks.
-
-    Raises:
-        UsageError: A task is not in the plan; the nearest is named.
-    """
+    """Require that the plan has these tasks; an error names the nearest."""
     known = [task.id for task in plan.tasks]
     for task in only:
         if task not in known:
@@ -282,6 +255,7 @@ async def run_request(
             return result.exit_code
         require_known_tasks(options.only, result.plan)
         limits = plan_commands.run_limits(loaded)
+        # A limit holds for planning and execution together.
         if limits != NO_LIMITS:
             limits = remaining_limits(limits, await mimir.status(result.run))
         return await _run(session, mimir, loaded, result.plan, result.path, options, limits)
@@ -328,6 +302,7 @@ async def _run(
         source = await mimir.find_run(options.from_run) if options.from_run else ""
         run = await mimir.create_run(plan, path, only=options.only, limits=limits, from_run=source)
     code = await run_and_show(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
+    # Only a run with replayed models has used a recording.
     if session.replay is None:
         return code
     return recordings.report_usage(session, mimir, code, is_strict=options.is_strict)

@@ -1,4 +1,4 @@
-"""`mimir serve-recording`: a recording as an OpenAI-compatible endpoint for other programs."""
+"""`mimir serve-recording`: a recording as an OpenAI-compatible endpoint."""
 
 from typing import Annotated
 
@@ -44,6 +44,7 @@ def serve_recording(session: CommandSession, recording: Recording, port: Port = 
         try:
             await serving
         finally:
+            # Without it the thread would serve for ever, and the loop would wait for it.
             server.shutdown()
 
     try:

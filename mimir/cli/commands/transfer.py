@@ -1,4 +1,4 @@
-"""`mimir export` prints a run or a whole store; `mimir migrate` copies it into another store."""
+"""`mimir export` prints a run or a store; `mimir migrate` copies it to another store."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +29,7 @@ def export(session: CommandSession, run: Run = None, form: Format = "jsonl") -> 
     chosen = _find_form(form)
     loaded = session.load()
     lines: list[str] = []
+    # `jsonl` is JSON already; other formats become one text of an object.
     is_boxed = session.json and chosen != "jsonl"
 
     async def job() -> str:
@@ -75,11 +76,7 @@ def migrate(session: CommandSession, source: From, target: To, run: Only = "") -
 
 
 def _find_form(name: str) -> "Form":
-    """Return the export format of this name.
-
-    Raises:
-        UsageError: There is no such format.
-    """
+    """Return the export format of this name, or raise a `UsageError`."""
     from mimir.orchestrator.store_transfer import FORMS
 
     for form in FORMS:

@@ -107,6 +107,7 @@ def fold(board: RunBoard, events: Iterable[Event]) -> RunBoard:
     """Return the board after these events."""
     rows = dict(board.rows)
     for event in events:
+        # The run first: its clock is the time of the task's change.
         board = _apply_to_run(board, event)
         if event.kind is EventKind.RUN_CREATED:
             for task in as_texts(event.data.get("tasks")):
@@ -153,6 +154,7 @@ def _apply_to_run(board: RunBoard, event: Event) -> RunBoard:
         case EventKind.RUN_CREATED:
             return replace(board, title=board.title or as_text(data.get("name")))
         case EventKind.MODEL_CALLED:
+            # `calls` counts for the run, `tokens` for this call only.
             calls, tokens = number(data.get("calls")) or 0, number(data.get("tokens")) or 0
             return replace(
                 board, calls=max(board.calls, int(calls)), tokens=board.tokens + int(tokens)
@@ -223,6 +225,7 @@ def _apply_call(row: TaskBoardRow, event: Event) -> TaskBoardRow:
     calls = number(data.get("calls"))
     if data.get("role") != "worker" or calls is None:
         return replace(row, activity=tool)
+    # Reads of one message run concurrently, so their events may be out of order.
     return replace(row, activity=tool, calls=max(row.calls, int(calls)))
 
 

@@ -62,6 +62,7 @@ def draw(
 
     `now` is a time on the clock of the board; `elapsed` counts seconds since the view was opened.
     """
+    # A terminal may report fewer columns than a task needs, even zero.
     width = max(NARROWEST, width)
     rows, left_out = _select_rows(list(board.rows.values()), max(1, height - _OUTSIDE - 1))
     column = _task_column([row.task for row in rows], width)
@@ -144,6 +145,7 @@ def _select_rows(
     """Split the rows into those shown, in the order of the plan, and the others."""
     if len(rows) <= room:
         return list(rows), []
+    # Among equals the newest end comes first, then the order of the plan.
     ranked = sorted(range(len(rows)), key=lambda i: (_urgency(rows[i]), -(rows[i].until or 0.0), i))
     shown = set(ranked[:room])
     return (

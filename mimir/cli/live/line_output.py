@@ -26,6 +26,7 @@ def as_json(event: Event) -> dict[str, object]:
         "attempt": event.attempt,
         "at": event.at,
     }
+    # An event and a call in a transcript both have a `seq`.
     data = {(_CALL if key == "seq" else key): value for key, value in event.data.items()}
     return {**own, **{key: value for key, value in data.items() if key not in own}}
 

@@ -95,6 +95,7 @@ class TerminalOutput:
         lines = draw(
             board,
             width=width,
+            # One line is reserved for the note of a pause.
             height=height - 1,
             glyphs=self._console.glyphs,
             now=board.now + (self._now() - at),

@@ -1,4 +1,4 @@
-"""Learned estimates of a plan's roles: medians of finished runs next to the PM's estimates."""
+"""Learned estimates of a plan: medians of finished runs next to the PM's."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ from mimir.errors import MimirError
 if TYPE_CHECKING:
     from mimir.settings import LoadedSettings
 
-STORE = "mimir.db"
 PATIENCE_SECONDS = 5.0
 """Longest wait for the store; a plan can be checked without it."""
 MOST_LINES = 40
@@ -21,13 +20,12 @@ MOST_LINES = 40
 
 def load_estimates_or_empty(session: CommandSession, plan: Plan) -> Mapping[str, LearnedEstimate]:
     """Return what is learned by worker role; empty if no store exists or none answers."""
-    state_dir = session.project / STATE_DIR
-    if not plan.tasks or not state_dir.is_dir():
+    if not plan.tasks or not (session.project / STATE_DIR).is_dir():
         return {}
     try:
         loaded = session.load()
-        has_store = bool(loaded.settings.store) or (state_dir / STORE).is_file()
-        return session.run(_load(session, loaded, plan)) if has_store else {}
+        return session.run(_load(session, loaded, plan)) if session.has_store(loaded) else {}
+    # Estimates are optional: a lost store must not fail the check of a plan.
     except (MimirError, OSError, TimeoutError):
         return {}
 

@@ -1,4 +1,4 @@
-"""Lines of `mimir status --workers`: the processes of a run, their leases and their metrics."""
+"""Lines of `mimir status --workers`: processes, leases and metrics of a run."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Execution of a run on the user's terminal: the live view, then the result and the next step."""
+"""Execution of a run on the terminal: the live view, the result, the next step."""
 
 import asyncio
 from collections import Counter
@@ -70,11 +70,7 @@ async def run_and_show(
 async def join_and_show(
     session: CommandSession, mimir: "Mimir", loaded: "LoadedSettings", run: str
 ) -> int:
-    """Serve a run with other processes, and show it; return the exit code.
-
-    Raises:
-        asyncio.CancelledError: Interrupted; this process left the run.
-    """
+    """Serve a run with other processes, and show it; return the exit code."""
     past = await mimir.events(run, 0)
     board = boards.fold(boards.begin(await mimir.status(run)), past)
     workers = loaded.settings.run.workers

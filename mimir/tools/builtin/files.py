@@ -1,4 +1,4 @@
-"""The file tools: read, list, search, write, edit and delete inside one directory and one scope.
+"""File tools: read, list, search, write, edit and delete in one directory and scope.
 
 `DirectoryTree` refuses every path that leads out; `PathScope` decides what the agent may see and write. Secrets are replaced in whole
 files before lines are selected, so that no part of one is left.
@@ -89,7 +89,7 @@ class FileTools(LocalTools):
         header = f"{list_path(path)}, lines {got.first:,} to {got.last:,} of {got.total:,}\n"
         end = "" if got.text.endswith("\n") else "\n"
         if got.cut:
-            end += f"[line {got.last:,} goes on for {got.cut:,} more characters that cannot be shown; use grep]\n"
+            end += f"[line {got.last:,} continues for {got.cut:,} more characters that cannot be shown; use grep]\n"
         if got.last < got.total:
             end += f"[not the end: read on with offset={got.last + 1}]\n"
         return ToolResult(text=(header + got.text + end).removesuffix("\n"))
@@ -140,6 +140,7 @@ class FileTools(LocalTools):
         path, content = normalise_path(given.text("path")), given.text("content")
         self._scope.require_writable(path)
         is_new = not self._tree.exists(path)
+        # The model sees marks instead of secrets and may write them back.
         if MARK in content and not is_new:
             self._require_no_secret(path, self._tree.read(path).decode(errors="replace"))
         data = content.encode()
@@ -170,11 +171,7 @@ class FileTools(LocalTools):
         return ToolResult(text=f"Deleted {list_path(path)}.")
 
     def _text(self, path: str) -> str:
-        """Return a file as text.
-
-        Raises:
-            ToolError: The file is missing, too large, or not UTF-8 text.
-        """
+        """Return a file as text; a `ToolError` if it is missing, too large or not UTF-8."""
         data = self._tree.read(path)
         if b"\0" in data:
             raise ToolError(

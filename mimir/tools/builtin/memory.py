@@ -108,6 +108,7 @@ class MemoryTools(LocalTools):
         left_out = 0
         for name, values in lists.items():
             for value in values:
+                # Measured as JSON, because the limit holds for the answer.
                 text = _json(_shorten(value))
                 if len(text) > room:
                     left_out += 1

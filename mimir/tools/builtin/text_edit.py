@@ -69,12 +69,14 @@ def _places(text: str, old: str) -> list[int]:
     at = text.find(old)
     while at >= 0 and len(places) < MAX_PLACES:
         places.append(at)
+        # One character further, not `len(old)`: "aa" occurs twice in "aaa".
         at = text.find(old, at + 1)
     return places
 
 
 def _not_found(text: str, old: str, path: str) -> ToolError:
     said = f"old was not found in {quote_text(path)}. Nothing was changed."
+    # Models write line feeds; the file may have other line ends.
     if "\r\n" in text and old.replace("\r\n", "\n").replace("\n", "\r\n") in text:
         return ToolError(
             said, next_step="The lines of this file end with \\r\\n: write them so in old and new."
@@ -92,7 +94,7 @@ def _not_found(text: str, old: str, path: str) -> ToolError:
 
 
 def _nearest(text: str, old: str) -> tuple[int, str, bool]:
-    """Return (number, line, is equal) of the line most like the first line of `old`; number 0: none."""
+    """Return (number, line, is equal) of the line most like the first of `old`; 0: none."""
     wanted = next((line for line in old.split("\n") if line.strip()), "")[:MAX_LINE_CHARS]
     lines = [line[:MAX_LINE_CHARS] for line in text.split("\n")[:MAX_LINES]]
     if not wanted:

@@ -1,1 +1,4 @@
-"""Reading of calls and wording of results: arguments, their schema, pages of long text. For `mimir.tools` only."""
+"""Parsing of calls and wording of results.
+
+Strict arguments and their schema, quoted text, pages of long text. For `mimir.tools` only.
+"""

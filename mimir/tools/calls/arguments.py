@@ -1,4 +1,4 @@
-"""Strict parser of the arguments of a tool call: unclear arguments are refused, never guessed.
+"""Strict parser of tool arguments: unclear arguments are refused, never guessed.
 
 The text of a model may be anything: half a JSON object, ten thousand brackets, `NaN`, a key twice. The result is one object of known
 names and right types, or a `ToolError` that explains what to send.
@@ -80,6 +80,7 @@ def _parse_object(raw: str, tool: str) -> Mapping[str, object]:
             f"The arguments of {tool} are {len(raw):,} characters long; at most {MAX_CHARS:,} are read.",
             next_step="Send less at once: write a long file in parts.",
         )
+    # Checked first: the JSON parser recurses, and its error would be a crash.
     if _depth(raw) > MAX_DEPTH:
         raise ToolError(
             f"The arguments of {tool} are nested more than {MAX_DEPTH} levels deep; nothing was read."
@@ -161,6 +162,7 @@ def _require_encodable(value: object, tool: str) -> None:
 def _unique_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     out: dict[str, object] = {}
     for key, value in pairs:
+        # Parsers differ on the value of a repeated key, so neither is used.
         if key in out:
             raise ToolError(
                 f"The key {quote_text(key)} stands twice in the arguments; nothing was run."
@@ -177,6 +179,7 @@ def _parse_float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too large.")
+    # A number such as 1e-999 silently becomes zero.
     if value == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
         raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too small.")
     return value

@@ -11,11 +11,7 @@ class CallDenied(ToolError):  # noqa: N818  named for what happened
 
 
 def failure(error: ToolError) -> ToolResult:
-    """Return the result for the model: what is wrong, why, and what to do next.
-
-    Raises:
-        Paused: The disk is full.
-    """
+    """Return the result for the model; a full disk raises `Paused` instead."""
     pause_if_full(error)
     denied = isinstance(error, CallDenied)
     text = f"{'Denied' if denied else 'Error'}: {error} {error.next_step or ''}".rstrip()
@@ -23,11 +19,7 @@ def failure(error: ToolError) -> ToolResult:
 
 
 def pause_if_full(error: BaseException) -> None:
-    """Raise a pause if a full disk caused the error.
-
-    Raises:
-        Paused: No space is left, or the quota of the file system is used up.
-    """
+    """Raise `Paused` if a full disk or file system quota caused the error."""
     at: BaseException | None = error
     while at is not None:
         if isinstance(at, OSError) and at.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -36,4 +28,5 @@ def pause_if_full(error: BaseException) -> None:
                 reason="disk",
                 next_step="Free some space, then continue the run: mimir resume",
             ) from error
+        # The full disk may be wrapped in several other errors.
         at = at.__cause__ or at.__context__

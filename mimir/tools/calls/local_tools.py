@@ -1,4 +1,4 @@
-"""Tools of this process: a description and a method each, behind the `Toolset` protocol."""
+"""Tools of this process: a description and a method each, as a `Toolset`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Strict validator of the part of JSON Schema that tools use; messages explain what to send."""
+"""Strict validator of the part of JSON Schema that tools use."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast

@@ -106,6 +106,7 @@ async def _run_matcher(question: bytes, seconds: int) -> bytes | None:
     """Run a new matcher process; None if it was killed before it answered."""
     give_way()
     process = await asyncio.create_subprocess_exec(
+        # Isolated: no site packages, no environment of the user.
         *(sys.executable, "-I", "-S", "-X", "utf8", str(_MATCHER)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

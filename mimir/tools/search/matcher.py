@@ -1,4 +1,4 @@
-"""The matcher process: a line search with a regular expression under limits. Never imported.
+"""The matcher process: a search by regular expression under limits. Never imported.
 
 It reads one JSON object {"pattern", "texts", "most", "seconds", "bytes"} from standard input and writes {"hits": [[text, line], …],
 "more": bool} or {"error": …}. Its limit of processor time holds even after the process that started it has ended.
@@ -23,6 +23,7 @@ def main() -> None:
 
 def _limit(which: int, wanted: int) -> None:
     hard = resource.getrlimit(which)[1]
+    # A process cannot raise its hard limit.
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     # macOS has no limit of the address space; the time limit ends a bad pattern there.
     with contextlib.suppress(ValueError, OSError):

@@ -1,1 +1,4 @@
-"""Wrappers around a toolset: transcript, quota, lazy workspace. Imported by the gateway and by `bootstrap`."""
+"""Wrappers around a toolset: transcript, quota, lazy workspace.
+
+Imported by the gateway and by `bootstrap`.
+"""

@@ -1,4 +1,4 @@
-"""Tools with a transcript: every call is recorded, and a recorded result is served instead of a call.
+"""Tools with a transcript: calls are recorded, and recorded results are served.
 
 A refused call is recorded too. The tree of the workspace is recorded after each effect.
 """
@@ -82,6 +82,7 @@ class JournaledTools:
             tree = await self._take_snapshot() if decision.effectful else ""
             return CallOutcome(value=_encode(result), tree=tree)
 
+        # Redacted before it is stored: the store must hold no secret.
         request = {
             "tool": _shorten(self._redact(storable(call.name))),
             "arguments": _shorten(self._redact(storable(call.arguments))),
@@ -89,6 +90,7 @@ class JournaledTools:
         outcome = await self._transcript.call(
             "tool", request, request, work, effectful=decision.effectful, title=decision.title
         )
+        # A read leaves the tree of the last effect.
         self._tree = outcome.tree or self._tree
         try:
             return replace(read_result(outcome.value), tree=self._tree)
@@ -122,11 +124,7 @@ def _encode(result: ToolResult) -> Mapping[str, object]:
 
 
 def read_result(value: Mapping[str, object]) -> ToolResult:
-    """Return a recorded result, without its tree.
-
-    Raises:
-        ValueError: `value` has another form; the message names the member.
-    """
+    """Return a recorded result without its tree; `ValueError` names an invalid member."""
     text, code = value.get("text"), value.get("exit_code")
     is_error, denied = value.get("is_error"), value.get("denied")
     if not isinstance(text, str):

@@ -232,19 +232,15 @@ async def test_the_models_mistake_becomes_words():
     assert result == ToolResult(text="Error: What happened. What to do.", is_error=True)
 
 
-async def test_a_bug_of_a_tool_becomes_words_and_is_reported():
-    told: list[tuple[str, Exception]] = []
+async def test_a_bug_of_a_tool_becomes_a_text_for_the_model():
     bug = KeyError("/home/user/secret/path")
-    tools = build(
-        Obedient(READ, answer=raising(bug)), FakeLane(), report=lambda *what: told.append(what)
-    )
+    tools = build(Obedient(READ, answer=raising(bug)), FakeLane())
     result = await tools.call(wish("read_file"), CONTEXT)
     assert result.is_error
     assert result.text == (
         "Error: read_file failed inside the engine (KeyError); your call was not at fault, and it may have been "
         "done in part. Look at the result before you repeat it, or take another way."
     )
-    assert told == [("read_file", bug)]
 
 
 def chained(outer: Exception, inner: Exception) -> Exception:

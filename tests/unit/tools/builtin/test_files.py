@@ -92,7 +92,7 @@ async def test_a_line_longer_than_a_page_is_cut_with_a_mark(tmp_path: Path):
     room = Room(tmp_path / "ws", {"wide.txt": "a" * 150 + "\nnext\n"}, max_chars=100)
     assert await room.said("read_file", path="wide.txt") == (
         f"wide.txt, lines 1 to 1 of 2\n{'a' * 100}\n"
-        "[line 1 goes on for 51 more characters that cannot be shown; use grep]\n"
+        "[line 1 continues for 51 more characters that cannot be shown; use grep]\n"
         "[not the end: read on with offset=2]"
     )
 
