@@ -26,6 +26,7 @@ def message_json(message: Message) -> dict[str, object]:
     for key in ("call_id", "tool", "tree"):
         if value := getattr(message, key):
             out[key] = value
+    # Members with their default are left out: stored transcripts stay small and readable.
     if not message.ran:
         out["ran"] = False
     if message.closing:

@@ -99,7 +99,7 @@ def merge_summaries(
     merged: list[WithheldPiece] = []
     for task, text in texts:
         mark = fingerprint(text)
-        if text.strip() and mark in first:
+        if text.strip() and mark in first:  # empty summaries are not duplicates
             shown[task] = f"(the same as of {first[mark]})"
             merged.append(_merged_piece(f"dependency:{task}", text, kept=text, equal=True))
         else:

@@ -13,7 +13,7 @@ _HEADER = re.compile(r"^(?==== )", re.MULTILINE)
 def fence_block(text: str) -> str:
     """Return a fenced block that `text` cannot close."""
     longest = max((len(run) for run in _TICKS.findall(text)), default=2)
-    ticks = "`" * (longest + 1)
+    ticks = "`" * (longest + 1)  # longer than any run inside, so nothing inside ends the block
     # A blank before what looks like a header of the engine; quotes are compared with white space collapsed.
     body = _HEADER.sub(" ", text)
     end = "" if body.endswith("\n") else "\n"

@@ -143,6 +143,7 @@ class Agentinator:
 
 def accept_generated(answer: Answer) -> str:
     """Return the text of a usable preamble; raise `AnswerError` for any other."""
+    # The file is used for every later run, so it must be complete.
     if answer.finish in ("length", "content_filter"):
         raise AnswerError(f"The preamble is not complete ({answer.finish}).")
     text = _strip_fence(answer.message.text.replace("\r\n", "\n").strip())

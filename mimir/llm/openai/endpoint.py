@@ -23,7 +23,7 @@ class OpenAIEndpoint:
         on_adapt: Callable[[CapabilityChange], None] | None = None,
     ) -> None:
         """Require the key; `on_adapt` gets each parameter that the endpoint does not know, once."""
-        config.require_key()
+        config.require_key()  # now, so that no run starts without it
         self._config = replace(config, model=split_provider(config.model)[1])
         self._connections = ConnectionPool(config)
         self._client = ChatClient(self._connections, self._config, clock, on_adapt)

@@ -50,7 +50,7 @@ class TranscriptName:
         return cls(
             task=parts[-3] if len(parts) > 2 else "",
             attempt=int(number) if number.isdecimal() and len(number) < 7 else 0,
-            role=role[0] if role else last,
+            role=role[0] if role else last,  # the name without its mark
             last=last,
         )
 
