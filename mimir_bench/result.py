@@ -1,7 +1,7 @@
 """Results of benchmarks: rows of figures with a hash, and their differences.
 
-The texts of a row name it; its numbers are its figures. Figures with a tolerance and notes depend on
-the machine or the time, and are not hashed.
+The texts of a row name it; its numbers are its figures. Figures with a tolerance and notes depend
+on the machine or the time, and are not hashed.
 """
 
 import hashlib

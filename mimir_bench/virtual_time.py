@@ -1,7 +1,7 @@
 """Event loop with virtual time: hours of scripted delays pass in seconds.
 
-The clock stops while the engine computes, reads, writes or runs a program, and jumps to the next timer
-when everything waits. It measures chosen delays only: those of models and of polling.
+The clock stops while the engine computes, reads, writes or runs a program, and jumps to the next
+timer when everything waits. It measures chosen delays only: those of models and of polling.
 """
 
 import asyncio

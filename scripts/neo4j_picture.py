@@ -1,7 +1,8 @@
 """Generator of pictures of a run in Neo4j Browser, with headless Chromium.
 
-`python -m scripts.neo4j_picture` starts a server, runs `mimir demo` into it, and saves the result of
-each stored query as a PNG in docs/neo4j. It controls Chromium through a pipe: no port, no library.
+`python -m scripts.neo4j_picture` starts a server, runs `mimir demo` into it, and saves the result
+of each stored query as a PNG in docs/neo4j. It controls Chromium through a pipe: no port, no
+library.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Local Neo4j server without Docker, for tests and for trying out.
 
-`fetch` downloads its jars for the tests; `serve` starts it with Neo4j Browser. It listens on loopback
-only and has no password: it is not for a team.
+`fetch` downloads its jars for the tests; `serve` starts it with Neo4j Browser. It listens on
+loopback only and has no password: it is not for a team.
 """
 
 import argparse

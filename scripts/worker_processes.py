@@ -1,9 +1,9 @@
 """Test run of several processes, some of which are killed; `make fleet` runs it.
 
 `python -m scripts.worker_processes --tasks 100`. One process executes a plan and coordinates; two
-more serve the run in its directory, a third one in a clone, through a git remote. One worker process
-is killed twice, the coordinator once. It prints the duration, the idle time of agents, and whether
-anything was done twice. The model is a server of this process that delays each answer.
+more serve the run in its directory, a third one in a clone, through a git remote. One worker
+process is killed twice, the coordinator once. It prints the duration, the idle time of agents, and
+whether anything was done twice. The model is a server of this process that delays each answer.
 """
 
 import argparse

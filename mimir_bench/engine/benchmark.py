@@ -152,10 +152,6 @@ def _least(took: Sequence[SubjectCost], of: Callable[[SubjectCost], float]) -> f
     return min(map(of, took))
 
 
-def _own(took: SubjectCost) -> float:
-    return took.cpu_seconds
-
-
 def _cpu(took: SubjectCost) -> float:
     return took.cpu_seconds + took.child_seconds
 
@@ -197,7 +193,8 @@ def _report_files(
     took: dict[Who, list[SubjectCost]] = {
         who: [one for time in times for one in time[who]] for who in PEER_AND_WE
     }
-    ratio = _least(took["mimir"], _own) / _least(took["langgraph"], _own)
+    own = {who: _least(rows, lambda one: one.cpu_seconds) for who, rows in took.items()}
+    ratio = own["mimir"] / own["langgraph"]
     figures.ratio(CPU_WITH_CHECK, ratio, of=load.work)
     _report_cpu(figures, load, took)
 
@@ -229,8 +226,8 @@ async def _measure_growth(
 ) -> None:
     """Measure CPU time and memory of ten times the tasks.
 
-    It repeats only if the first figures miss their goals. Each large run is compared with a small one right
-    before it: within minutes a machine may become slower by a third.
+    It repeats only if the first figures miss their goals. Each large run is compared with a small
+    one right before it: within minutes a machine may become slower by a third.
     """
     scope = services.scope
     tasks = f"{scope.tasks} to {scope.grown} tasks"

@@ -1,7 +1,7 @@
 """Frame of every oracle: a program that tests a final tree with Python alone.
 
-It runs as `python3 -I -S`, so that no file of the tree can replace a library, and in the year 2100. Only
-its own last line counts: a deliverable that ends the process early is wrong at any exit code.
+It runs as `python3 -I -S`, so that no file of the tree can replace a library, and in the year 2100.
+Only its own last line counts: a deliverable that ends the process early is wrong at any exit code.
 """
 
 import hashlib

@@ -64,6 +64,8 @@ def _result(rows: Sequence[FigureRow]) -> BenchResult:
 
 
 def _row(case: MultiCase, who: str, counted: TokenCounts) -> FigureRow:
+    rate = counted.deduplication
+    shared: FigureRow = {} if rate is None else {"deduplication": round(rate, 3)}
     return {
         "case": str(case),
         "who": who,
@@ -74,11 +76,7 @@ def _row(case: MultiCase, who: str, counted: TokenCounts) -> FigureRow:
         "largest": counted.largest,
         "planner_largest": counted.planner_largest,
         "seconds": counted.seconds,
-        **(
-            {}
-            if counted.deduplication is None
-            else {"deduplication": round(counted.deduplication, 3)}
-        ),
+        **shared,
     }
 
 

@@ -1,7 +1,8 @@
 """Program that serves a run with several processes: `mimir_bench.scale.scale_run`.
 
-Input: one order as JSON. Output: figures. The first process coordinates; the others are this program
-too, with an order that names the project. They open it before the run exists, and then get its id.
+Input: one order as JSON. Output: figures. The first process coordinates; the others are this
+program too, with an order that names the project. They open it before the run exists, and then get
+its id.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """Lower bound of a schedule, and two simple schedules for comparison."""
 
 import heapq
-from collections.abc import Callable
 
 from mimir_bench.schedule.graph_families import Graph
 
@@ -16,7 +15,21 @@ def lower_bound(graph: Graph, workers: int) -> float:
 
 def first_come(graph: Graph, workers: int) -> float:
     """Return the duration if ready tasks start in the order of the plan."""
-    return _simulate(graph, workers, lambda at: at)
+    waiting = [len(job.needs) for job in graph]
+    ready = [at for at, count in enumerate(waiting) if not count]
+    running: list[tuple[float, int]] = []
+    now = 0.0
+    while ready or running:
+        while ready and len(running) < workers:
+            at = heapq.heappop(ready)
+            heapq.heappush(running, (now + graph[at].seconds, at))
+        now, ended = heapq.heappop(running)
+        for at, job in enumerate(graph):
+            if ended in job.needs:
+                waiting[at] -= 1
+                if not waiting[at]:
+                    heapq.heappush(ready, at)
+    return now
 
 
 def barriers(graph: Graph, workers: int) -> float:
@@ -32,22 +45,3 @@ def barriers(graph: Graph, workers: int) -> float:
                 heapq.heapreplace(free, free[0] + job.seconds)
         total += max(free)
     return total
-
-
-def _simulate(graph: Graph, workers: int, rank: Callable[[int], int]) -> float:
-    waiting = [len(job.needs) for job in graph]
-    ready = [(rank(at), at) for at, count in enumerate(waiting) if not count]
-    heapq.heapify(ready)
-    running: list[tuple[float, int]] = []
-    now = 0.0
-    while ready or running:
-        while ready and len(running) < workers:
-            at = heapq.heappop(ready)[1]
-            heapq.heappush(running, (now + graph[at].seconds, at))
-        now, ended = heapq.heappop(running)
-        for at, job in enumerate(graph):
-            if ended in job.needs:
-                waiting[at] -= 1
-                if not waiting[at]:
-                    heapq.heappush(ready, (rank(at), at))
-    return now
