@@ -18,9 +18,9 @@ from mimir.bootstrap.clock import RandomIds, SystemClock
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript
-from mimir.domain.message import ModelRequest
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.message import ModelRequest
 from mimir.errors import UnavailableError
 from mimir.llm.config import EndpointConfig
 from mimir.llm.endpoints import EndpointRegistry
@@ -141,10 +141,10 @@ def _agentinator_factory(
     state_dir: Path,
     endpoints: EndpointRegistry | RecordedModels,
     choice: ModelChoice,
-) -> Callable[[Callable[[str, int], Awaitable[OpenLane]], str], Agentinator]:
+) -> Callable[[Callable[[str, int], Awaitable[Transcript]], str], Agentinator]:
     """Return the maker of a run's agentinator, from an opener of transcripts and the run's id."""
 
-    def make(open_transcript: Callable[[str, int], Awaitable[OpenLane]], run: str) -> Agentinator:
+    def make(open_transcript: Callable[[str, int], Awaitable[Transcript]], run: str) -> Agentinator:
         async def open_model(number: int) -> ChatModel:
             transcript = await open_transcript("agentinator", number)
             name = lane_id(run, PLAN_TASK, number, "agentinator")
@@ -157,7 +157,8 @@ def _agentinator_factory(
             project=project,
             library=PreambleCache(project, state_dir / "work" / "locks"),
             open_model=open_model,
-            asking=ModelQuery(
+            asking=ModelRequest(
+                messages=(),
                 model=choice.model or recorded,
                 temperature=choice.temperature,
                 max_tokens=choice.max_tokens or ROLES["agentinator"].answer_tokens,

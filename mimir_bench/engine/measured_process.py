@@ -15,7 +15,6 @@ from typing import Literal
 
 from mimir import settings
 from mimir.bootstrap import app
-from mimir.bootstrap.clock import SystemClock
 from mimir.domain.run import RunBudget
 from mimir.store.codec import decode
 from mimir.store.sqlite import malloc_tuning

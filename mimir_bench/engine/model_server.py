@@ -14,7 +14,6 @@ from urllib.parse import unquote
 import orjson
 
 from mimir.bootstrap.clock import SystemClock
-from mimir.bootstrap import app
 from mimir.domain.json_value import JsonObject, as_number, as_object, as_objects
 from mimir.store.codec import decode
 from mimir_bench.engine import workload

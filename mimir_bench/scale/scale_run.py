@@ -15,8 +15,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from mimir import settings
-from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap import app
+from mimir.bootstrap.clock import SystemClock
 from mimir.domain.json_value import as_number, as_object, as_objects, as_whole_number
 from mimir.domain.plan import Criterion, Plan, Task
 from mimir.domain.run import RunBudget

@@ -250,5 +250,7 @@ def _verdict_changes(verdict: Verdict, now: str) -> Changes:
             required_fixes=verdict.required_fixes,
             qc_completed_at=now,
         ),
-        CriteriaCountsChange.of_counts(count_criteria((c.state, c.basis) for c in verdict.criteria)),
+        CriteriaCountsChange.of_counts(
+            count_criteria((c.state, c.basis) for c in verdict.criteria)
+        ),
     )

@@ -199,7 +199,7 @@ class PlaybackTools:
         """Return the PM's tools."""
         return self.planners(where, self._lane(lane))
 
-    def _lane(self, lane: OpenLane) -> OpenLane:
+    def _lane(self, lane: Transcript) -> Transcript:
         # The protocol has no name; every transcript of the store has one.
         name = str(getattr(lane, "name", ""))
         return PlaybackTranscript(lane, self.served, name)
@@ -235,7 +235,7 @@ class PlaybackChecks:
             RecordingMiss: It is not recorded.
         """
         del answer  # the recorded run is found without it
-        speaker = SPEAKER.get()
+        speaker = CURRENT_ACTOR.get()
         by = f"{speaker.place} {check.id}" if speaker and phase != "before" else ""
         key = _key(by, check.argv, check.timeout_seconds, tree, phase, again=again)
         await self._served.delay(f"check {check.id}")

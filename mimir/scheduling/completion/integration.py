@@ -21,7 +21,7 @@ from mimir.domain.plan import Check
 from mimir.domain.task_states import Cause
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.regression import AcceptedTask, reported_counts
-from mimir.qc.integrity.check_files import find_check_files, configures_runner
+from mimir.qc.integrity.check_files import configures_runner, find_check_files
 from mimir.scheduling.completion.final_gate import await_all, counts, describe_restored_files
 from mimir.scheduling.run_services import RunServices
 from mimir.store.operations import leases

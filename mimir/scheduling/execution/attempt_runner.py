@@ -93,7 +93,9 @@ class AttemptRunner:
             LeaseLost: Another process holds the task.
         """
         # Calls and check runs of shared services are recorded for this attempt.
-        CURRENT_ACTOR.set(Actor(run=self._services.facts.id, task=claim.task, attempt=claim.attempt))
+        CURRENT_ACTOR.set(
+            Actor(run=self._services.facts.id, task=claim.task, attempt=claim.attempt)
+        )
         turn, order = CpuTurn(self._services.turns), self._services.pace
         YIELD_TURN.set(turn.yield_turn)
         try:

@@ -28,7 +28,10 @@ from tests.support.fake_app import FakeMimir, Mimir
         (["execute", "Add a limiter"], "Start without confirmation: add --yes"),
         (["check", "limitr"], "Did you mean limiter?"),
         (["chain"], 'Write it: mimir chain "REQUEST"'),
-        (["chain", "Add", "--output", "chains/limiter"], "Name another file, or remove the existing one."),
+        (
+            ["chain", "Add", "--output", "chains/limiter"],
+            "Name another file, or remove the existing one.",
+        ),
     ],
 )
 def test_wrong_usage_is_two_and_names_the_way_on(

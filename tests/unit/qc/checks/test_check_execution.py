@@ -111,7 +111,9 @@ async def test_output_is_hashed_whole_and_kept_redacted_bounded_and_without_path
     assert (await short.outcome(check("hold"))).after.output_tail == "/workspace/a.py:1"
 
 
-NO_MODULE = FakeRan(exit_code=1, output="/x/python: No module named limiter\n", is_program_missing=True)
+NO_MODULE = FakeRan(
+    exit_code=1, output="/x/python: No module named limiter\n", is_program_missing=True
+)
 
 
 @pytest.mark.parametrize(
