@@ -254,7 +254,8 @@ def _next_steps(outcome: RunStatus, data: RunData) -> tuple[NextStep, ...]:
     run = shlex.quote(data.id)
     steps: list[NextStep] = []
     if outcome not in RUN_ENDED:
-        steps.append(NextStep(why="Resume the run", command=f"mimir resume {run}"))
+        # The golden files pin this member as it is.
+        steps.append(NextStep(why="Go on", command=f"mimir resume {run}"))
     if outcome is RunStatus.FAILED and data.plan_path:
         why = "Correct the plan and run it again"
         steps.append(NextStep(why=why, command=f"mimir execute {shlex.quote(data.plan_path)}"))
