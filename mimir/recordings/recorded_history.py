@@ -66,7 +66,7 @@ class RecordingHistory(GitHistory):
         self.note(["with_files", tree, from_tree, list(globs)], made)
         return made
 
-    async def changed(self, a: str, b: str) -> tuple[TreeChange, ...]:
+    async def diff_trees(self, a: str, b: str) -> tuple[TreeChange, ...]:
         """Compare, and tell."""
         made = await super().diff_trees(a, b)
         self.note(["changed", a, b], codec.encode(made))
@@ -217,7 +217,7 @@ class RecordedHistory(GitHistory):
             lambda inner: inner.with_files(tree, from_tree, globs),
         )
 
-    async def changed(self, a: str, b: str) -> tuple[TreeChange, ...]:
+    async def diff_trees(self, a: str, b: str) -> tuple[TreeChange, ...]:
         """Say what differed."""
         return await self._said(
             ["changed", a, b],
