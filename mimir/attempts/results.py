@@ -1,46 +1,13 @@
 """Results of an attempt: its state after each phase, stored for a resume."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar, assert_never
+from typing import assert_never
 
-from pydantic import TypeAdapter, ValidationError
-
-from mimir.agents.circuit_breaker import Trip
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.usage import TokenUsage
 from mimir.domain.verdict import Verdict
-from mimir.errors import StoreError
 from mimir.store.records.task_changes import WorkAnsweredChange
-from mimir.store.schema import pack, unpack
-
-T = TypeVar("T")
-
-
-class JsonCodec(Generic[T]):
-    """JSON codec of one type; records decode their properties without it."""
-
-    def __init__(self, type: type[T]) -> None:
-        self._adapter = TypeAdapter(type)
-
-    def encode(self, value: T) -> str:
-        """Return the JSON text of a value."""
-        return pack(self._adapter.dump_python(value, mode="json"))
-
-    def decode(self, text: str) -> T:
-        """Return the value that `encode` wrote.
-
-        Raises:
-            StoreError: The text is not the JSON of such a value.
-        """
-        try:
-            return self._adapter.validate_python(unpack(text))
-        except ValidationError as error:
-            raise StoreError(
-                f"The stored record of an attempt is invalid ({error.error_count()} errors).",
-                next_step="See what was changed: mimir verify",
-            ) from None
-
 
 NO_USAGE = TokenUsage()
 OUTPUT_ON_TASK = 50_000
@@ -158,12 +125,6 @@ def status_of(state: AttemptState) -> TaskStatus:
             return TaskStatus.FAILED
         case _:
             assert_never(state)
-
-
-TRIP = JsonCodec(Trip)
-WORK = JsonCodec(Deliverable)
-OUTCOMES = JsonCodec(tuple[CheckOutcome, ...])
-JUDGEMENT = JsonCodec(Verdict)
 
 
 def answered_change(answer: str, effort: WorkerUsage, now: str) -> WorkAnsweredChange:

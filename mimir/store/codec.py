@@ -7,12 +7,13 @@ version did not write it.
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Literal, TypeVar, Union, cast, get_args, get_origin
 
+from mimir.domain import json_value
 from mimir.errors import StoreError
 
 T = TypeVar("T")
@@ -27,15 +28,15 @@ def encode(value: object) -> object:
     """
     match value:
         case Enum():
-            return cast("object", value.value)
+            return value.value
         case None | str() | bool() | int() | float():
             return value
         case Fraction():
             return str(value)
-        case tuple() | list():
-            return [encode(part) for part in cast("tuple[object, ...]", value)]
-        case Mapping():
-            return {str(k): encode(v) for k, v in cast("Mapping[object, object]", value).items()}
+        case _ if json_value.is_array(value):
+            return [encode(part) for part in value]
+        case _ if json_value.is_object(value):
+            return {str(k): encode(v) for k, v in value.items()}
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
         case _:
@@ -57,7 +58,7 @@ def _reader(kind: object) -> _Read:
     # Cached: a plan of ten thousand tasks is read by the same few readers.
     origin, parts = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and origin is None:
-        return _of_class(cast("type[object]", kind))
+        return _of_class(kind)
     if origin is Literal:
         return _one_of(parts)
     if origin in (Union, types.UnionType):
@@ -65,7 +66,7 @@ def _reader(kind: object) -> _Read:
     if origin is tuple:
         return _tuple_of(parts)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return lambda value: dict(cast("Mapping[str, object]", _require_type(dict, value)))
+        return lambda value: dict(_require_object(value))
     raise StoreError(f"{kind} cannot be read from JSON.")
 
 
@@ -75,9 +76,9 @@ def _of_class(kind: type[object]) -> _Read:
     if kind is Fraction:
         return _fraction
     if issubclass(kind, Enum):
-        return _one_of(tuple(kind), lambda member: cast("Enum", member).value)
+        return _one_of(tuple(kind))
     if kind is str:
-        return lambda value: _intern_text(cast("str", _require_type(str, value)))
+        return lambda value: _intern_text(_require_type(str, value))
     if kind in (int, bool, type(None)):
         return lambda value: _require_type(kind, value)
     if kind is float:
@@ -89,11 +90,21 @@ def _of_class(kind: type[object]) -> _Read:
     raise StoreError(f"{kind.__name__} cannot be read from JSON.")
 
 
-def _require_type(kind: type, value: object) -> object:
+def _require_type(kind: type[T], value: object) -> T:
     # Exact types: to Python, True is an int too.
-    if type(value) is not kind:
+    if type(value) is not kind or not isinstance(value, kind):
         raise StoreError(f"{str(value)[:80]!r} is no {kind.__name__}.")
     return value
+
+
+def _require_object(value: object) -> json_value.JsonObject:
+    _require_type(dict, value)
+    return json_value.as_object(value)
+
+
+def _require_array(value: object) -> Sequence[object]:
+    _require_type(list, value)
+    return json_value.as_array(value)
 
 
 def _intern_text(text: str) -> str:
@@ -113,13 +124,13 @@ _known_fraction = lru_cache(maxsize=256)(Fraction)
 
 def _fraction(value: object) -> object:
     try:
-        return _known_fraction(cast("str", _require_type(str, value)))
+        return _known_fraction(_require_type(str, value))
     except (ValueError, ZeroDivisionError) as error:
         raise StoreError(f"{str(value)[:80]!r} is no fraction.") from error
 
 
-def _one_of(options: tuple[object, ...], written: _Read = lambda option: option) -> _Read:
-    by_value = {written(option): option for option in options}
+def _one_of(options: tuple[object, ...]) -> _Read:
+    by_value = {encode(option): option for option in options}
 
     def read(value: object) -> object:
         if not isinstance(value, str) or value not in by_value:
@@ -151,13 +162,11 @@ def _first_of(kinds: tuple[object, ...]) -> _Read:
 def _tuple_of(parts: tuple[object, ...]) -> _Read:
     if len(parts) == 2 and parts[1] is Ellipsis:
         each = _reader(parts[0])
-        return lambda value: tuple(
-            each(v) for v in cast("list[object]", _require_type(list, value))
-        )
+        return lambda value: tuple(each(part) for part in _require_array(value))
     readers = [_reader(part) for part in parts]
 
     def read(value: object) -> object:
-        given = cast("list[object]", _require_type(list, value))
+        given = _require_array(value)
         if len(given) != len(readers):
             raise StoreError(f"{len(given)} values where {len(readers)} were written.")
         return tuple(reader(v) for reader, v in zip(readers, given, strict=True))
@@ -176,7 +185,7 @@ def _dataclass(kind: type) -> _Read:
     }
 
     def read(value: object) -> object:
-        given = cast("dict[str, object]", _require_type(dict, value))
+        given = _require_object(value)
         if different := sorted((given.keys() - readers.keys()) | (needed - given.keys())):
             raise StoreError(f"{kind.__name__}: field {different[0]!r} is unknown or missing.")
         values: dict[str, object] = {}
@@ -185,6 +194,6 @@ def _dataclass(kind: type) -> _Read:
                 values[name] = readers[name](given[name])
             except StoreError as error:
                 raise StoreError(f"{kind.__name__}.{name}: {error}") from error
-        return cast("object", kind(**values))
+        return kind(**values)
 
     return read

@@ -1,8 +1,9 @@
 """Typed readers of a row: an absent property has a default, a wrong type is an error."""
 
 from collections.abc import Iterable, Mapping
-from typing import Never, cast
+from typing import Never
 
+from mimir.domain.json_value import is_object
 from mimir.errors import StoreError
 from mimir.store.protocol import Row
 from mimir.store.schema import unpack
@@ -68,9 +69,9 @@ def json_field(row: Row, name: str) -> Mapping[str, object]:
     if not packed:
         return {}
     value = unpack(packed)
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise StoreError(f"Property {name!r} of {row.get('id')!r} is no JSON object.")
-    return cast("Mapping[str, object]", value)
+    return value
 
 
 def _wrong(row: Row, name: str, wanted: str) -> Never:

@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
+from mimir.domain.json_value import as_texts, is_array
 from mimir.errors import StoreError
 from mimir.store.protocol import Row, Value
 
@@ -176,11 +177,11 @@ def unpack(text: str) -> object:
     try:
         written = text.encode()
         if _LONG_NUMBER not in written.translate(_ALL_DIGITS_0):
-            return cast("object", orjson.loads(written))
+            return orjson.loads(written)
     except ValueError:
         pass  # it refuses some of what is written here: half surrogates
     try:
-        return cast("object", json.loads(text))
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StoreError(f"Stored JSON cannot be read: {error}") from error
 
@@ -290,11 +291,10 @@ def value(given: object) -> Value:
 
 def _texts(given: object) -> list[str] | None:
     """Return a list of texts; None if it is not one."""
-    if not isinstance(given, list | tuple):
+    if not is_array(given):
         return None
-    parts = list(cast("Sequence[object]", given))
-    texts = [well_formed(str.__str__(part)) for part in parts if isinstance(part, str)]
-    return texts if len(texts) == len(parts) else None
+    texts = [well_formed(str.__str__(part)) for part in as_texts(given)]
+    return texts if len(texts) == len(given) else None
 
 
 def _number(given: float) -> int | float:

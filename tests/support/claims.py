@@ -24,11 +24,14 @@ async def move(
     **how,
 ):
     """Move a claimed task."""
-    return await store.write(
-        lambda ops: claims.move(
-            ops, "r1", held.task, held.fence if fence is None else fence, to, mover, props=props or {}, kind=kind, **how
-        )
-    )  # fmt: skip
+    fence = held.fence if fence is None else fence
+
+    def work(ops):
+        if props:
+            ops.patch("Task", f"r1/{held.task}", props)
+        claims.move(ops, "r1", held.task, fence, to, mover, kind=kind, **how)
+
+    return await store.write(work)
 
 
 async def row(store, task="a"):

@@ -17,10 +17,10 @@ from mimir.errors import MimirError, Paused
 from mimir.llm.scripted.faults import FAULTS
 from mimir.orchestrator.api import Mimir
 from mimir.planning.renderer import render
-from mimir.store.operations import runs
 from mimir.store.schema import NodeLabel
 from tests.support.run_facts import Facts, gather, store_of
 from tests.support.script_server import PlayServer
+from tests.support.stored_rows import run_row
 from tests.support.virtual_waiting import WARP, Warp
 from tests.support.whole_run import PLAN_PATH, REST, calls, plan, start, step
 
@@ -165,7 +165,7 @@ class Run:
     async def row(self) -> Mapping[str, object]:
         """Return the run's own node."""
         async with store_of(self.project) as store:
-            return await store.read(lambda reads: dict(runs.get(reads, self.run)))
+            return await store.read(lambda reads: dict(run_row(reads, self.run)))
 
     async def facts(self) -> Facts:
         """Return all of a run of tasks."""

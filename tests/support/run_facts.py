@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Deliverable
+from mimir.attempts.results import Deliverable
 from mimir.bootstrap.clock import SystemClock
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome
@@ -19,8 +19,10 @@ from mimir.domain.plan import Plan
 from mimir.domain.verdict import Verdict
 from mimir.store.operations import runs
 from mimir.store.protocol import GraphStore, ReadOps
+from mimir.store.records.record_codec import PackedJson
 from mimir.store.schema import NodeLabel, unpack
 from mimir.store.sqlite.sqlite_store import SqliteStore
+from tests.support.stored_rows import run_row
 from tests.support.stores import opened
 from tests.support.transcripts import encode_delta
 
@@ -121,16 +123,16 @@ class Facts:
 
     def work(self, task: str, number: int = 1) -> Deliverable:
         """Return what an attempt delivered."""
-        return WORK.decode(str(self.attempt(task, number)["workJson"]))
+        return PackedJson(str(self.attempt(task, number)["workJson"])).decode(Deliverable)
 
     def outcomes(self, task: str, number: int = 1) -> dict[str, CheckOutcome]:
         """Return what an attempt's checks proved, by check."""
         text = str(self.attempt(task, number)["checksJson"])
-        return {one.check: one for one in OUTCOMES.decode(text)}
+        return {one.check: one for one in PackedJson(text).decode(tuple[CheckOutcome, ...])}
 
     def judgement(self, task: str, number: int = 1) -> Verdict:
         """Return the last ruling on an attempt."""
-        return JUDGEMENT.decode(str(self.attempt(task, number)["judgementJson"]))
+        return PackedJson(str(self.attempt(task, number)["judgementJson"])).decode(Verdict)
 
     def records(self, chain: str) -> list[dict[str, object]]:
         """Return the sealed bodies of a chain, in order, each with its `kind`."""
@@ -214,7 +216,7 @@ async def store_of(project: Path) -> AsyncIterator[GraphStore]:
 
 
 def _read(reads: ReadOps, project: Path, run: str) -> Facts:
-    row = runs.get(reads, run)
+    row = run_row(reads, run)
     nodes = {
         label.value: _plain(reads.find(label, {"runId": run}, order=("seq",)))
         for label in NodeLabel
@@ -226,7 +228,7 @@ def _read(reads: ReadOps, project: Path, run: str) -> Facts:
         row=dict(row),
         nodes=nodes,
         events=runs.events(reads, run),
-        plan=runs.plan_of(row),
+        plan=runs.read_plan(str(row["planJson"])),
         git=Git(project / ".mimir" / "work" / "history.git", _objects(project)),
     )
 

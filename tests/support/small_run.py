@@ -12,8 +12,9 @@ from fractions import Fraction
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context.receipt import ContextReceipt, GivenPiece, WithheldPiece, flatten_receipt
-from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Deliverable
+from mimir.attempts.results import Deliverable
 from mimir.domain.clock import stamp
+from mimir.domain.criteria_counts import count_criteria
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.ids import attempt_id
@@ -25,12 +26,14 @@ from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body, run_body, verdict_body
 from mimir.qc.judgement import score
 from mimir.store.operations import claims, evidence, runs, worker_processes
-from mimir.store.operations import evidence as tally
 from mimir.store.operations.worker_processes import PoolCounters, WorkerProcess
 from mimir.store.protocol import GraphStore, ReadOps, Row, WriteOps
+from mimir.store.records.record_codec import PackedJson, encode
+from mimir.store.records.task_changes import CriteriaCountsChange
 from mimir.store.schema import pack
 from tests.support.clock import FrozenClock
 from tests.support.small_history import FakeHistory
+from tests.support.stored_rows import run_row, task_rows
 
 RUN = "run-1"
 FOUND = "refills at ten tokens a second"
@@ -155,7 +158,7 @@ class SmallRun:
         """Begin the next attempt of a task; the others wait for this claim only."""
 
         def work(ops: WriteOps) -> claims.Claim:
-            for row in runs.tasks(ops, self.run):
+            for row in task_rows(ops, self.run):
                 chosen = row["taskId"] == task
                 ops.patch("Task", row["id"], {"priority": 9.0 if chosen else 1.0})
             (claim,) = claims.claim(ops, self.run, "me", lease_seconds=300, limit=1)
@@ -204,7 +207,7 @@ class SmallRun:
             task=values,
             attempt={
                 **values,
-                "workJson": WORK.encode(work),
+                "workJson": PackedJson.pack(work).text,
                 "workerCompletedAt": stamp(self.clock.now()),
             },
             artifacts={"answer": answer},
@@ -233,7 +236,7 @@ class SmallRun:
             claim,
             TaskStatus.QC_EXECUTING,
             EventKind.JUDGING_STARTED,
-            attempt={"checksJson": OUTCOMES.encode(outcomes)},
+            attempt={"checksJson": PackedJson.pack(outcomes).text},
             bodies=bodies,
         )
         return outcomes
@@ -261,7 +264,11 @@ class SmallRun:
             "qcPassed": ruled.passed,
             "qcFeedback": ruled.verdict.feedback,
             "qcIssues": list(ruled.issues),
-            **tally.properties((c.state, c.basis) for c in ruled.criteria),
+            **encode(
+                CriteriaCountsChange.of_counts(
+                    count_criteria((c.state, c.basis) for c in ruled.criteria)
+                )
+            ),
         }
         receipt = replace(RECEIPT, role="qc", lane="lane/qc")
         await self.move(
@@ -271,7 +278,7 @@ class SmallRun:
             task=values,
             attempt={
                 **values,
-                "judgementJson": JUDGEMENT.encode(ruled),
+                "judgementJson": PackedJson.pack(ruled).text,
                 "qcReceiptJson": pack(receipt.as_json()),
                 **flatten_receipt(receipt, "qc"),
             },
@@ -292,7 +299,7 @@ class SmallRun:
             runs_made = [ran(code, "merged", tree, again=n > 0) for n, code in enumerate(merged)]
             bodies = [("check", run_body(run, task=claim.task)) for run in runs_made]
         sealed = await self.store.read(lambda reads: reads.get("Attempt", name))
-        checks = OUTCOMES.decode(sealed["checksJson"])
+        checks = PackedJson(sealed["checksJson"]).decode(tuple[CheckOutcome, ...])
         await self.move(
             claim,
             TaskStatus.COMPLETED,
@@ -339,7 +346,7 @@ class SmallRun:
         chain = f"{self.run}/gate"
 
         def work(ops: WriteOps) -> None:
-            row = runs.get(ops, self.run)
+            row = run_row(ops, self.run)
             sealed = evidence.records(ops, chain)
             bodies = [
                 ("check", run_body(ran(code, "gate", str(row["headTree"])), task=task))
@@ -360,7 +367,7 @@ class SmallRun:
             attempts = reads.find("Attempt", {"runId": self.run})
             chains = [(r["taskId"], r["seq"], r["chainHash"]) for r in attempts if "chainHash" in r]
             return (
-                runs.get(reads, self.run),
+                run_row(reads, self.run),
                 evidence.records(reads, f"{self.run}/gate")[-1].hash,
                 chains,
             )
@@ -406,7 +413,7 @@ class SmallRun:
 
         def work(ops: WriteOps) -> None:
             if head:
-                runs.advance_head(ops, self.run, str(runs.get(ops, self.run)["head"]), *head)
+                runs.advance_head(ops, self.run, str(run_row(ops, self.run)["head"]), *head)
             for suffix, text in (artifacts or {}).items():
                 evidence.put_artifact(ops, f"{name}/{suffix}", self.run, suffix, text, name)
             sealed = evidence.records(ops, name)
@@ -415,10 +422,9 @@ class SmallRun:
             if judgement:
                 number = len(ops.neighbours(name, ["HAS_VERDICT"], "out")) + 1
                 evidence.put_verdict(ops, self.run, claim.task, claim.attempt, number, judgement)
-            claims.move(
-                ops, self.run, claim.task, claim.fence, to, by,
-                props=task or {}, attempt_props=attempt or {}, kind=kind, data=data,
-            )  # fmt: skip
+            claims.move(ops, self.run, claim.task, claim.fence, to, by, kind=kind, data=data)
+            ops.patch("Task", claim.record.id, task or {})
+            ops.patch("Attempt", name, attempt or {})
 
         await self.store.write(work)
 

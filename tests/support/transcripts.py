@@ -6,6 +6,7 @@ from mimir.domain.call_outcome import CallOutcome
 from mimir.errors import StoreError
 from mimir.store import row_fields
 from mimir.store.operations import runs
+from mimir.store.records.call_records import CallRecord
 from mimir.store.schema import pack
 from mimir.store.transcripts import call_rows, shared_texts
 from mimir.store.transcripts.stored_transcript import StoredTranscript
@@ -123,6 +124,6 @@ def _hash_of(reads, row, before):
 
 def encode_delta(reads, call):
     """Return the whole delta of a call as it is hashed."""
-    whole = shared_texts.delta_of(reads, call)
+    whole = shared_texts.delta_of(reads, CallRecord.from_row(call))
     kept = row_fields.json_field(call, "deltaJson")
     return row_fields.text_field(call, "deltaJson") if whole == kept else pack(whole)

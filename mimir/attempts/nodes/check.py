@@ -6,7 +6,7 @@ from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import TaskStatus
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body
-from mimir.store.records.attempt_changes import AttemptChecksChange
+from mimir.store.records.attempt_changes import AttemptResultChange
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.task_changes import ChecksCompletedChange
 
@@ -36,7 +36,7 @@ async def run_checks(services: AttemptServices, state: Checking) -> Judging:
                 checks_completed_at=now, qc_start_time=now, qc_attempt_number=services.number
             ),
         ),
-        attempt=(AttemptChecksChange(check_outcomes=PackedJson.pack(outcomes)),),
+        attempt=(AttemptResultChange(check_outcomes=PackedJson.pack(outcomes)),),
         data={"checks": {outcome.check: outcome.state for outcome in outcomes}},
         records=seal_records(services, bodies),
         defer=True,  # QC's first model call is the next write

@@ -24,9 +24,8 @@ from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.evidence.payloads import verdict_body
 from mimir.qc.judgement import judge as qc
 from mimir.store.records.attempt_changes import (
-    AttemptVerdictChange,
+    AttemptResultChange,
     QCContextChange,
-    QCReceiptChange,
 )
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.task_changes import CriteriaCountsChange, QCFeedbackChange, VerdictChange
@@ -52,7 +51,7 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
         task=shared,
         attempt=(
             *shared,
-            AttemptVerdictChange(
+            AttemptResultChange(
                 verdict=PackedJson.pack(verdict),
                 qc_receipt=PackedJson.pack(review.receipt.as_json()),
                 qc_tokens=review.usage.total,
@@ -107,7 +106,7 @@ async def _fail_without_verdict(
         task=(*task, QCFeedbackChange(qc_feedback=review.why)),
         attempt=(
             *attempt,
-            QCReceiptChange(qc_receipt=PackedJson.pack(review.receipt.as_json())),
+            AttemptResultChange(qc_receipt=PackedJson.pack(review.receipt.as_json())),
             _context_change(review.receipt),
         ),
         data={"cause": cause.value, "issues": [review.why]},

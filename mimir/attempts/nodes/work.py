@@ -31,7 +31,7 @@ from mimir.domain.ids import lane_id
 from mimir.domain.task_states import Cause, TaskStatus
 from mimir.errors import AnswerError, ModelError
 from mimir.llm.wrappers.journaled_model import JournaledModel
-from mimir.store.records.attempt_changes import AttemptDeliverableChange, AttemptTripChange
+from mimir.store.records.attempt_changes import AttemptResultChange
 from mimir.store.records.record_codec import PackedJson
 
 TOOL_LOG_TEXT = 20_000
@@ -88,7 +88,7 @@ async def _converse(services: AttemptServices, workspace: AttemptWorkspace) -> C
 
     async def on_trip(trip: Trip) -> None:
         # The stored text has blanks between its members, unlike other JSON of the store.
-        change = AttemptTripChange(trip=PackedJson(json.dumps(asdict(trip))))
+        change = AttemptResultChange(trip=PackedJson(json.dumps(asdict(trip))))
         data = dict(trip.as_json())
         await services.journal.note(EventKind.BREAKER_TRIPPED, change, data=data)
 
@@ -173,7 +173,7 @@ async def _deliver(
         TaskStatus.WORKER_COMPLETED,
         EventKind.WORK_ANSWERED,
         task=(answered_change(work.answer, effort, now),),
-        attempt=(AttemptDeliverableChange(deliverable=PackedJson.pack(work)),),
+        attempt=(AttemptResultChange(deliverable=PackedJson.pack(work)),),
         data={
             "tool_calls": work.tool_calls,
             "limit": _circuit_breaker(services).limit,

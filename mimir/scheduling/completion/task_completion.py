@@ -11,7 +11,7 @@ from mimir.qc.evidence.payloads import run_body, verdict_body
 from mimir.scheduling.completion.integration import MergeCandidate, MergeConflict, TaskIntegration
 from mimir.scheduling.completion.transition import ClaimJournal, HeadUpdate
 from mimir.scheduling.run_services import RunServices
-from mimir.store.records.attempt_changes import AttemptMergeChange
+from mimir.store.records.attempt_changes import AttemptResultChange
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.task_changes import CompletionChange, CriteriaCountsChange
 
@@ -71,7 +71,7 @@ async def _save(
         TaskStatus.COMPLETED,
         EventKind.TASK_COMPLETED,
         task=(completion, CriteriaCountsChange.of_counts(counts)),
-        attempt=(AttemptMergeChange(verdict=PackedJson.pack(final), integrated_commit=commit),),
+        attempt=(AttemptResultChange(verdict=PackedJson.pack(final), integrated_commit=commit),),
         data={
             "score": float(final.score),
             "commit": merged.commit,

@@ -18,7 +18,6 @@ from mimir.agents.context.inputs import (
 from mimir.agents.context.qc import MOST_RELATED, how_it_ended
 from mimir.agents.context.receipt import flatten_receipt
 from mimir.agents.context.task_context import AgentContext, get_task_context
-from mimir.attempts.results import JsonCodec
 from mimir.attempts.services import AttemptStart, ModelChoice, PinnedRun
 from mimir.domain.clock import stamp
 from mimir.domain.evidence import CheckOutcome
@@ -42,7 +41,6 @@ from mimir.store.transcripts import shared_texts
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.git.merge import TreeMerge
 
-START = JsonCodec(AttemptStart)
 MOST_FILES = 10
 CONTEXT_BYTES = 200_000
 """A larger context file is given by name only."""

@@ -5,7 +5,6 @@ Values are always parameters. A name is part of the text only if the property is
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from mimir.store.conditions import ORDERED, Condition, is_ordered
 from mimir.store.neo4j.query_library import CypherText, join_texts, query
@@ -67,7 +66,7 @@ def order_by(order: Sequence[str]) -> CypherText | None:
 
 def sort_rows(rows: Iterable[Row], order: Sequence[str]) -> list[Row]:
     """Sort rows as the protocol defines it: absent values first, ties by id."""
-    found = sorted(rows, key=lambda row: cast("str", row["id"]))
+    found = sorted(rows, key=lambda row: str(row["id"]))
     for name in reversed(order):
         bare = name.lstrip("-")
         found.sort(key=lambda row, n=bare: _rank(row.get(n)), reverse=name[0] == "-")

@@ -21,9 +21,7 @@ from neo4j.exceptions import (
     TransientError,
     WriteServiceUnavailable,
 )
-from neo4j.exceptions import (
-    ConfigurationError as DriverConfigurationError,
-)
+from neo4j.exceptions import ConfigurationError as DriverConfigurationError
 
 from mimir.errors import ConfigurationError, MimirError, StoreError, UnavailableError
 from mimir.store import schema

@@ -119,7 +119,7 @@ class WriteBatch:
     def put(self, label: str, row: Changes) -> None:
         """Add a node, or more changes of a waiting one."""
         waiting = self._rows.setdefault(label, {})
-        id = cast("str", row["id"])
+        id = str(row["id"])
         waiting[id] = {**waiting.get(id, {}), **row}
         self._count += 1
         self._chars += _size(row)

@@ -5,7 +5,7 @@ changes are sent together before a query depends on them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from neo4j.exceptions import ConstraintError
 
@@ -138,7 +138,7 @@ class Neo4jOps(Neo4jReads):
 
     def _put(self, label: str, row: Changes) -> None:
         """Keep a node's changes until a query depends on them."""
-        id = cast("str", row["id"])
+        id = str(row["id"])
         self._settle(self._waiting.is_open_end(id) or not self._waiting.has_room(row))
         self._waiting.put(label, row)
         if (label, id) in self._known:

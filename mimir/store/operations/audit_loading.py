@@ -7,8 +7,8 @@ from typing import TypeVar
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.plan import Plan
-from mimir.errors import StoreError, UsageError
-from mimir.store.operations import evidence, runs
+from mimir.errors import StoreError
+from mimir.store.operations import evidence, record_loading, runs
 from mimir.store.protocol import ReadOps, Row, Where
 from mimir.store.records.audited_records import (
     AuditedArtifactRecord,
@@ -77,7 +77,7 @@ def load_audited_run(reads: ReadOps, run: str, events: Sequence[EventKind]) -> A
         StoreError: The node of the run cannot be read.
     """
     # The node of the run itself must be readable: everything else hangs on it.
-    row = runs.node(reads, run)
+    row = record_loading.load_run_row(reads, run)
     reader = _AuditReader(reads, run)
     attempts = {one.id: one for one in reader.records(AuditedAttemptRecord)}
     nodes = [_evidence(each, run) for each in reader.rows(NodeLabel.EVIDENCE)]
@@ -144,10 +144,8 @@ class _AuditReader:
     def plan(self) -> Plan | None:
         """Return the pinned plan; None if there is none or it is damaged."""
         try:
-            row = runs.get(self.reads, self.run)
-            return runs.plan_of(row) if row.get("planJson") else None
-        except UsageError:
-            return None
+            text = record_loading.find_plan_text(self.reads, self.run)
+            return runs.read_plan(text) if text else None
         except StoreError as error:
             self.unread.append(f"{self.run}#plan: the pinned plan cannot be read: {error}")
             return None

@@ -11,9 +11,9 @@ from mimir.domain import money
 from mimir.domain.money import ModelPrice
 from mimir.domain.usage import TokenUsage
 from mimir.errors import ConfigurationError, Paused, StoreError
-from mimir.store import row_fields
 from mimir.store.protocol import Row, Value, WriteOps
 from mimir.store.records.run_records import RunRecord
+from mimir.store.row_fields import int_field, json_field, maybe_whole, text_list_field
 from mimir.store.schema import NodeLabel
 
 _MOST_SUM = 2**62
@@ -21,7 +21,7 @@ _MOST_SUM = 2**62
 
 def prices_of(run: Row) -> Mapping[str, ModelPrice]:
     """Return the prices that a run has pinned, by model."""
-    pinned = cast("Mapping[str, list[int]]", row_fields.json_field(run, "pricesJson"))
+    pinned = cast("Mapping[str, list[int]]", json_field(run, "pricesJson"))
     return {name: ModelPrice(input=one[0], output=one[1]) for name, one in pinned.items()}
 
 
@@ -31,13 +31,12 @@ def cost_of(run: Row, model: str, usage: TokenUsage) -> int | None:
     return None if price is None else price.cost(usage)
 
 
-def must_be_priced(run: RunRecord | Row, models: Collection[str]) -> None:
+def must_be_priced(run: RunRecord, models: Collection[str]) -> None:
     """Refuse a cost limit for a run whose past cost is unknown.
 
     Raises:
         ConfigurationError: A model had no price when the run began.
     """
-    run = run if isinstance(run, RunRecord) else RunRecord.from_row(run)
     known = run.prices.mapping()
     late = [*run.unpriced, *(name for name in models if name not in known)]
     if late:
@@ -67,21 +66,19 @@ def reserve(
     row = ops.patch_if(NodeLabel.RUN, run, {}, {})
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
-    calls = row_fields.int_field(row, "callsUsed") + (0 if before else 1)
-    most_calls = row_fields.maybe_whole(row, "maxCalls")
+    calls = int_field(row, "callsUsed") + (0 if before else 1)
+    most_calls = maybe_whole(row, "maxCalls")
     if before is None and most_calls is not None and calls > most_calls:
         raise _budget_exhausted(
             run, f"{most_calls} model calls", f"--max-calls {max(1, most_calls * 2)}"
         )
-    tokens = _tokens(
-        row, run, bound.total - (row_fields.int_field(before, "reserved") if before else 0)
-    )
+    tokens = _tokens(row, run, bound.total - (int_field(before, "reserved") if before else 0))
     changed: dict[str, Value] = {"callsUsed": calls, "tokensReserved": tokens}
     cost = cost_of(row, model, bound)
     if cost is None:
         changed.update(_note_unpriced(row, model))
     else:
-        more = cost - (row_fields.int_field(before, "cost") if before else 0)
+        more = cost - (int_field(before, "cost") if before else 0)
         changed["costReserved"] = _money(row, run, more)
     ops.patch(NodeLabel.RUN, run, changed)
     return cost
@@ -107,32 +104,29 @@ def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUs
 def forfeit(ops: WriteOps, run: str, calls: Sequence[Row]) -> None:
     """Charge open calls that are deleted with their reservation."""
     # The model may have answered, so the reservation counts as spent.
-    tokens = sum(row_fields.int_field(call, "reserved") for call in calls)
+    tokens = sum(int_field(call, "reserved") for call in calls)
     if tokens:
         row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
-        held = tokens, sum(row_fields.int_field(call, "cost") for call in calls)
+        held = tokens, sum(int_field(call, "cost") for call in calls)
         _settle(ops, row, released=held, used=held)
 
 
 def _settle(ops: WriteOps, row: Row, *, released: tuple[int, int], used: tuple[int, int]) -> None:
     """Move (tokens, money) from the reserved to the used amount."""
     changed: dict[str, Value] = {
-        "tokensReserved": row_fields.int_field(row, "tokensReserved") - released[0],
-        "tokensUsed": row_fields.int_field(row, "tokensUsed") + used[0],
+        "tokensReserved": int_field(row, "tokensReserved") - released[0],
+        "tokensUsed": int_field(row, "tokensUsed") + used[0],
     }
     if released[1] or used[1]:
-        changed["costReserved"] = row_fields.int_field(row, "costReserved") - released[1]
-        changed["costUsed"] = min(_MOST_SUM, row_fields.int_field(row, "costUsed") + used[1])
+        changed["costReserved"] = int_field(row, "costReserved") - released[1]
+        changed["costUsed"] = min(_MOST_SUM, int_field(row, "costUsed") + used[1])
     ops.patch(NodeLabel.RUN, str(row["id"]), changed)
 
 
 def _tokens(row: Row, run: str, more: int) -> int:
     """Return the reserved tokens with `more`."""
-    used, reserved = (
-        row_fields.int_field(row, "tokensUsed"),
-        row_fields.int_field(row, "tokensReserved") + more,
-    )
-    most = row_fields.maybe_whole(row, "maxTokens")
+    used, reserved = (int_field(row, "tokensUsed"), int_field(row, "tokensReserved") + more)
+    most = maybe_whole(row, "maxTokens")
     if more > 0 and most is not None and used + reserved > most:
         what = f"{most} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
         raise _budget_exhausted(run, what, f"--max-tokens {max(most * 2, used + reserved)}")
@@ -142,11 +136,8 @@ def _tokens(row: Row, run: str, more: int) -> int:
 def _money(row: Row, run: str, more: int) -> int:
     """Return the reserved money with `more`."""
     # Prices are pinned in the run, so a new price list changes no budget under way.
-    used, reserved = (
-        row_fields.int_field(row, "costUsed"),
-        row_fields.int_field(row, "costReserved") + more,
-    )
-    most = row_fields.maybe_whole(row, "maxCost")
+    used, reserved = (int_field(row, "costUsed"), int_field(row, "costReserved") + more)
+    most = maybe_whole(row, "maxCost")
     if more > 0 and most is not None and used + reserved > most:
         spent, held, wanted = map(money.format_money, (used, reserved - more, more))
         what = (
@@ -170,7 +161,7 @@ def _note_unpriced(row: Row, model: str) -> Row:
     if row.get("maxCost") is not None:
         what, step = _missing_price(model)
         raise Paused(what, reason="configuration", exit_code=78, next_step=step)
-    late = row_fields.text_list_field(row, "unpriced")
+    late = text_list_field(row, "unpriced")
     return {} if model in late else {"unpriced": sorted({*late, model})}
 
 

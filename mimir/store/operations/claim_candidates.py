@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from mimir.store import row_fields
 from mimir.store.protocol import Compare, ReadOps, Row, Where
+from mimir.store.row_fields import float_field, int_field, text_field
 from mimir.store.schema import NodeLabel
 
 FREE, HELD = "free", "held"
@@ -52,22 +52,17 @@ def _first(reads: ReadOps, run: str, limit: int, dead: frozenset[str]) -> list[R
     if dead:
         kinds.append({**held, "lockedBy": ("in", sorted(dead))})
     found = reads.first_of(NodeLabel.TASK, kinds, order=_ORDER, limit=limit)
-    return sorted(found, key=lambda r: (-row_fields.float_field(r, "priority"), str(r["id"])))[
-        :limit
-    ]
+    return sorted(found, key=lambda r: (-float_field(r, "priority"), str(r["id"])))[:limit]
 
 
 def death(row: Row) -> Row:
     """Return the count of deaths if a claimed task had a holder."""
     # A death counts only if no outcome was gained since the last one.
-    if not row_fields.text_field(row, "lockedBy"):
+    if not text_field(row, "lockedBy"):
         return {}
-    outcomes = row_fields.int_field(row, "outcomes")
-    gained = outcomes > row_fields.int_field(row, "outcomesAtDeath")
-    return {
-        "outcomesAtDeath": outcomes,
-        "deaths": 0 if gained else row_fields.int_field(row, "deaths") + 1,
-    }
+    outcomes = int_field(row, "outcomes")
+    gained = outcomes > int_field(row, "outcomesAtDeath")
+    return {"outcomesAtDeath": outcomes, "deaths": 0 if gained else int_field(row, "deaths") + 1}
 
 
 def _one_suspect(ranked: Sequence[Row], *, is_held: bool) -> list[Row]:
@@ -76,7 +71,7 @@ def _one_suspect(ranked: Sequence[Row], *, is_held: bool) -> list[Row]:
     kept: list[Row] = []
     for row in ranked:
         after = {**row, **death(row)}
-        suspect = is_suspect(after) and row_fields.int_field(after, "deaths") < MOST_DEATHS
+        suspect = is_suspect(after) and int_field(after, "deaths") < MOST_DEATHS
         if not (suspect and is_held):
             kept.append(row)
         is_held = is_held or suspect
@@ -85,5 +80,5 @@ def _one_suspect(ranked: Sequence[Row], *, is_held: bool) -> list[Row]:
 
 def is_suspect(row: Row) -> bool:
     """Return whether the next death of a task would end it."""
-    gained = row_fields.int_field(row, "outcomes") > row_fields.int_field(row, "outcomesAtDeath")
-    return row_fields.int_field(row, "deaths") >= MOST_DEATHS - 1 and not gained
+    gained = int_field(row, "outcomes") > int_field(row, "outcomesAtDeath")
+    return int_field(row, "deaths") >= MOST_DEATHS - 1 and not gained

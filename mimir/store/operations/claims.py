@@ -13,7 +13,6 @@ from mimir.domain.clock import moment, stamp
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import TERMINAL, Cause, RunStatus, TaskStatus, TransitionActor, guard
 from mimir.errors import LeaseLost, StoreError
-from mimir.store import row_fields
 from mimir.store.operations import claim_candidates, runs
 from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
 from mimir.store.records.record_codec import StoredRecord, encode
@@ -25,10 +24,13 @@ from mimir.store.records.task_changes import (
     select_present,
 )
 from mimir.store.records.task_records import TaskRecord
+from mimir.store.row_fields import float_field, int_field, text_field
 from mimir.store.schema import EdgeType, NodeLabel
 
 _FREE, _HELD = claim_candidates.FREE, claim_candidates.HELD
 _NO_LEASE: Row = {"lockedBy": None, "lockedAt": None, "expiresAt": None}
+# Properties of a claimed task that its new attempt has too.
+_COPIED = ("status", "attemptNumber", "isRetry", "retryReason", "workerStartTime")
 _NEW_ATTEMPT = (TaskStatus.PENDING, TaskStatus.PREPARING_RETRY)
 
 
@@ -38,8 +40,8 @@ class Claim:
 
     task: str
     """Id in the plan."""
-    row: Row
-    """Row of the task after the claim."""
+    record: TaskRecord
+    """Task after the claim."""
     fence: int
     attempt: int
     fresh: bool
@@ -48,11 +50,6 @@ class Claim:
     """True: the next death of its process ends the task."""
     died: bool = False
     """True: its processes died too often; the caller fails the task with `worker_died`."""
-
-    @property
-    def record(self) -> TaskRecord:
-        """Task after the claim."""
-        return TaskRecord.from_row(self.row)
 
 
 def claim(
@@ -81,7 +78,7 @@ def claim(
     until = _lease_end(ops.now(), lease_seconds)
     taken = [_grant_lease(row, owner, ops.now(), until) for row in chosen]
     ops.upsert(NodeLabel.TASK, [grant.changed for grant in taken])
-    _make_attempts(ops, run, [grant.claim for grant in taken if grant.claim.fresh])
+    _make_attempts(ops, run, [grant for grant in taken if grant.claim.fresh])
     runs.emit_all(ops, run, [grant.event for grant in taken], known=known)
     return [grant.claim for grant in taken]
 
@@ -90,7 +87,7 @@ def _note_empty(ops: WriteOps, run: str) -> None:
     """Count a claim for which other processes were faster."""
     # Only a process that saw work tries a claim, so this is rare.
     row = ops.patch_if(NodeLabel.RUN, run, {}, {}) or {}
-    ops.patch(NodeLabel.RUN, run, {"claimsEmpty": row_fields.int_field(row, "claimsEmpty") + 1})
+    ops.patch(NodeLabel.RUN, run, {"claimsEmpty": int_field(row, "claimsEmpty") + 1})
 
 
 def is_work_there(
@@ -129,9 +126,7 @@ def give_back_all(ops: WriteOps, run: str, owner: str) -> None:
     # A cancelled claim may have been committed after its caller was gone.
     held: Where = {"runId": run, "lockedBy": owner, "claimState": _HELD}
     for row in ops.find(NodeLabel.TASK, held):
-        release_claim(
-            ops, run, row_fields.text_field(row, "taskId"), row_fields.int_field(row, "fence")
-        )
+        release_claim(ops, run, text_field(row, "taskId"), int_field(row, "fence"))
 
 
 def move(
@@ -144,11 +139,9 @@ def move(
     *,
     changes: Sequence[StoredRecord] = (),
     attempt_changes: Sequence[StoredRecord] = (),
-    props: Row | None = None,
-    attempt_props: Row | None = None,
     kind: EventKind,
     data: Mapping[str, object] | None = None,
-) -> Row:
+) -> None:
     """Change the status of a task with the values of its phase and its event.
 
     A terminal status and `preparing_retry` end the lease. The attempt gets a copy of the `changes` that belong to a phase, and its own
@@ -158,32 +151,22 @@ def move(
         LeaseLost: The fence is old.
         IllegalMove: The table has no such move, or not by this mover.
     """
-    row = check_fence(ops, run, task, fence)
-    at = TaskStatus(row_fields.text_field(row, "status"))
+    row = _load_claimed_row(ops, run, task, fence)
+    at = TaskStatus(text_field(row, "status"))
     guard(at, to, mover)
     expect = {"fence": fence, "status": at.value}
     values = encode(*changes)
-    changed: Row = {
-        **(props or {}),
-        **values,
-        **_lease_after(to),
-        **(_time_held(ops, row) if _lease_after(to) else {}),
-        "status": to.value,
-    }
+    lease = _lease_after(to)
+    held: Row = _time_held(ops, row) if lease else {}
+    changed: Row = {**values, **lease, **held, "status": to.value}
     moved = ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, changed)
     if moved is None:
         raise _lease_lost(task, fence)
-    number = row_fields.int_field(moved, "attemptNumber")
-    copy: Row = {
-        **(attempt_props or {}),
-        **copied_to_attempt(values, to),
-        **encode(*attempt_changes),
-        "status": to.value,
-    }
+    number = int_field(moved, "attemptNumber")
+    copy = {**copied_to_attempt(values, to), **encode(*attempt_changes), "status": to.value}
     ops.patch(NodeLabel.ATTEMPT, ids.attempt_id(run, task, number), copy)
     said = {**(data or {}), "from": at.value, "to": to.value}
     runs.append_event(ops, run, kind, task=task, attempt=number, data=said)
-    return moved
 
 
 def complete_reused_task(
@@ -203,23 +186,16 @@ def complete_reused_task(
         raise StoreError(f"Run {source!r} has no attempt {number} of task {task!r}.")
     id, name = ids.task_id(run, task), ids.attempt_id(run, task, number)
     copy: dict[str, Value] = {
-        "id": name, "name": f"{task} attempt {number}", "runId": run, "taskId": task, "seq": number,
-        "attemptNumber": number, "status": TaskStatus.COMPLETED.value, "takenFrom": source,
+        **_attempt_row(run, task, number), "attemptNumber": number, "status": TaskStatus.COMPLETED.value, "takenFrom": source,
     }  # fmt: skip
     ops.upsert(NodeLabel.ATTEMPT, [{**copy, **select_present(attempt, REUSED_OF_ATTEMPT)}])
     ops.link(EdgeType.HAS_ATTEMPT, [(id, name)])
-    ops.patch(NodeLabel.TASK, id, {"attemptNumber": number})
-    move(
-        ops,
-        run,
-        task,
-        0,
-        TaskStatus.COMPLETED,
-        TransitionActor.SCHEDULING,
-        props={**select_present(theirs, REUSED_OF_TASK), **encode(change)},
-        kind=EventKind.TASK_COMPLETED,
-        data={"takenFrom": source, "commit": commit},
-    )
+    reused = select_present(theirs, REUSED_OF_TASK)
+    # Not among the changes of the move, which an attempt keeps too.
+    ops.patch(NodeLabel.TASK, id, {"attemptNumber": number, **reused, **encode(change)})
+    kind, data = EventKind.TASK_COMPLETED, {"takenFrom": source, "commit": commit}
+    by = TransitionActor.SCHEDULING
+    move(ops, run, task, 0, TaskStatus.COMPLETED, by, kind=kind, data=data)
 
 
 def load_claimed_task(reads: ReadOps, run: str, task: str, fence: int) -> TaskRecord:
@@ -228,7 +204,7 @@ def load_claimed_task(reads: ReadOps, run: str, task: str, fence: int) -> TaskRe
     Raises:
         LeaseLost: The fence is old.
     """
-    return TaskRecord.from_row(check_fence(reads, run, task, fence))
+    return TaskRecord.from_row(_load_claimed_row(reads, run, task, fence))
 
 
 def set_priority(ops: WriteOps, run: str, task: str, priority: float) -> None:
@@ -236,14 +212,9 @@ def set_priority(ops: WriteOps, run: str, task: str, priority: float) -> None:
     ops.patch(NodeLabel.TASK, ids.task_id(run, task), {"priority": priority})
 
 
-def check_fence(reads: ReadOps, run: str, task: str, fence: int) -> Row:
-    """Return the task's row under its newest fence.
-
-    Raises:
-        LeaseLost: The fence is old.
-    """
+def _load_claimed_row(reads: ReadOps, run: str, task: str, fence: int) -> Row:
     row = reads.get(NodeLabel.TASK, ids.task_id(run, task))
-    if row is None or row_fields.int_field(row, "fence") != fence:
+    if row is None or int_field(row, "fence") != fence:
         raise _lease_lost(task, fence)
     return row
 
@@ -268,7 +239,7 @@ def record_progress(
     if row is None:
         raise _lease_lost(task, fence)
     more = {"outcomes": outcomes, "totalTokensUsed": tokens, "totalToolCalls": tool_calls}
-    changed: Row = {name: row_fields.int_field(row, name) + n for name, n in more.items() if n}
+    changed: Row = {name: int_field(row, name) + n for name, n in more.items() if n}
     if changed:
         ops.patch(NodeLabel.TASK, id, changed)
 
@@ -295,7 +266,7 @@ def block_task(ops: WriteOps, run: str, task: str, because: str) -> bool:
     """
     # A blocked task cannot be unblocked, so a second call changes nothing.
     row = _load_task_row(ops, run, task)
-    at = TaskStatus(row_fields.text_field(row, "status"))
+    at = TaskStatus(text_field(row, "status"))
     if at is TaskStatus.BLOCKED:
         return False
     guard(at, TaskStatus.BLOCKED, TransitionActor.SCHEDULING)
@@ -309,10 +280,11 @@ def cancel(ops: WriteOps, run: str) -> list[str]:
     """Cancel every task that has not ended; return their plan ids."""
     # The fences grow, so that processes at work are refused.
     ended = [status.value for status in TERMINAL]
-    rows = [r for r in runs.tasks(ops, run) if row_fields.text_field(r, "status") not in ended]
+    every = ops.find(NodeLabel.TASK, {"runId": run}, order=("seq",))
+    rows = [row for row in every if text_field(row, "status") not in ended]
     cause: Row = {"cause": Cause.CANCELLED.value}
     _end_tasks(ops, run, rows, TaskStatus.CANCELLED, cause, EventKind.TASK_CANCELLED, {})
-    return [row_fields.text_field(row, "taskId") for row in rows]
+    return [text_field(row, "taskId") for row in rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,15 +292,17 @@ class _LeaseGrant:
     """Changes of one claim."""
 
     claim: Claim
+    row: Row
+    """Row of the task after the claim."""
     changed: Row
     event: runs.NewEvent
 
 
 def _grant_lease(row: Row, owner: str, now: str, until: str) -> _LeaseGrant:
-    at = TaskStatus(row_fields.text_field(row, "status"))
-    task, fence = row_fields.text_field(row, "taskId"), row_fields.int_field(row, "fence") + 1
+    at = TaskStatus(text_field(row, "status"))
+    task, fence = text_field(row, "taskId"), int_field(row, "fence") + 1
     fresh = at in _NEW_ATTEMPT
-    number = row_fields.int_field(row, "attemptNumber") + fresh
+    number = int_field(row, "attemptNumber") + fresh
     changed: dict[str, Value] = {
         "id": row["id"],
         "lockedBy": owner,
@@ -336,7 +310,7 @@ def _grant_lease(row: Row, owner: str, now: str, until: str) -> _LeaseGrant:
         "expiresAt": until,
         "fence": fence,
         "claimState": _HELD,
-        "version": row_fields.int_field(row, "version") + 1,
+        "version": int_field(row, "version") + 1,
         **(_attempt_began(at, number, now) if fresh else {}),
         **claim_candidates.death(row),
     }
@@ -344,17 +318,19 @@ def _grant_lease(row: Row, owner: str, now: str, until: str) -> _LeaseGrant:
     if fresh:
         data |= {"from": at.value, "to": TaskStatus.WORKER_EXECUTING.value}
     kind = EventKind.ATTEMPT_STARTED if fresh else EventKind.LEASE_TAKEN
+    after = {**row, **changed}
+    record = TaskRecord.from_row(after)
     claim = Claim(
         task=task,
-        row={**row, **changed},
+        record=record,
         fence=fence,
         attempt=number,
         fresh=fresh,
-        suspect=claim_candidates.is_suspect({**row, **changed}),
-        died=row_fields.int_field({**row, **changed}, "deaths") >= claim_candidates.MOST_DEATHS,
+        suspect=claim_candidates.is_suspect(after),
+        died=record.deaths >= claim_candidates.MOST_DEATHS,
     )
     event = runs.NewEvent(kind=kind, task=task, attempt=number, data=data)
-    return _LeaseGrant(claim=claim, changed=changed, event=event)
+    return _LeaseGrant(claim=claim, row=after, changed=changed, event=event)
 
 
 def _attempt_began(at: TaskStatus, number: int, now: str) -> Row:
@@ -369,26 +345,22 @@ def _attempt_began(at: TaskStatus, number: int, now: str) -> Row:
     }
 
 
-def _make_attempts(ops: WriteOps, run: str, begun: Sequence[Claim]) -> None:
+def _make_attempts(ops: WriteOps, run: str, begun: Sequence[_LeaseGrant]) -> None:
     """Create the nodes of new attempts."""
-    copied = ("status", "attemptNumber", "isRetry", "retryReason", "workerStartTime")
-    rows: list[Row] = [
-        {
-            "id": ids.attempt_id(run, claim.task, claim.attempt),
-            "name": f"{claim.task} attempt {claim.attempt}",
-            "runId": run,
-            "taskId": claim.task,
-            "seq": claim.attempt,
-            **{name: claim.row[name] for name in copied if name in claim.row},
-        }
-        for claim in begun
-    ]
-    if rows:
-        ops.upsert(NodeLabel.ATTEMPT, rows)
-        pairs = [
-            (str(claim.row["id"]), str(row["id"])) for claim, row in zip(begun, rows, strict=True)
+    if begun:
+        made = [
+            {**_attempt_row(run, g.claim.task, g.claim.attempt), **select_present(g.row, _COPIED)}
+            for g in begun
         ]
+        ops.upsert(NodeLabel.ATTEMPT, made)
+        pairs = [(g.claim.record.id, str(row["id"])) for g, row in zip(begun, made, strict=True)]
         ops.link(EdgeType.HAS_ATTEMPT, pairs)
+
+
+def _attempt_row(run: str, task: str, number: int) -> dict[str, Value]:
+    return {
+        "id": ids.attempt_id(run, task, number), "name": f"{task} attempt {number}", "runId": run, "taskId": task, "seq": number,
+    }  # fmt: skip
 
 
 def _lease_after(to: TaskStatus) -> Row:
@@ -403,11 +375,11 @@ def _lease_after(to: TaskStatus) -> Row:
 def _time_held(reads: ReadOps, row: Row) -> Row:
     """Return the time under leases, at the end of one."""
     # The time of a dead process is unknown.
-    since = row_fields.text_field(row, "lockedAt")
+    since = text_field(row, "lockedAt")
     if not since:
         return {}
     seconds = (moment(reads.now()) - moment(since)).total_seconds()
-    return {"heldSeconds": round(row_fields.float_field(row, "heldSeconds") + max(0.0, seconds), 3)}
+    return {"heldSeconds": round(float_field(row, "heldSeconds") + max(0.0, seconds), 3)}
 
 
 def _end_tasks(
@@ -421,11 +393,11 @@ def _end_tasks(
 ) -> None:
     events: list[runs.NewEvent] = []
     for row in rows:
-        task = row_fields.text_field(row, "taskId")
-        at = TaskStatus(row_fields.text_field(row, "status"))
+        task = text_field(row, "taskId")
+        at = TaskStatus(text_field(row, "status"))
         guard(at, to, TransitionActor.SCHEDULING)
-        number = row_fields.int_field(row, "attemptNumber")
-        fence = row_fields.int_field(row, "fence")
+        number = int_field(row, "attemptNumber")
+        fence = int_field(row, "fence")
         changed: dict[str, Value] = {**props, **_lease_after(to), **_time_held(ops, row)}
         changed |= {"status": to.value, "fence": fence + 1}
         expect = {"status": at.value, "fence": fence}

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from mimir.domain.estimates import LearnedEstimate, TaskSample, medians, role_key
 from mimir.domain.task_states import TaskStatus
-from mimir.store import row_fields
-from mimir.store.operations import runs
+from mimir.store.operations import record_loading
 from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.records.task_records import TaskRecord
+from mimir.store.row_fields import text_list_field
 from mimir.store.schema import NodeLabel
 
 # Kind of the artifacts.
@@ -28,17 +29,11 @@ Samples = Mapping[str, list[TaskSample]]
 def of_run(reads: ReadOps, run: str) -> Samples:
     """Return the samples of a run's completed tasks, without reused ones."""
     last: deque[tuple[str, TaskSample]] = deque(maxlen=_MOST_TASKS)
-    for row in runs.each_task(reads, run):
-        if row.get("status") == TaskStatus.COMPLETED.value:
-            calls, seconds = (
-                row_fields.int_field(row, "workerToolCalls"),
-                row_fields.float_field(row, "heldSeconds"),
-            )
-            one = TaskSample(source=str(row["id"]), seconds=seconds, tool_calls=calls)
-            is_taken = bool(row.get("takenFrom"))
-            last.appendleft(
-                ("" if is_taken else role_key(row_fields.text_field(row, "workerRole")), one)
-            )
+    for task in record_loading.iterate_tasks(reads, run, TaskRecord):
+        if task.status is TaskStatus.COMPLETED:
+            calls, seconds = task.worker_tool_calls, task.held_seconds
+            one = TaskSample(source=task.id, seconds=seconds, tool_calls=calls)
+            last.appendleft(("" if task.is_reused else role_key(task.worker_role), one))
     found: dict[str, list[TaskSample]] = {}
     for role, one in last:
         if role and one.seconds > 0:
@@ -83,5 +78,5 @@ def _sample_texts(samples: Iterable[TaskSample]) -> list[str]:
 
 
 def _read_samples(row: Row) -> list[TaskSample]:
-    parts = [text.split(" ", 2) for text in row_fields.text_list_field(row, "samples")]
+    parts = [text.split(" ", 2) for text in text_list_field(row, "samples")]
     return [TaskSample(source=p[2], seconds=float(p[0]), tool_calls=int(p[1])) for p in parts]

@@ -5,41 +5,22 @@ either.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
-from mimir.domain import ids
-from mimir.domain.criteria_counts import NO_CRITERIA, count_criteria
+from mimir.domain import ids, json_value
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord
 from mimir.domain.plan import Check
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
-from mimir.store import codec, row_fields
+from mimir.store import codec
 from mimir.store.operations import claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
-from mimir.store.schema import PROMOTED, EdgeType, NodeLabel, accept, pack, unpack
+from mimir.store.row_fields import int_field, text_field
+from mimir.store.schema import PROMOTED, EdgeType, NodeLabel, accept, pack, unpack, well_formed
 
 CHECK_RUN_KIND = "check-run"
-_WORDS = tuple(NO_CRITERIA.as_json())
-NAMES = ("criteriaExecuted", "criteriaJudged", "criteriaUnverified", "criteriaFailed")
-# Stored name of the criteria that did not pass; any of them leaves a gap in the run.
-OPEN = "criteriaOpen"
-
-
-def properties(criteria: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """Return the properties of a task for judged criteria, each as (state, basis)."""
-    found = count_criteria(criteria)
-    return {**dict(zip(NAMES, found.as_json().values(), strict=True)), OPEN: found.open}
-
-
-def criteria_counts(row: Row) -> dict[str, int]:
-    """Return the criteria of a task by state, as `CriteriaCounts.as_json` gives them."""
-    if NAMES[0] not in row:
-        return NO_CRITERIA.as_json()
-    return {word: row_fields.int_field(row, name) for word, name in zip(_WORDS, NAMES, strict=True)}
-
-
 # Longest text of a sealed body that becomes a property.
 _SHOWN = 300
 _OWN = frozenset({"id", "name", "body", "previous", "hash", *PROMOTED})
@@ -68,7 +49,7 @@ def append(
     row = ops.patch_if(owner.label, owner.id, {}, {})
     if row is None:
         raise StoreError(f"Chain {chain!r} has no {owner.label} {owner.id!r}.")
-    length, last = row_fields.int_field(row, owner.length), row_fields.text_field(row, owner.hash)
+    length, last = int_field(row, owner.length), text_field(row, owner.hash)
     fresh: list[EvidenceRecord] = []
     for record in records:
         if record.seq < length:
@@ -85,7 +66,7 @@ def append(
     if fresh:
         rows = [row_of(record, chain, run) for record in fresh]
         ops.upsert(NodeLabel.EVIDENCE, rows)
-        ops.link(EdgeType.BACKED_BY, [(owner.id, cast("str", r["id"])) for r in rows])
+        ops.link(EdgeType.BACKED_BY, [(owner.id, str(r["id"])) for r in rows])
         ops.patch(owner.label, owner.id, {owner.length: length, owner.hash: last})
         _emit_check_events(ops, run, task, attempt, fresh)
     return len(fresh)
@@ -95,11 +76,6 @@ def records(reads: ReadOps, chain: str) -> list[EvidenceRecord]:
     """Return a chain's records as stored, in order; the seal finds damage in them."""
     found = reads.find(NodeLabel.EVIDENCE, {"chain": chain}, order=("seq",))
     return [record_of(row) for row in found]
-
-
-def rows(reads: ReadOps, chain: str) -> list[Row]:
-    """Return a chain's nodes as stored, in order."""
-    return reads.find(NodeLabel.EVIDENCE, {"chain": chain}, order=("seq",))
 
 
 def row_of(record: EvidenceRecord, chain: str, run: str) -> Row:
@@ -134,7 +110,7 @@ def put_artifact(
         StoreError: A node that produced it does not exist.
     """
     # The hash covers the text as it is stored, so a replaced half surrogate is no damage.
-    kept = cast("str", accept({"id": id, "text": text})["text"])
+    kept = well_formed(text)
     sha256 = hashlib.sha256(kept.encode()).hexdigest()
     row: Row = {
         "id": id, "name": kind, "runId": run, "kind": kind, "text": kept, "sha256": sha256, "length": len(kept),
@@ -159,18 +135,11 @@ def save_check_run(
 def artifact(reads: ReadOps, id: str) -> str | None:
     """Return a stored text; None if there is none."""
     row = reads.get(NodeLabel.ARTIFACT, id)
-    return None if row is None else row_fields.text_field(row, "text")
+    return None if row is None else text_field(row, "text")
 
 
 def put_verdict(
-    ops: WriteOps,
-    run: str,
-    task: str,
-    attempt: int,
-    number: int,
-    judgement: Verdict,
-    *,
-    props: Row | None = None,
+    ops: WriteOps, run: str, task: str, attempt: int, number: int, judgement: Verdict
 ) -> str:
     """Store a verdict on an attempt, flat for users and whole; return the node's id.
 
@@ -185,20 +154,11 @@ def put_verdict(
         "verdict": verdict.verdict, "feedback": verdict.feedback, "issues": list(judgement.issues),
         "requiredFixes": list(judgement.required_fixes), "reasons": list(judgement.reasons),
         "unverifiable": judgement.unverifiable, "criteriaImpossible": judgement.criteria_impossible,
-        "judgementJson": pack(codec.encode(judgement)), "at": ops.now(), **(props or {}), "id": id,
+        "judgementJson": pack(codec.encode(judgement)), "at": ops.now(), "id": id,
     }  # fmt: skip
     ops.upsert(NodeLabel.VERDICT, [row])
     ops.link(EdgeType.HAS_VERDICT, [(owner, id)])
     return id
-
-
-def judgement_of(row: Row) -> Verdict:
-    """Return a stored verdict.
-
-    Raises:
-        StoreError: It cannot be read.
-    """
-    return codec.decode(Verdict, unpack(row_fields.text_field(row, "judgementJson")))
 
 
 class _ChainOwner:
@@ -213,7 +173,7 @@ class _ChainOwner:
 
 def _must_stand(reads: ReadOps, chain: str, run: str, record: EvidenceRecord) -> None:
     wanted = row_of(record, chain, run)
-    if reads.get(NodeLabel.EVIDENCE, cast("str", wanted["id"])) != wanted:
+    if reads.get(NodeLabel.EVIDENCE, str(wanted["id"])) != wanted:
         raise StoreError(f"Another record stands at {record.seq} of the chain {chain!r}.")
 
 
@@ -243,10 +203,9 @@ def _check_event_data(record: EvidenceRecord) -> dict[str, object]:
 def _members(body: str) -> Mapping[str, object]:
     """Return the members of a sealed body; none if it is damaged."""
     try:
-        value = unpack(body)
+        return json_value.as_object(unpack(body))
     except StoreError:
         return {}
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}
 
 
 def _visible_value(value: object) -> Value:
@@ -259,10 +218,9 @@ def _visible_value(value: object) -> Value:
             return value if -_LARGEST <= value < _LARGEST else None
         case str():
             return value if len(value) <= _SHOWN else None
-        case list():
-            parts = cast("list[object]", value)
-            texts = [part for part in parts if isinstance(part, str) and len(part) <= _SHOWN]
-            return texts if len(texts) == len(parts) else None
+        case _ if json_value.is_array(value):
+            texts = [text for text in json_value.as_texts(value) if len(text) <= _SHOWN]
+            return texts if len(texts) == len(value) else None
         case _:
             return None
 

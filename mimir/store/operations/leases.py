@@ -4,21 +4,9 @@ from collections.abc import Collection
 from datetime import timedelta
 
 from mimir.domain.clock import moment, stamp
-from mimir.store import row_fields
-from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.protocol import WriteOps
+from mimir.store.row_fields import text_field
 from mimir.store.schema import NodeLabel
-
-
-def holder(reads: ReadOps, row: Row, name: str, dead: Collection[str] = ()) -> str:
-    """Return the holder of a run's lease; empty if free, over, or of a dead process."""
-    return holder_at(row, name, reads.now(), dead)
-
-
-def holder_at(row: Row, name: str, now: str, dead: Collection[str] = ()) -> str:
-    """Return the holder at a time of the store."""
-    owner = row_fields.text_field(row, name)
-    live = owner and owner not in dead and row_fields.text_field(row, f"{name}Until") > now
-    return owner if live else ""
 
 
 def acquire_lease(
@@ -27,8 +15,8 @@ def acquire_lease(
     """Take or renew a run's lease; False if another process holds it."""
     # Compared with the values read before, so two processes cannot both take a free lease.
     row = ops.get(NodeLabel.RUN, run) or {}
-    held = holder(ops, row, name, dead)
-    if held and held != owner:
+    holder, end = text_field(row, name), text_field(row, f"{name}Until")
+    if holder not in ("", owner, *dead) and end > ops.now():
         return False
     until = stamp(moment(ops.now()) + timedelta(seconds=seconds))
     expect = {name: row.get(name), f"{name}Until": row.get(f"{name}Until")}

@@ -5,11 +5,12 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
+from mimir.domain.json_value import as_array
 from mimir.errors import StoreError, ToolError
-from mimir.store import row_fields
 from mimir.store.protocol import Compare, Direction, GraphStore, ReadOps, Row, Value, WriteOps
+from mimir.store.row_fields import int_field, json_field, text_field
 from mimir.store.schema import SEARCHED, EdgeType, NodeLabel, is_id, value
 
 T = TypeVar("T")
@@ -129,8 +130,8 @@ def get_subgraph(
         near = sorted({n for f in frontier for n in reads.neighbours(f, [], "both")} - nodes.keys())
         room = MAX_NODES - len(nodes)
         fresh = _shown_nodes(reads, view, near[: room * 5])[:room]
-        frontier = [cast("str", node["id"]) for node in fresh]
-        nodes |= {cast("str", node["id"]): node for node in fresh}
+        frontier = [str(node["id"]) for node in fresh]
+        nodes |= {str(node["id"]): node for node in fresh}
     edges = [{"source": s, "type": t, "target": d} for s, t, d in reads.edges_among(list(nodes))]
     return {"nodes": list(nodes.values()), "edges": list(edges)}
 
@@ -188,22 +189,14 @@ def learn_from_run(ops: WriteOps, run: str) -> list[str]:
         raise StoreError(f"There is no run {run!r}.")
     failed = ops.find(NodeLabel.TASK, {"runId": run, "status": "failed"}, order=("seq",))
     notes = [
-        (
-            f"{run}#lesson",
-            f"Run {row_fields.text_field(row, 'name')}",
-            _run_text(ops, row, failed),
-            "run",
-            run,
-        )
+        (f"{run}#lesson", f"Run {text_field(row, 'name')}", _run_text(ops, row, failed), "run", run)
     ]
     for task in failed:
-        id = cast("str", task["id"])
-        name = f"Failed: {row_fields.text_field(task, 'title') or row_fields.text_field(task, 'taskId')}"
+        id = str(task["id"])
+        name = f"Failed: {text_field(task, 'title') or text_field(task, 'taskId')}"
         notes.append((f"{id}#lesson", name, _lesson(row, task), "lesson", id))
     for id, name, text, kind, about in notes:
-        note = _memory(
-            ops, id, row_fields.text_field(row, "projectId"), name, text, kind, "accepted"
-        )
+        note = _memory(ops, id, text_field(row, "projectId"), name, text, kind, "accepted")
         ops.upsert(NodeLabel.MEMORY, [{**note, "runId": run, "proposedBy": "engine"}])
         ops.link(EdgeType.ABOUT, [(id, about)])
     return [id for id, *_ in notes]
@@ -279,7 +272,7 @@ def _scopes(reads: ReadOps, view: MemoryScope, label: str) -> list[dict[str, Val
             return [{**mine, "state": "accepted"}]
         case _:
             runs = reads.find(NodeLabel.RUN, mine, order=("-createdAt", "-seq"), limit=_MOST_RUNS)
-            seen = [cast("str", r["id"]) for r in runs if r["id"] != view.hidden_run]
+            seen = [str(r["id"]) for r in runs if r["id"] != view.hidden_run]
             own = "id" if label == NodeLabel.RUN else "runId"
             return [{own: run} for run in seen]
 
@@ -292,7 +285,7 @@ def _may_be_seen(reads: ReadOps, view: MemoryScope, label: str, row: Row) -> boo
         case NodeLabel.MEMORY:
             return row.get("projectId") == view.project and row.get("state") == "accepted"
         case _:
-            run = row_fields.text_field(row, "runId")
+            run = text_field(row, "runId")
             owner = row if label == NodeLabel.RUN else reads.get(NodeLabel.RUN, run)
             mine = owner is not None and owner.get("projectId") == view.project
             return mine and run != view.hidden_run
@@ -325,7 +318,7 @@ def _memory(
 ) -> dict[str, Value]:
     """Return the row of a note; an existing one keeps its creation time."""
     before = reads.get(NodeLabel.MEMORY, id) or {}
-    made = row_fields.text_field(before, "createdAt") or reads.now()
+    made = text_field(before, "createdAt") or reads.now()
     return {
         "id": id, "name": name[:200], "text": text[:MAX_TEXT], "kind": kind, "state": state, "projectId": project,
         "createdAt": made,
@@ -357,23 +350,23 @@ def _save_note(
 def _run_text(reads: ReadOps, run: Row, failed: Sequence[Row]) -> str:
     counted = reads.counts(NodeLabel.TASK, "status", {"runId": run["id"]})
     tasks = ", ".join(f"{number} {status}" for status, number in sorted(counted.items()))
-    names = "; ".join(row_fields.text_field(task, "title") for task in failed)
+    names = "; ".join(text_field(task, "title") for task in failed)
     failures = f" Failed: {names}." if names else ""
     return (
-        f"{row_fields.text_field(run, 'title') or row_fields.text_field(run, 'name')}. {row_fields.text_field(run, 'goal')}\n"
-        f"Request: {row_fields.text_field(run, 'request')}\nTasks: {tasks or 'none'}.{failures}"
+        f"{text_field(run, 'title') or text_field(run, 'name')}. {text_field(run, 'goal')}\n"
+        f"Request: {text_field(run, 'request')}\nTasks: {tasks or 'none'}.{failures}"
     )
 
 
 def _lesson(run: Row, task: Row) -> str:
-    report = row_fields.json_field(task, "qcFailureReportJson")
+    report = json_field(task, "qcFailureReportJson")
     causes = report.get("root_causes") or report.get("rootCauses") or ()
     advice = report.get("recommendations") or ()
     lines = [
-        f"{row_fields.text_field(task, 'title')} ({row_fields.text_field(task, 'workerRole')}) failed after "
-        f"{row_fields.int_field(task, 'attemptNumber')} attempts: {row_fields.text_field(task, 'cause') or 'unknown'}.",
-        f"It was part of: {row_fields.text_field(run, 'title') or row_fields.text_field(run, 'name')}.",
-        *(f"Cause: {cause}" for cause in cast("Sequence[object]", causes)),
-        *(f"Next time: {step}" for step in cast("Sequence[object]", advice)),
+        f"{text_field(task, 'title')} ({text_field(task, 'workerRole')}) failed after "
+        f"{int_field(task, 'attemptNumber')} attempts: {text_field(task, 'cause') or 'unknown'}.",
+        f"It was part of: {text_field(run, 'title') or text_field(run, 'name')}.",
+        *(f"Cause: {cause}" for cause in as_array(causes)),
+        *(f"Next time: {step}" for step in as_array(advice)),
     ]
     return "\n".join(lines)

@@ -4,6 +4,8 @@ A `kind` argument chooses the record class: a projection reads its own propertie
 record is invalid.
 """
 
+import dataclasses
+import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, TypeVar
 
@@ -12,8 +14,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.plan import Plan
 from mimir.domain.task_states import RunStatus, TaskStatus
-from mimir.errors import StoreError
-from mimir.store import row_fields
+from mimir.errors import StoreError, UsageError
 from mimir.store.operations import claim_candidates, evidence, runs, worker_processes
 from mimir.store.operations.runs import RunKind
 from mimir.store.protocol import ReadOps, Row, Where, WriteOps
@@ -25,9 +26,17 @@ from mimir.store.records.artifact_records import (
 )
 from mimir.store.records.attempt_records import AttemptRecord
 from mimir.store.records.call_records import CallRecord
-from mimir.store.records.record_codec import StoredRecord, decode, decode_all, encode, selection
+from mimir.store.records.record_codec import (
+    PackedJson,
+    StoredRecord,
+    decode,
+    decode_all,
+    encode,
+    selection,
+)
 from mimir.store.records.run_records import ProjectRecord, RunRecord
 from mimir.store.records.task_records import TaskAnswerRecord, TaskRecord
+from mimir.store.row_fields import int_field, text_field
 from mimir.store.schema import EdgeType, NodeLabel
 
 R = TypeVar("R", bound=StoredRecord)
@@ -60,7 +69,7 @@ def load_run(reads: ReadOps, run: str) -> RunRecord:
     Raises:
         UsageError: There is no such run; the message names the nearest ids.
     """
-    return decode(RunRecord, runs.node(reads, run))
+    return decode(RunRecord, load_run_row(reads, run))
 
 
 def load_run_with_plan(reads: ReadOps, run: str) -> RunRecord:
@@ -69,7 +78,30 @@ def load_run_with_plan(reads: ReadOps, run: str) -> RunRecord:
     Raises:
         UsageError: There is no such run; the message names the nearest ids.
     """
-    return decode(RunRecord, runs.get(reads, run))
+    record = load_run(reads, run)
+    plan = find_plan_text(reads, run)
+    return dataclasses.replace(record, plan=PackedJson(plan, run, "planJson"))
+
+
+def load_run_row(reads: ReadOps, run: str) -> Row:
+    """Load the properties of a run.
+
+    Raises:
+        UsageError: There is no such run; the message names the nearest ids.
+    """
+    row = reads.get(NodeLabel.RUN, run)
+    if row is not None:
+        return row
+    # A mistyped id is the usual cause.
+    made = [str(one["id"]) for one in reads.find(NodeLabel.RUN, {}, order=_NEWEST_FIRST)]
+    near = difflib.get_close_matches(run, made, n=3, cutoff=0.5) or made[:3]
+    step = f"Nearest: {', '.join(near)}." if near else "No run was made here yet: `mimir execute`."
+    raise UsageError(f"There is no run {run[:80]!r}.", next_step=step)
+
+
+def find_plan_text(reads: ReadOps, run: str) -> str:
+    """Return the stored text of a run's plan; empty if it has none."""
+    return evidence.artifact(reads, runs.plan_id(run)) or ""
 
 
 def find_run(reads: ReadOps, run: str) -> RunRecord | None:
@@ -90,8 +122,9 @@ def find_latest_run(
     reads: ReadOps, *, project_id: str, kinds: Collection[RunKind], plan_path: str | None = None
 ) -> RunRecord | None:
     """Load the project's newest run of these kinds, of one plan file if given, or None."""
-    row = runs.latest(reads, project_id=project_id, kinds=kinds, plan_path=plan_path)
-    return None if row is None else decode(RunRecord, row)
+    path: Where = {} if plan_path is None else {"planPath": plan_path}
+    where: Where = {"projectId": project_id, "kind": ("in", list(kinds)), **path}
+    return next(iter(find_records(reads, RunRecord, where, order=_NEWEST_FIRST, limit=1)), None)
 
 
 def decode_plan(run: RunRecord) -> Plan:
@@ -102,18 +135,25 @@ def decode_plan(run: RunRecord) -> Plan:
     """
     if not run.plan:
         raise StoreError(f"Run {run.id!r} has no plan.")
-    return runs.plan_of({"id": run.id, "planJson": run.plan.text})
+    return runs.read_plan(run.plan.text)
 
 
 def load_tasks(reads: ReadOps, run: str, kind: type[R]) -> list[R]:
     """Load a run's tasks in the plan's order."""
-    return decode_all(kind, runs.tasks(reads, run, only=selection(kind)))
+    return find_records(reads, kind, {"runId": run}, order=("seq",))
 
 
 def iterate_tasks(reads: ReadOps, run: str, kind: type[R]) -> Iterator[R]:
     """Yield a run's tasks in the plan's order, one batch in memory at a time."""
-    for row in runs.each_task(reads, run, only=selection(kind)):
-        yield decode(kind, row)
+    only = selection(kind)
+    chosen, after = (*only, "seq") if only else (), -1
+    while True:
+        where: Where = {"runId": run, "seq": (">", after)}
+        found = reads.find(NodeLabel.TASK, where, order=("seq",), limit=runs.AT_ONCE, only=chosen)
+        yield from (decode(kind, row) for row in found)
+        if len(found) < runs.AT_ONCE:
+            return
+        after = int_field(found[-1], "seq")
 
 
 def find_task(reads: ReadOps, run: str, task: str) -> TaskRecord | None:
@@ -130,8 +170,12 @@ def iterate_attempts(
     reads: ReadOps, run: str, made: Iterable[tuple[str, int]], kind: type[R]
 ) -> Iterator[R]:
     """Yield attempts in batches by task and number; `made`: (task, attempts so far)."""
-    for row in runs.attempts_of(reads, run, made, only=selection(kind)):
-        yield decode(kind, row)
+    # Attempts are by far the largest part of a run.
+    wanted = (ids.attempt_id(run, task, n) for task, tried in made for n in range(1, tried + 1))
+    for batch in runs.in_batches(wanted):
+        found = reads.find(kind.label, {"id": ("in", batch)}, only=selection(kind))
+        known = {str(row["id"]): row for row in found}
+        yield from (decode(kind, known.pop(id)) for id in batch if id in known)
 
 
 def load_run_attempts(reads: ReadOps, run: str, kind: type[R]) -> list[R]:
@@ -182,7 +226,8 @@ def load_whole_answer(reads: ReadOps, task: TaskAnswerRecord, *, longest_kept: i
 
 def load_processes(reads: ReadOps, run: str) -> list[ProcessRecord]:
     """Load the registrations of a run's processes, oldest first; those that left too."""
-    return decode_all(ProcessRecord, worker_processes.present(reads, run))
+    where: Where = {"runId": run, "kind": worker_processes.KIND}
+    return find_records(reads, ProcessRecord, where, order=("since",))
 
 
 def load_check_runs(reads: ReadOps, run: str, *, since: str = "") -> list[CheckRunRecord]:
@@ -275,7 +320,7 @@ def find_last_event_time(reads: ReadOps, run: str, kinds: Collection[EventKind])
     """Return when the newest event of these kinds happened; empty if there is none."""
     where: Where = {"runId": run, "kind": ("in", [kind.value for kind in kinds])}
     last = reads.find(NodeLabel.EVENT, where, order=("-seq",), limit=1)
-    return row_fields.text_field(last[0], "at") if last else ""
+    return text_field(last[0], "at") if last else ""
 
 
 def find_last_gate_record(reads: ReadOps, run: str) -> EvidenceRecord | None:
@@ -290,9 +335,7 @@ def load_evidence(reads: ReadOps, chains: Iterable[str]) -> dict[str, tuple[Evid
     for batch in runs.in_batches(chains):
         where: Where = {"chain": ("in", batch)}
         for row in reads.find(NodeLabel.EVIDENCE, where, order=("chain", "seq")):
-            found.setdefault(row_fields.text_field(row, "chain"), []).append(
-                evidence.record_of(row)
-            )
+            found.setdefault(text_field(row, "chain"), []).append(evidence.record_of(row))
     return {chain: tuple(found[chain]) for chain in sorted(found)}
 
 

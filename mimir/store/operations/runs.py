@@ -1,21 +1,21 @@
 """Runs with tasks and events: each change and its event are one transaction."""
 
-import difflib
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar
 
-from mimir.domain import ids
+from mimir.domain import ids, json_value
 from mimir.domain.event import Event, EventKind
 from mimir.domain.money import ModelPrice
 from mimir.domain.plan import Plan, Task
 from mimir.domain.task_states import RUN_ENDED, RunStatus, TaskStatus
-from mimir.errors import StoreError, UsageError
-from mimir.store import codec, row_fields
-from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
+from mimir.errors import StoreError
+from mimir.store import codec
+from mimir.store.protocol import ReadOps, Row, Where, WriteOps
 from mimir.store.records.record_codec import StoredRecord, encode
+from mimir.store.row_fields import int_field, json_field, text_field
 from mimir.store.schema import EdgeType, NodeLabel, pack, unpack
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def encode_plan(plan: Plan) -> str:
     """
     # Read again at once: a plan that no later process can read must not be pinned.
     text = pack(codec.encode(plan))
-    _read(text)
+    read_plan(text)
     return text
 
 
@@ -136,7 +136,7 @@ def emit_all(
     # A `known` row may be older than the newest event; then the row is read again.
     while True:
         row, known = known or _load_run_row(ops, run), None
-        last = row_fields.int_field(row, "eventSeq")
+        last = int_field(row, "eventSeq")
         end = last + len(events)
         if ops.patch_if(NodeLabel.RUN, run, {"eventSeq": last}, {"eventSeq": end}) is not None:
             break
@@ -169,46 +169,15 @@ def each_event(reads: ReadOps, run: str, kinds: Collection[EventKind]) -> Iterat
 
 def last_seq(reads: ReadOps, run: str) -> int:
     """Return the number of the run's last event."""
-    return row_fields.int_field(_load_run_row(reads, run), "eventSeq")
+    return int_field(_load_run_row(reads, run), "eventSeq")
 
 
-def node(reads: ReadOps, run: str) -> Row:
-    """Return the run's row without its plan.
-
-    Raises:
-        UsageError: There is no such run; the message names the nearest ids.
-    """
-    row = reads.get(NodeLabel.RUN, run)
-    if row is None:
-        raise _no_such_run(reads, run)
-    return row
-
-
-def get(reads: ReadOps, run: str) -> Row:
-    """Return the run's row with its plan in `planJson`, which may be megabytes.
+def read_plan(text: str) -> Plan:
+    """Return a plan from its stored text; the last one is cached by its hash.
 
     Raises:
-        UsageError: There is no such run; the message names the nearest ids.
+        StoreError: It cannot be read.
     """
-    row = node(reads, run)
-    plan = reads.get(NodeLabel.ARTIFACT, _plan_id(run))
-    return row if plan is None else {**row, "planJson": row_fields.text_field(plan, "text")}
-
-
-def plan_of(row: Row) -> Plan:
-    """Return the plan of a row from `get`.
-
-    Raises:
-        StoreError: The run has no plan, or it cannot be read.
-    """
-    packed = row_fields.text_field(row, "planJson")
-    if not packed:
-        raise StoreError(f"Run {row.get('id')!r} has no plan.")
-    return _read(packed)
-
-
-def _read(text: str) -> Plan:
-    """Return a plan; the last one is cached by its hash."""
     # A pinned plan never changes, and one process reads it several times.
     name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     plan = _LAST.get(name)
@@ -222,50 +191,11 @@ def _read(text: str) -> Plan:
 _LAST: dict[bytes, Plan] = {}
 
 
-def tasks(reads: ReadOps, run: str, only: Sequence[str] = ()) -> list[Row]:
-    """Return the run's tasks in the plan's order; of each these properties if given."""
-    return reads.find(NodeLabel.TASK, {"runId": run}, order=("seq",), only=only)
-
-
-def each_task(reads: ReadOps, run: str, *, only: Sequence[str] = ()) -> Iterator[Row]:
-    """Yield the run's tasks in the plan's order, one batch in memory at a time."""
-    chosen, after = (*only, "seq") if only else (), -1
-    while True:
-        where: Where = {"runId": run, "seq": (">", after)}
-        found = reads.find(NodeLabel.TASK, where, order=("seq",), limit=AT_ONCE, only=chosen)
-        yield from found
-        if len(found) < AT_ONCE:
-            return
-        after = row_fields.int_field(found[-1], "seq")
-
-
-def attempts_of(
-    reads: ReadOps, run: str, tried: Iterable[tuple[str, int]], *, only: Sequence[str] = ()
-) -> Iterator[Row]:
-    """Yield attempts in batches by task and number; `tried`: (task, attempts so far)."""
-    # Attempts are by far the largest part of a run.
-    wanted = (ids.attempt_id(run, task, n) for task, made in tried for n in range(1, made + 1))
-    for batch in in_batches(wanted):
-        found = reads.find(NodeLabel.ATTEMPT, {"id": ("in", batch)}, only=only)
-        known = {str(row["id"]): row for row in found}
-        yield from (known.pop(id) for id in batch if id in known)
-
-
 def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
     """Part items into batches of `AT_ONCE`."""
     left = iter(items)
     while batch := list(islice(left, AT_ONCE)):
         yield batch
-
-
-def latest(
-    reads: ReadOps, *, project_id: str, kinds: Collection[RunKind], plan_path: str | None = None
-) -> Row | None:
-    """Return the project's newest run of these kinds, of one plan file if given, or None."""
-    path: Where = {} if plan_path is None else {"planPath": plan_path}
-    where: Where = {"projectId": project_id, "kind": ("in", list(kinds)), **path}
-    found = reads.find(NodeLabel.RUN, where, order=("-createdAt", "-seq"), limit=1)
-    return found[0] if found else None
 
 
 def set_status(
@@ -277,16 +207,15 @@ def set_status(
     *,
     expect: Sequence[RunStatus],
     changes: Sequence[StoredRecord] = (),
-    props: Row | None = None,
 ) -> bool:
     """Change the run's status with its event; False if the status is none of `expect`."""
     # Read and compared in one transaction, so two processes cannot both end a run.
     before = _load_run_row(ops, run)
-    at = row_fields.text_field(before, "status")
+    at = text_field(before, "status")
     if at not in [status.value for status in expect]:
         return False
     ended: Row = {"finishedAt": ops.now()} if to in RUN_ENDED else {}
-    changed: Row = {**ended, **(props or {}), **encode(*changes), "status": to.value}
+    changed: Row = {**ended, **encode(*changes), "status": to.value}
     if ops.patch_if(NodeLabel.RUN, run, {"status": at}, changed) is None:
         return False
     append_event(ops, run, kind, data={**(data or {}), "from": at, "to": to.value})
@@ -305,7 +234,7 @@ def fold(events: Iterable[Event]) -> dict[str, TaskStatus]:
     standing: dict[str, TaskStatus] = {}
     for event in events:
         if event.kind is EventKind.RUN_CREATED:
-            named = cast("Sequence[str]", event.data.get("tasks", ()))
+            named = json_value.as_texts(event.data.get("tasks"))
             standing.update(dict.fromkeys(named, TaskStatus.PENDING))
         to = event.data.get("to")
         if event.task and isinstance(to, str):
@@ -320,16 +249,6 @@ def _load_run_row(reads: ReadOps, run: str) -> Row:
     return row
 
 
-def _no_such_run(reads: ReadOps, run: str) -> UsageError:
-    # A mistyped id is the usual cause.
-    made = [
-        cast("str", r["id"]) for r in reads.find(NodeLabel.RUN, {}, order=("-createdAt", "-seq"))
-    ]
-    near = difflib.get_close_matches(run, made, n=3, cutoff=0.5) or made[:3]
-    step = f"Nearest: {', '.join(near)}." if near else "No run was made here yet: `mimir execute`."
-    return UsageError(f"There is no run {run[:80]!r}.", next_step=step)
-
-
 def _count_in_project(ops: WriteOps, new: NewRun) -> int:
     """Number the project's runs, so that two of one moment have an order."""
     ops.upsert(
@@ -337,7 +256,7 @@ def _count_in_project(ops: WriteOps, new: NewRun) -> int:
         [{"id": new.project_id, "name": new.project_name, "projectId": new.project_id}],
     )
     project = ops.patch_if(NodeLabel.PROJECT, new.project_id, {}, {}) or {}
-    number = row_fields.int_field(project, "runCount") + 1
+    number = int_field(project, "runCount") + 1
     ops.patch(NodeLabel.PROJECT, new.project_id, {"runCount": number})
     return number
 
@@ -357,7 +276,7 @@ def _run_row(ops: WriteOps, new: NewRun, number: int) -> Row:
         "maxCost": new.max_cost, "pricesJson": _prices(new),
         "callsUsed": 0, "tokensUsed": 0, "tokensReserved": 0, "eventSeq": 0, "version": 0,
         "parentRun": new.parent_run, "sessionId": new.session_id,
-        "depth": row_fields.int_field(parent, "depth") + 1 if parent else 0,
+        "depth": int_field(parent, "depth") + 1 if parent else 0,
     }  # fmt: skip
 
 
@@ -383,21 +302,16 @@ def _task_row(new: NewRun, seq: int, task: Task, now: str) -> Row:
     }  # fmt: skip
 
 
-def _plan_id(run: str) -> str:
+def plan_id(run: str) -> str:
+    """Return the id of the artifact that holds the plan of a run."""
     return f"{run}#plan"
 
 
 def _pin_plan(ops: WriteOps, run: str, text: str) -> None:
     """Store the plan separately: the run's row changes with every event."""
-    row: dict[str, Value] = {
-        "id": _plan_id(run),
-        "name": "plan",
-        "runId": run,
-        "kind": "plan",
-        "text": text,
-    }
+    row: Row = {"id": plan_id(run), "name": "plan", "runId": run, "kind": "plan", "text": text}
     ops.upsert(NodeLabel.ARTIFACT, [row])
-    ops.link(EdgeType.PRODUCED, [(run, _plan_id(run))])
+    ops.link(EdgeType.PRODUCED, [(run, plan_id(run))])
 
 
 def _event_row(run: str, seq: int, event: NewEvent, now: str) -> Row:
@@ -409,11 +323,11 @@ def _event_row(run: str, seq: int, event: NewEvent, now: str) -> Row:
 
 def _event(row: Row) -> Event:
     return Event(
-        seq=row_fields.int_field(row, "seq"),
-        kind=EventKind(row_fields.text_field(row, "kind")),
-        run=row_fields.text_field(row, "runId"),
-        at=row_fields.text_field(row, "at"),
-        task=row_fields.text_field(row, "task"),
-        attempt=row_fields.int_field(row, "attempt"),
-        data=row_fields.json_field(row, "dataJson"),
+        seq=int_field(row, "seq"),
+        kind=EventKind(text_field(row, "kind")),
+        run=text_field(row, "runId"),
+        at=text_field(row, "at"),
+        task=text_field(row, "task"),
+        attempt=int_field(row, "attempt"),
+        data=json_field(row, "dataJson"),
     )

@@ -3,14 +3,15 @@
 A registration decides nothing; leases do. It names the lock file of a process, so that processes of the same host see its death at once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from mimir.domain.clock import moment, stamp
-from mimir.store import row_fields
 from mimir.store.protocol import ReadOps, Row, WriteOps
 from mimir.store.records.artifact_records import ProcessRecord
+from mimir.store.records.record_codec import StoredRecord, encode
+from mimir.store.row_fields import int_field, text_field
 from mimir.store.schema import NodeLabel
 
 # Kind of the artifacts that are registrations.
@@ -31,7 +32,7 @@ class WorkerProcess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolCounters:
+class PoolCounters(StoredRecord, label=NodeLabel.ARTIFACT):
     """Work of a process for a run."""
 
     agents: int = 0
@@ -79,26 +80,17 @@ def register_process(
     until = stamp(moment(ops.now()) + timedelta(seconds=seconds))
     known = ops.get(NodeLabel.ARTIFACT, _id(run, process.owner)) or {}
     row: Row = {
-        "id": _id(run, process.owner),
-        "name": process.owner,
-        "runId": run,
-        "kind": KIND,
-        "owner": process.owner,
-        "host": process.host,
-        "process": process.number,
-        "lockFile": process.lock_file,
-        "since": row_fields.text_field(known, "since") or ops.now(),
-        "seenAt": ops.now(),
-        "until": until,
-        "leftAt": None,
-        **_counter_properties(tally),
-    }
+        "id": _id(run, process.owner), "name": process.owner, "runId": run, "kind": KIND, "owner": process.owner,
+        "host": process.host, "process": process.number, "lockFile": process.lock_file,
+        "since": text_field(known, "since") or ops.now(), "seenAt": ops.now(), "until": until,
+        "leftAt": None, **encode(tally),
+    }  # fmt: skip
     ops.upsert(NodeLabel.ARTIFACT, [row])
 
 
 def count(ops: WriteOps, run: str, owner: str, tally: PoolCounters) -> None:
     """Save the counters of a process, also after it has left."""
-    ops.patch(NodeLabel.ARTIFACT, _id(run, owner), _counter_properties(tally))
+    ops.patch(NodeLabel.ARTIFACT, _id(run, owner), encode(tally))
 
 
 def unregister_process(ops: WriteOps, run: str, owner: str) -> None:
@@ -106,34 +98,19 @@ def unregister_process(ops: WriteOps, run: str, owner: str) -> None:
     ops.patch(NodeLabel.ARTIFACT, _id(run, owner), {"leftAt": ops.now()})
 
 
-def present(reads: ReadOps, run: str) -> list[Row]:
-    """Return the registrations of a run, oldest first, also of processes that left."""
-    found = reads.find(NodeLabel.ARTIFACT, {"runId": run, "kind": KIND})
-    return sorted(found, key=lambda row: (row_fields.text_field(row, "since"), str(row["id"])))
-
-
 def locks(reads: ReadOps, run: str) -> list[TaskLock]:
     """Return the tasks of a run under a lease, also an ended one; by task."""
     held = reads.find(NodeLabel.TASK, {"runId": run, "claimState": "held"}, order=("seq",))
     return [
         TaskLock(
-            task_id=row_fields.text_field(row, "taskId"),
-            agent_id=row_fields.text_field(row, "lockedBy"),
-            version=row_fields.int_field(row, "version"),
-            locked_at=row_fields.text_field(row, "lockedAt"),
-            expires_at=row_fields.text_field(row, "expiresAt"),
+            task_id=text_field(row, "taskId"),
+            agent_id=text_field(row, "lockedBy"),
+            version=int_field(row, "version"),
+            locked_at=text_field(row, "lockedAt"),
+            expires_at=text_field(row, "expiresAt"),
         )
         for row in held
     ]
-
-
-def by_host(rows: Sequence[Row], host: str) -> Mapping[str, str]:
-    """Return owner → lock file of the processes of one host that have not left."""
-    return {
-        row_fields.text_field(row, "owner"): row_fields.text_field(row, "lockFile")
-        for row in rows
-        if row_fields.text_field(row, "host") == host and not row.get("leftAt")
-    }
 
 
 def lock_files(processes: Iterable[ProcessRecord], host: str) -> Mapping[str, str]:
@@ -143,12 +120,3 @@ def lock_files(processes: Iterable[ProcessRecord], host: str) -> Mapping[str, st
 
 def _id(run: str, owner: str) -> str:
     return f"{run}#worker/{owner}"
-
-
-def _counter_properties(tally: PoolCounters) -> Row:
-    return {_camel(name): value for name, value in asdict(tally).items()}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)

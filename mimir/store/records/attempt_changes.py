@@ -1,9 +1,9 @@
-"""Changes of an attempt: properties that one phase writes. None removes one."""
+"""Changes of an attempt: properties of one phase. None removes one, unless skipped."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from mimir.store.records.record_codec import PackedJson, Property, StoredRecord
+from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
@@ -50,50 +50,21 @@ class QCContextChange(StoredRecord, label=NodeLabel.ATTEMPT):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptDeliverableChange(StoredRecord, label=NodeLabel.ATTEMPT):
-    """Deliverable of an attempt (phase 3)."""
+class AttemptResultChange(StoredRecord, label=NodeLabel.ATTEMPT, skips_none=True):
+    """Results of an attempt after a phase; what is absent stays as it is."""
 
-    deliverable: Annotated[PackedJson, Property(name="workJson")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptChecksChange(StoredRecord, label=NodeLabel.ATTEMPT):
-    """Check outcomes of an attempt (phase 4)."""
-
-    check_outcomes: Annotated[PackedJson, Property(name="checksJson")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QCReceiptChange(StoredRecord, label=NodeLabel.ATTEMPT):
-    """Context receipt of a QC agent that gave no verdict."""
-
-    qc_receipt: PackedJson
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptVerdictChange(StoredRecord, label=NodeLabel.ATTEMPT):
-    """Verdict on an attempt (phase 6), with QC's context receipt."""
-
-    verdict: Annotated[PackedJson, Property(name="judgementJson")]
-    qc_receipt: PackedJson
-    qc_tokens: int
+    deliverable: Annotated[PackedJson, Property(name="workJson")] = ABSENT
+    check_outcomes: Annotated[PackedJson, Property(name="checksJson")] = ABSENT
+    verdict: Annotated[PackedJson, Property(name="judgementJson")] = ABSENT
+    """Verdict of phase 6; after a merge the final one."""
+    qc_receipt: PackedJson = ABSENT
+    """Context receipt of QC, also if it gave no verdict."""
+    qc_tokens: int | None = None
     """Tokens that QC used."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptMergeChange(StoredRecord, label=NodeLabel.ATTEMPT):
-    """Final verdict and merge of an accepted attempt (phase 10)."""
-
-    verdict: Annotated[PackedJson, Property(name="judgementJson")]
-    integrated_commit: str | None
-    """None: nothing was merged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptTripChange(StoredRecord, label=NodeLabel.ATTEMPT):
+    trip: PackedJson = ABSENT
     """Reason why the circuit breaker tripped."""
-
-    trip: PackedJson
+    integrated_commit: str | None = None
+    """None: nothing was merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

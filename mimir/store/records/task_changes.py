@@ -1,4 +1,7 @@
-"""Changes of a task: properties of one phase. None removes one, unless skipped."""
+"""Changes of a task: properties of one phase. None removes one, unless skipped.
+
+Times are texts of ISO-8601 in UTC.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,7 +22,6 @@ class TaskStartChange(StoredRecord, label=NodeLabel.TASK):
     """Tree that the first attempt started from."""
     estimated_context_tokens: int
     worker_start_time: str
-    """ISO-8601 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,6 @@ class WorkAnsweredChange(StoredRecord, label=NodeLabel.TASK):
     worker_tool_calls: int
     worker_message_count: int
     worker_completed_at: str
-    """ISO-8601 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +43,7 @@ class ChecksCompletedChange(StoredRecord, label=NodeLabel.TASK):
     """End of the checks and start of QC (phases 4 and 5)."""
 
     checks_completed_at: str
-    """ISO-8601 UTC."""
     qc_start_time: str
-    """ISO-8601 UTC."""
     qc_attempt_number: int
 
 
@@ -58,7 +57,6 @@ class RetryChange(StoredRecord, label=NodeLabel.TASK):
     retry_error_context: PackedJson
     """Findings of the attempt before, a JSON object."""
     retry_prepared_at: str
-    """ISO-8601 UTC."""
     is_retry: bool = True
     qc_failures_count: int
     integration_retries: int
@@ -73,13 +71,11 @@ class CompletionChange(StoredRecord, label=NodeLabel.TASK):
     qc_passed: bool = True
     qc_feedback: str
     verified_at: str
-    """ISO-8601 UTC."""
     total_attempts: int
     qc_passed_on_attempt: int
     retries_needed: int
     files_changed: tuple[str, ...]
     integrated_at: str
-    """ISO-8601 UTC."""
     integrated_commit: str | None
     """None: nothing was merged."""
     integrated_tree: str | None
@@ -124,7 +120,6 @@ class VerdictChange(StoredRecord, label=NodeLabel.TASK):
     qc_required_fixes: tuple[str, ...]
     required_fixes: tuple[str, ...]
     qc_completed_at: str
-    """ISO-8601 UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +162,7 @@ class ReuseChange(StoredRecord, label=NodeLabel.TASK):
 
     qc_passed: bool = True
     verified_at: str
-    """ISO-8601 UTC."""
     integrated_at: str
-    """ISO-8601 UTC."""
     integrated_commit: str | None
     """None: nothing was merged."""
     integrated_tree: str | None

@@ -30,11 +30,7 @@ _PAGES_KB = 512
 
 
 def connect(
-    path: Path,
-    *,
-    mode: str = "rw",
-    wait_seconds: float = PATIENCE_SECONDS,
-    durable: bool = True,
+    path: Path, *, mode: str = "rw", wait_seconds: float = PATIENCE_SECONDS, durable: bool = True
 ) -> sqlite3.Connection:
     """Open an existing store, without automatic transactions; `mode` as in SQLite's URIs."""
     connection = sqlite3.connect(

@@ -1,8 +1,8 @@
 """Stored form of a node: columns, one JSON object of small properties, and long texts."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -12,8 +12,8 @@ from mimir.store.schema import LONG_TEXT, PROMOTED, property_name
 from mimir.store.sqlite.query_library import COLUMNS, sql
 from mimir.store.unit_of_work import next_version
 
-# One line of `SELECT`.
-Found = tuple[object, ...]
+# One line of a query; the query decides the types of its values.
+Found = tuple[Any, ...]
 
 SELECT = sql("select-nodes", columns=COLUMNS) + " "
 _COLUMNS = frozenset(PROMOTED)
@@ -84,7 +84,7 @@ def node_of(found: Found, texts: Mapping[str, str]) -> StoredNode:
     Raises:
         DamagedNode: Its small properties cannot be read.
     """
-    key, label, id = cast("tuple[int, str, str]", found[:3])
+    key, label, id = found[:3]
     small = _small(found)
     return StoredNode(key, label, id, _columns(found), small, texts, _lists(small))
 
@@ -95,7 +95,7 @@ def row_of(found: Found) -> dict[str, Value]:
     Raises:
         DamagedNode: Its small properties cannot be read.
     """
-    return {"id": cast("str", found[2]), **_columns(found), **_small(found)}
+    return {"id": found[2], **_columns(found), **_small(found)}
 
 
 def part_of(found: Found, chosen: PropertySelection) -> dict[str, Value]:
@@ -104,12 +104,11 @@ def part_of(found: Found, chosen: PropertySelection) -> dict[str, Value]:
     Raises:
         DamagedNode: Its small properties cannot be read.
     """
-    listed = cast("list[Value]", _read(found, list))
-    values = (*cast("Sequence[Value]", found[_FIRST_COLUMN:]), *listed)
+    values = (*found[_FIRST_COLUMN:], *_read(found, list))
     # The list is longer than the names, see `select_properties`.
     named = zip(chosen.names, values, strict=False)
     row: dict[str, Value] = {name: value for name, value in named if value is not None}
-    row["id"] = cast("str", found[2])
+    row["id"] = found[2]
     return row
 
 
@@ -184,8 +183,8 @@ def _is_same(one: Value, other: Value) -> bool:
     return type(one) is type(other) and one == other  # 1, 1.0 and True are three values
 
 
-def _columns(found: Sequence[object]) -> dict[str, Value]:
-    columns = zip(PROMOTED, cast("Sequence[Value]", found[_FIRST_COLUMN:]), strict=True)
+def _columns(found: Found) -> dict[str, Value]:
+    columns = zip(PROMOTED, found[_FIRST_COLUMN:], strict=True)
     return {name: value for name, value in columns if value is not None}
 
 
@@ -194,13 +193,13 @@ def _lists(small: Mapping[str, Value]) -> frozenset[str]:
 
 
 def _small(found: Found) -> dict[str, Value]:
-    return cast("dict[str, Value]", _read(found, dict))
+    return _read(found, dict)
 
 
-def _read(found: Found, wanted: type) -> object:
+def _read(found: Found, wanted: type) -> Any:
     """Return the JSON of a line."""
     try:
-        value = _unpack(cast("str", found[4]))
+        value = _unpack(found[4])
     except (ValueError, TypeError):
         value = None
     if not isinstance(value, wanted):

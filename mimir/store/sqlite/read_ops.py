@@ -4,7 +4,6 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import cast
 
 from mimir.errors import DamagedNode
 from mimir.store import schema
@@ -65,7 +64,7 @@ class SqliteReads(ReadUnit):
         text = sql("count-nodes", expressions=group_expressions(by), condition=where)
         for given, kind, number in self._all(text, condition.bound):
             name = "" if given is None else str(given)
-            yield str(kind) if kind in ("true", "false") else name, cast("int", number)
+            yield str(kind) if kind in ("true", "false") else name, number
 
     def _step(self, ids: Sequence[str], kinds: Sequence[str], direction: Direction) -> set[str]:
         among, types = _among_ids(ids), _among_ids(kinds)
@@ -74,21 +73,18 @@ class SqliteReads(ReadUnit):
         found: set[str] = set()
         for start, end in _LEGS[direction]:
             text = f"SELECT {end} FROM edges WHERE {start} {among.text}{only}"
-            found |= {cast("str", id) for (id,) in self._all(text, bound)}
+            found.update(id for (id,) in self._all(text, bound))
         return found
 
     def _edges(self, ids: Sequence[str]) -> list[tuple[str, str, str]]:
-        found = self._all(sql("edges-among"), (json.dumps(ids),))
-        return cast("list[tuple[str, str, str]]", found)
+        return self._all(sql("edges-among"), (json.dumps(ids),))
 
     def _labels(self, ids: Sequence[str]) -> Iterable[tuple[str, str]]:
         among = _among_ids(ids)
-        found = self._all(f"SELECT id, label FROM nodes WHERE id {among.text}", among.bound)
-        return cast("list[tuple[str, str]]", found)
+        return self._all(f"SELECT id, label FROM nodes WHERE id {among.text}", among.bound)
 
     def _search(self, label: str, question: str, limit: int) -> list[tuple[str, float]]:
-        found = self._all(sql("search"), (question, label, limit))
-        return cast("list[tuple[str, float]]", found)
+        return self._all(sql("search"), (question, label, limit))
 
     def _dump(self) -> Iterator[DumpItem]:
         for label in sorted(schema.NodeLabel):
@@ -99,7 +95,8 @@ class SqliteReads(ReadUnit):
         cursor = self._run(sql("all-edges"))
         while page := self._page(cursor):
             for edge in page:
-                yield cast("tuple[str, str, str]", tuple(edge))
+                source, kind, target = edge
+                yield source, kind, target
 
     def _run(self, text: str, bound: Sequence[object] = ()) -> sqlite3.Cursor:
         if self._is_over:
@@ -154,15 +151,15 @@ class SqliteReads(ReadUnit):
         self, found: Sequence[Found], rows: Sequence[dict[str, Value]], only: Sequence[str] = ()
     ) -> list[Row]:
         """Add the long texts; of some properties only if they are asked for."""
-        by_key = {cast("int", f[0]): row for f, row in zip(found, rows, strict=True) if f[3]}
+        by_key = {f[0]: row for f, row in zip(found, rows, strict=True) if f[3]}
         names = (json.dumps(list(only)),) if only else ()
         text = sql("select-named-texts" if only else "select-texts")
         keys = list(by_key)
         for start in range(0, len(keys), _CHUNK):
             bound = (json.dumps(keys[start : start + _CHUNK]), *names)
             for node, name, long in self._all(text, bound):
-                by_key[cast("int", node)][cast("str", name)] = cast("str", long)
-        return cast("list[Row]", rows)
+                by_key[node][name] = long
+        return list(rows)
 
 
 def _decode(raw: bytes) -> str:

@@ -7,7 +7,6 @@ query depends on them, or until `write_changes` before the commit.
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import cast
 
 from mimir.errors import StoreError
 from mimir.store import schema
@@ -58,7 +57,7 @@ class SqliteOps(SqliteReads):
         label = schema.label_name(label)
         for row in rows:
             new = schema.accept(row)
-            id = cast("str", new.pop("id"))
+            id = str(new.pop("id"))
             node = self._cache.get(id)
             if node is None and self._insert(label, id, new):
                 continue
@@ -109,7 +108,7 @@ class SqliteOps(SqliteReads):
     def delete(self, label: str, ids: Sequence[str], /) -> int:
         """Delete nodes with their edges; return how many existed."""
         found = self._all(sql("select-keys"), (schema.label_name(label), bind_ids(ids)))
-        for key, id in cast("list[tuple[int, str]]", found):
+        for key, id in found:
             self._run(sql("delete-texts"), (key,))
             self._run(sql("delete-edges"), (id,))
             if label in schema.SEARCHED:
@@ -146,8 +145,7 @@ class SqliteOps(SqliteReads):
             return None
         texts: dict[str, str] = {}
         if found[0][3]:
-            long = self._all(sql("texts-of-node"), (found[0][0],))
-            texts = dict(cast("list[tuple[str, str]]", long))
+            texts = dict(self._all(sql("texts-of-node"), (found[0][0],)))
         node = node_of(found[0], texts)
         self._cache.put(node)
         return node
@@ -159,7 +157,7 @@ class SqliteOps(SqliteReads):
         inserted = self._run(_INSERT, (label, id, len(long), pack_properties(node.small), *columns))
         if inserted.rowcount != 1:
             return False
-        key = cast("int", inserted.lastrowid)
+        key = inserted.lastrowid or 0
         self._insert_texts(key, long)
         self._index(label, key, new)
         if label not in _ONLY_ADDED:
@@ -204,12 +202,11 @@ def write_changes(
         cache.put(node._replace(unwritten=None))
 
 
-def _update(node: StoredNode) -> tuple[str, Sequence[str]]:
+def _update(node: StoredNode) -> tuple[str, tuple[Value, ...]]:
     """Return the statement that writes a node, with its bound values."""
     text, names = _update_text(node.unwritten or frozenset[str]())
     values = map(node.columns.get, names)
-    bound = (len(node.texts), pack_properties(node.small), *values, node.key)
-    return text, cast("Sequence[str]", bound)
+    return text, (len(node.texts), pack_properties(node.small), *values, node.key)
 
 
 @lru_cache(maxsize=1024)

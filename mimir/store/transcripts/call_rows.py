@@ -12,9 +12,9 @@ from mimir.domain import ids, money
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
 from mimir.domain.usage import TokenUsage
-from mimir.store import row_fields
 from mimir.store.operations import budget, claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
+from mimir.store.row_fields import bool_field, int_field, json_field, text_field
 from mimir.store.schema import NodeLabel, pack, unpack
 from mimir.store.transcripts import shared_texts
 
@@ -141,13 +141,13 @@ def rows(reads: ReadOps, lane: str) -> list[Row]:
 
 def seq_of(row: Row) -> int:
     """Return the number of a call in its transcript."""
-    return row_fields.int_field(row, "seq")
+    return int_field(row, "seq")
 
 
 def first_open(recorded: Mapping[int, Row]) -> int:
     """Return the number of the first call without an outcome."""
     seq = 0
-    while seq in recorded and row_fields.bool_field(recorded[seq], "done"):
+    while seq in recorded and bool_field(recorded[seq], "done"):
         seq += 1
     return seq
 
@@ -156,7 +156,7 @@ def hash_before(lane: str, recorded: Mapping[int, Row], seq: int) -> str:
     """Return the hash of the transcript before a call; at the beginning, of its name."""
     if seq == 0:
         return _digest(("mimir.lane", lane))
-    return row_fields.text_field(recorded[seq - 1], "hash")
+    return text_field(recorded[seq - 1], "hash")
 
 
 def tools_before(recorded: Mapping[int, Row], seq: int) -> int:
@@ -167,7 +167,7 @@ def tools_before(recorded: Mapping[int, Row], seq: int) -> int:
 def tree_before(recorded: Mapping[int, Row], seq: int) -> str:
     """Return the last recorded tree before a call; empty if there is none."""
     for earlier in range(seq - 1, -1, -1):
-        if tree := row_fields.text_field(recorded[earlier], "tree"):
+        if tree := text_field(recorded[earlier], "tree"):
             return tree
     return ""
 
@@ -177,11 +177,10 @@ def outcome_of(row: Row) -> CallOutcome:
     usage = None
     if row.get("inputTokens") is not None:
         usage = TokenUsage(
-            input_tokens=row_fields.int_field(row, "inputTokens"),
-            output_tokens=row_fields.int_field(row, "outputTokens"),
+            input_tokens=int_field(row, "inputTokens"), output_tokens=int_field(row, "outputTokens")
         )
-    value = row_fields.json_field(row, "valueJson")
-    return CallOutcome(value=value, tree=row_fields.text_field(row, "tree"), usage=usage)
+    value = json_field(row, "valueJson")
+    return CallOutcome(value=value, tree=text_field(row, "tree"), usage=usage)
 
 
 def write_intent(
@@ -207,7 +206,7 @@ def write_intent(
     cost = None
     if asked.kind == "model":
         cost = budget.reserve(ops, place.run, asked.title, asked.bound, before)
-    tries = row_fields.int_field(before, "tries") if before else 0
+    tries = int_field(before, "tries") if before else 0
     begun = {"done": False, "tries": tries + 1, "startedAt": ops.now(), "cost": cost}
     ops.upsert(NodeLabel.CALL, [{**_asked_row(place, asked), **begun}])
 
@@ -262,21 +261,19 @@ def truncate_transcript(ops: WriteOps, place: TranscriptKey, asked: CallRequest)
     if place.fence is not None:
         claims.record_progress(ops, place.run, place.task, place.fence, 0)
     here = ops.get(NodeLabel.CALL, ids.call_id(place.lane, asked.seq))
-    stays = (
-        here is not None and asked.is_recorded_in(here) and not row_fields.bool_field(here, "done")
-    )
+    stays = here is not None and asked.is_recorded_in(here) and not bool_field(here, "done")
     first = asked.seq + 1 if stays else asked.seq
     gone = ops.find(NodeLabel.CALL, {"lane": place.lane, "seq": (">=", first)})
     if not gone:
         return
     ops.delete(NodeLabel.CALL, [str(row["id"]) for row in gone])
-    budget.forfeit(ops, place.run, [row for row in gone if not row_fields.bool_field(row, "done")])
+    budget.forfeit(ops, place.run, [row for row in gone if not bool_field(row, "done")])
     data = {
         "lane": place.lane,
         "role": place.role,
         "seq": asked.seq,
         "removed": len(gone),
-        "answered": sum(row_fields.bool_field(row, "done") for row in gone),
+        "answered": sum(bool_field(row, "done") for row in gone),
         "recorded": _short(here),
         "asked": f"{asked.kind} {asked.hash[:12]}",
     }
@@ -293,7 +290,7 @@ def delete_open_calls(ops: WriteOps, transcript: str) -> None:
 
 
 def _stands(row: Row | None, done: CompletedCall) -> bool:
-    return row is not None and row.get("hash") == done.hash and row_fields.bool_field(row, "done")
+    return row is not None and row.get("hash") == done.hash and bool_field(row, "done")
 
 
 def _write(
@@ -346,7 +343,7 @@ def _event(place: TranscriptKey, done: CompletedCall, run: Row) -> runs.NewEvent
         "tool": asked.tool,
         "title": asked.title,
         "tokens": done.charge.total if model else 0,
-        "calls": row_fields.int_field(run, "callsUsed") if model else done.number,
+        "calls": int_field(run, "callsUsed") if model else done.number,
     }
     if cost is not None:
         data["cost"] = money.format_money(cost)
@@ -366,7 +363,7 @@ def _task(place: TranscriptKey) -> str:
 def _short(row: Row | None) -> str:
     if row is None:
         return ""
-    return f"{row_fields.text_field(row, 'kind')} {row_fields.text_field(row, 'requestHash')[:12]}"
+    return f"{text_field(row, 'kind')} {text_field(row, 'requestHash')[:12]}"
 
 
 def _usage_text(usage: TokenUsage | None) -> str:

@@ -6,11 +6,12 @@ A delta names such a text by `{"sha256": …}`; the text is an artifact of the r
 import hashlib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
+from mimir.domain import json_value
 from mimir.errors import StoreError
 from mimir.store.operations import evidence
-from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.call_records import CallRecord
 from mimir.store.schema import pack, unpack, well_formed
 
@@ -38,12 +39,11 @@ def fold(delta: Json) -> RequestDelta:
     found: dict[str, str] = {}
     folded = dict(delta)
     settings = delta.get("settings")
-    if isinstance(settings, Mapping):
-        folded["settings"] = _name_text(pack(cast("Json", settings)), found) or settings
-    messages = delta.get("messages")
-    if isinstance(messages, list):
+    if json_value.is_object(settings):
+        folded["settings"] = _name_text(pack(settings), found) or settings
+    if json_value.is_array(messages := delta.get("messages")):
         folded["messages"] = [
-            _fold_message(message, found) for message in cast("list[Json]", messages)
+            _fold_message(message, found) for message in json_value.as_objects(messages)
         ]
     whole = pack(delta)
     return RequestDelta(whole, pack(folded) if found else whole, found)
@@ -88,22 +88,20 @@ def get(reads: ReadOps, run: str, sha256: str) -> str:
     return text
 
 
-def delta_of(reads: ReadOps, call: CallRecord | Row) -> Json:
+def delta_of(reads: ReadOps, call: CallRecord) -> Json:
     """Return what the request of a call adds to the calls before, with its shared texts.
 
     Raises:
         StoreError: A text that it names is absent or was changed.
     """
-    if not isinstance(call, CallRecord):
-        call = CallRecord.from_row(call)
     run, folded = call.run_id, call.delta.mapping()
     delta = dict(folded)
     if sha256 := _name(folded.get("settings")):
         delta["settings"] = unpack(get(reads, run, sha256))
-    messages = folded.get("messages")
-    if isinstance(messages, list):
-        rows = cast("list[Json]", messages)
-        delta["messages"] = [_whole(reads, run, message) for message in rows]
+    if json_value.is_array(messages := folded.get("messages")):
+        delta["messages"] = [
+            _whole(reads, run, message) for message in json_value.as_objects(messages)
+        ]
     return delta
 
 
@@ -130,9 +128,7 @@ def _whole(reads: ReadOps, run: str, message: Json) -> Json:
 
 def _name(value: object) -> str:
     """Return the SHA-256 that names a text here; empty if none does."""
-    if not isinstance(value, Mapping):
-        return ""
-    named = cast("Json", value)
+    named = json_value.as_object(value)
     sha256 = named.get("sha256")
     return sha256 if len(named) == 1 and isinstance(sha256, str) else ""
 

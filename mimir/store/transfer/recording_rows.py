@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.json_value import as_texts
 from mimir.domain.plan import Plan
-from mimir.store import row_fields
 from mimir.store.operations import record_loading, runs, worker_processes
 from mimir.store.operations.runs import NewRun, RunKind
-from mimir.store.protocol import ReadOps, Row, Value, WriteOps
-from mimir.store.schema import NodeLabel, pack, unpack
+from mimir.store.protocol import ReadOps, Row, WriteOps
+from mimir.store.row_fields import text_field
+from mimir.store.schema import NodeLabel, pack, unpack, value
 from mimir.store.transcripts import call_rows
 
 JsonObject = dict[str, object]
@@ -38,10 +39,10 @@ def export_pinned_run(reads: ReadOps, run: str) -> tuple[JsonObject, object]:
     Raises:
         UsageError: There is no such run.
     """
-    row = runs.get(reads, run)
+    row = record_loading.load_run_row(reads, run)
     pinned: JsonObject = {name: row[name] for name in _PINNED if row.get(name) is not None}
-    pinned["settingsJson"] = unpack(row_fields.text_field(row, "settingsJson") or "{}")
-    plan = row_fields.text_field(row, "planJson")
+    pinned["settingsJson"] = unpack(text_field(row, "settingsJson") or "{}")
+    plan = record_loading.find_plan_text(reads, run)
     return pinned, unpack(plan) if plan else None
 
 
@@ -62,12 +63,13 @@ def export_measurements(reads: ReadOps, run: str) -> list[object]:
 
     The PM's calls are part of it: a report counts them.
     """
-    row, where = runs.node(reads, run), {"runId": run}
-    planned = row_fields.text_field(row, "planRun")
+    row, where = record_loading.load_run_row(reads, run), {"runId": run}
+    planned = text_field(row, "planRun")
     nodes: list[tuple[NodeLabel, Row]] = [(NodeLabel.RUN, row)]
     for label, order in ((NodeLabel.TASK, "seq"), (NodeLabel.ATTEMPT, "id")):
         nodes += [(label, each) for each in reads.find(label, where, order=(order,))]
-    processes = worker_processes.present(reads, run)
+    of_kind = {**where, "kind": worker_processes.KIND}
+    processes = reads.find(NodeLabel.ARTIFACT, of_kind, order=("since",))
     calls = call_rows.rows(reads, lane_id(planned, PLAN_TASK, 1, "pm")) if planned else []
     return [
         *([label.value, {"id": each["id"], **_measured_properties(each)}] for label, each in nodes),
@@ -83,7 +85,7 @@ def import_measurements(
     for label, row in measured:
         is_made_here = label in (NodeLabel.CALL, NodeLabel.ARTIFACT)
         if is_made_here or ops.get(label, str(row["id"])) is not None:
-            ops.upsert(label, [cast("Row", row)])
+            ops.upsert(label, [{name: value(given) for name, given in row.items()}])
 
 
 def create_recorded_run(
@@ -114,14 +116,14 @@ def create_recorded_run(
         engine_version=text("engineVersion"),
         base_commit=text("baseCommit"),
         base_tree=text("baseTree"),
-        only=tuple(cast("list[str]", pinned.get("only") or ())),
+        only=tuple(as_texts(pinned.get("only"))),
         session_id=text("sessionId"),
     )
     runs.create(ops, new)
-    later = {name: cast("Value", pinned[name]) for name in _PINNED_LATER if name in pinned}
+    later = {name: value(pinned[name]) for name in _PINNED_LATER if name in pinned}
     ops.patch(NodeLabel.RUN, run, later)
-    for name, value in texts.items():
-        record_loading.save_run_text(ops, run, name, pack(value))
+    for name, content in texts.items():
+        record_loading.save_run_text(ops, run, name, pack(content))
 
 
 def _drop_names(row: Row, *names: str) -> Row:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from mimir.errors import StoreError
-from mimir.store import row_fields
 from mimir.store.protocol import GraphStore, ReadOps, Row, WriteOps
+from mimir.store.row_fields import int_field, text_field
 from mimir.store.schema import NodeLabel, pack
 from mimir.store.transfer.spool import StoreSpool
 
@@ -65,7 +65,7 @@ def _find_known_runs(reads: ReadOps, ids: Sequence[str]) -> list[str]:
 def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozenset[str]) -> None:
     """Refuse a target that holds other data under these ids; `known` runs must be equal."""
     for row, there, kind in _pair_with_target(reads, label, rows):
-        run = row_fields.text_field(row, "runId")
+        run = text_field(row, "runId")
         if kind not in ("", label):
             problem = f"{row['id']!r} is a {kind} there, not a {label}"
         elif there is None:
@@ -76,8 +76,7 @@ def _must_agree(reads: ReadOps, label: str, rows: Sequence[Row], known: frozense
             problem = _difference(label, row, there)
         if problem:
             raise StoreError(
-                f"The target holds something else: {problem}; nothing was changed.",
-                next_step=_STEP,
+                f"The target holds something else: {problem}; nothing was changed.", next_step=_STEP
             )
 
 
@@ -127,7 +126,7 @@ async def _write(spool: StoreSpool, target: GraphStore, fresh: Sequence[Row]) ->
         if label == NodeLabel.PROJECT:
             await target.write(partial(_put_projects, rows=rows))
         elif label != NodeLabel.RUN:
-            new = [row for row in rows if row_fields.text_field(row, "runId") in {*wanted, ""}]
+            new = [row for row in rows if text_field(row, "runId") in {*wanted, ""}]
             await target.write(partial(_put_nodes, label=label, rows=new))
     of_run: dict[str, list[tuple[str, str, str]]] = {id: [] for id in wanted}
     between: list[tuple[str, str, str]] = []
@@ -158,7 +157,7 @@ def _put_projects(ops: WriteOps, rows: Sequence[Row]) -> None:
     for row in rows:
         before: Row = ops.get(NodeLabel.PROJECT, str(row["id"])) or {}
         larger = {
-            name: max(row_fields.int_field(row, name), row_fields.int_field(before, name))
+            name: max(int_field(row, name), int_field(before, name))
             for name in _COUNTERS
             if name in row or name in before
         }

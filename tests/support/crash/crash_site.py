@@ -19,7 +19,6 @@ from typing import TypeVar
 from mimir.bootstrap.clock import SystemClock
 from mimir.domain.task_states import EXECUTING
 from mimir.store.neo4j.address import parse
-from mimir.store.operations import runs
 from mimir.store.protocol import GraphStore, ReadOps
 from mimir.store.schema import NodeLabel
 from mimir.store.sqlite.sqlite_store import SqliteStore
@@ -28,6 +27,7 @@ from tests.support.crash.process_forge import Child, Forge, Order
 from tests.support.invariants import listing
 from tests.support.run_facts import Facts, load
 from tests.support.script_server import PlayServer
+from tests.support.stored_rows import task_rows
 from tests.support.stores import opened
 
 T = TypeVar("T")
@@ -220,7 +220,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _death(reads: ReadOps, run: str) -> Death:
-    tasks = runs.tasks(reads, run)
+    tasks = task_rows(reads, run)
     live = {str(row["taskId"]) for row in tasks if row["status"] in EXECUTING}
     calls = [row for row in reads.find(NodeLabel.CALL, {"runId": run}) if not row.get("done")]
     models = Counter(_lane(row["lane"]) for row in calls if row["kind"] == "model")

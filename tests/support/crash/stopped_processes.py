@@ -10,12 +10,12 @@ from pathlib import Path
 from signal import SIGCONT, SIGINT, SIGSTOP, SIGTERM
 
 from mimir.planning.renderer import render
-from mimir.store.operations import runs
 from mimir.store.protocol import ReadOps
 from mimir.store.schema import NodeLabel
 from tests.support.crash.crash_site import Ground, Scene, prepared
 from tests.support.crash.process_forge import Child
 from tests.support.crash.trials import Stage, Trial, first_event, to_the_end, told
+from tests.support.stored_rows import run_row, task_rows
 from tests.support.whole_run import REST, calls, plan, step, worker, wrote
 
 LEASE_SECONDS = 2.0
@@ -207,7 +207,7 @@ def _refused(ground: Ground, child: Child) -> list[str]:
 
 def _not_given_back(ground: Ground) -> list[str]:
     rows, run = ground.look(
-        lambda reads: (runs.tasks(reads, ground.run), runs.get(reads, ground.run))
+        lambda reads: (task_rows(reads, ground.run), run_row(reads, ground.run))
     )
     held = [str(row["taskId"]) for row in rows if row.get("lockedBy")]
     problems = [f"the leases of {held} were not given back"] if held else []
@@ -227,6 +227,6 @@ def _all(reads: ReadOps, run: str) -> dict[str, list[dict[str, object]]]:
         NodeLabel.VERDICT,
     )
     return {
-        "Run": [dict(runs.get(reads, run))],
+        "Run": [dict(run_row(reads, run))],
         **{k: [dict(r) for r in reads.find(k, {"runId": run}, order=("id",))] for k in kinds},
     }

@@ -164,7 +164,7 @@ async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost
 def _retried(ops: WriteOps, claim: Claim) -> None:
     claims.move(
         ops, "r1", claim.task, claim.fence, TaskStatus.PREPARING_RETRY, TransitionActor.SCHEDULING,
-        props={}, kind=EventKind.TASK_RETRIED,
+        kind=EventKind.TASK_RETRIED,
     )  # fmt: skip
 
 

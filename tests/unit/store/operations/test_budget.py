@@ -11,6 +11,7 @@ from mimir.domain.money import ModelPrice
 from mimir.domain.usage import TokenUsage
 from mimir.errors import ConfigurationError, Paused
 from mimir.store.operations import budget, claims, runs
+from mimir.store.records.run_records import RunRecord
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from tests.support.clock import FrozenClock
@@ -264,7 +265,7 @@ async def test_money_of_a_run_that_asked_without_a_price_is_never_bounded_later(
     row = await store.read(lambda r: r.get("Run", "r1"))
     assert (row["unpriced"], row["costUsed"]) == (["other"], 9)
     with pytest.raises(ConfigurationError, match="'other' had no price") as caught:
-        budget.must_be_priced(row, [CHEAP])
+        budget.must_be_priced(RunRecord.from_row(row), [CHEAP])
     assert "--from r1" in caught.value.next_step
 
 

@@ -15,6 +15,7 @@ from mimir.errors import IllegalMove, LeaseLost
 from mimir.store.operations import claims, runs
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock
+from tests.support.stored_rows import task_rows
 from tests.support.stored_run import new_run, plan, task
 from tests.support.stores import opened
 
@@ -119,9 +120,9 @@ class History:
         try:
             await self.store.write(
                 lambda ops: claims.move(
-                    ops, self.run, held.task, held.fence, to, mover, props={"mark": which}, kind=EventKind.WARNING
+                    ops, self.run, held.task, held.fence, to, mover, kind=EventKind.WARNING
                 )
-            )  # fmt: skip
+            )
         except LeaseLost:
             assert before["fence"] != held.fence
         except IllegalMove:
@@ -161,7 +162,7 @@ class History:
 
     async def check(self):
         rows, fresh = await self.store.read(
-            lambda r: (runs.tasks(r, self.run), runs.events(r, self.run, after=len(self.events)))
+            lambda r: (task_rows(r, self.run), runs.events(r, self.run, after=len(self.events)))
         )
         for event in fresh:
             if event.task and "to" in event.data:
@@ -241,7 +242,7 @@ async def test_four_processes_claim_a_hundred_tasks_without_one_double(tmp_path)
             assert await racer.stdout.readline() == b"ready\n"
         outputs = await asyncio.gather(*(racer.communicate(b"go\n") for racer in racers))
 
-        rows, events = await store.read(lambda r: (runs.tasks(r, "r1"), runs.events(r, "r1")))
+        rows, events = await store.read(lambda r: (task_rows(r, "r1"), runs.events(r, "r1")))
 
     assert [racer.returncode for racer in racers] == [0] * 4
     won = sorted(line for out, _ in outputs for line in out.decode().split("\n") if line)

@@ -6,6 +6,8 @@ from mimir.domain.event import EventKind
 from mimir.domain.task_states import TaskStatus, TransitionActor
 from mimir.errors import IllegalMove, LeaseLost
 from mimir.store.operations import claims, runs
+from mimir.store.records.task_changes import WorkAnsweredChange
+from mimir.store.records.task_records import TaskRecord
 from tests.support.claims import claim, events, lock_of, move, row
 from tests.support.stored_run import start, task
 
@@ -21,9 +23,10 @@ async def test_fresh_claim_starts_an_attempt_with_phase_two(store):
     (held,) = await claim(store)
 
     assert (held.task, held.fence, held.attempt, held.fresh, held.died) == ("a", 1, 1, True, False)
-    assert held.row == await row(store)
+    taken = await row(store)
+    assert held.record == TaskRecord.from_row(taken)
     kept = {
-        k: held.row[k]
+        k: taken[k]
         for k in (
             "status",
             "attemptNumber",
@@ -119,7 +122,7 @@ async def test_ended_lease_is_taken_over_in_the_phase_where_it_was_left(store, f
     (second,) = await claim(store, "w2", dead=dead)
 
     assert (second.task, second.fence, second.attempt, second.fresh) == ("a", 2, 1, False)
-    assert (second.row["status"], second.row["workerOutput"]) == ("worker_completed", "x")
+    assert (second.record.status, second.record.worker_output) == (S.WORKER_COMPLETED, "x")
     (event,) = await events(store, EventKind.LEASE_TAKEN)
     assert (event.attempt, event.data) == (1, {"owner": "w2", "fence": 2})
     with pytest.raises(LeaseLost):
@@ -142,7 +145,8 @@ async def test_retry_is_a_new_attempt(store):
     (second,) = await claim(store, "w2")
 
     assert (second.attempt, second.fence, second.fresh) == (2, 2, True)
-    assert (second.row["isRetry"], second.row["retryReason"]) == (True, "qc_failure")
+    taken = await row(store)
+    assert (taken["isRetry"], taken["retryReason"]) == (True, "qc_failure")
     attempt = await store.read(lambda r: r.get("Attempt", "r1/a/2"))
     assert (attempt["isRetry"], attempt["retryReason"]) == (True, "qc_failure")
     assert (await store.read(lambda r: r.get("Attempt", "r1/a/1")))["status"] == "preparing_retry"
@@ -207,12 +211,11 @@ async def test_fence_is_checked(store):
     await start(store, task("a"))
     (held,) = await claim(store)
 
-    assert (await store.read(lambda r: claims.check_fence(r, "r1", "a", held.fence)))[
-        "taskId"
-    ] == "a"
+    found = await store.read(lambda r: claims.load_claimed_task(r, "r1", "a", held.fence))
+    assert found.task_id == "a"
     for task_id, fence in (("a", 0), ("a", 2), ("ghost", 1)):
         with pytest.raises(LeaseLost, match=task_id):
-            await store.read(lambda r, t=task_id, f=fence: claims.check_fence(r, "r1", t, f))
+            await store.read(lambda r, t=task_id, f=fence: claims.load_claimed_task(r, "r1", t, f))
 
 
 # Moving
@@ -222,11 +225,14 @@ async def test_move_writes_status_values_copy_and_event_together(store):
     await start(store, task("a"))
     (held,) = await claim(store)
 
-    moved = await move(
-        store, held, S.WORKER_COMPLETED, props={"workerOutput": "done", "workerTokens": 7},
-        attempt_props={"workerTokens": 7}, data={"tokens": 7},
+    answer = WorkAnsweredChange(
+        worker_output="done", worker_duration=2.5, worker_tokens=7, worker_tool_calls=3,
+        worker_message_count=4, worker_completed_at="2030-01-02T03:04:05.000000Z",
     )  # fmt: skip
 
+    await move(store, held, S.WORKER_COMPLETED, changes=(answer,), data={"tokens": 7})
+
+    moved = await row(store)
     assert (moved["status"], moved["workerOutput"], moved["lockedBy"]) == (
         "worker_completed",
         "done",
@@ -297,7 +303,6 @@ async def test_move_and_head_are_one_transaction(store):
             held.fence + 9,
             S.COMPLETED,
             TransitionActor.SCHEDULING,
-            props={},
             kind=EventKind.TASK_COMPLETED,
         )
 

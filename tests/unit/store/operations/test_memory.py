@@ -26,11 +26,14 @@ async def search(store, text, view=MINE, **how):
 async def fail(store, run="r1", **props):
     """Let task "a" of a run fail."""
     (held,) = await write(store, claims.claim, run, "w", lease_seconds=60)
-    await store.write(
-        lambda ops: claims.move(
-            ops, run, held.task, held.fence, TaskStatus.FAILED, TransitionActor.SCHEDULING, props=props, kind=EventKind.TASK_FAILED
-        )
-    )  # fmt: skip
+
+    def work(ops):
+        ops.patch("Task", f"{run}/{held.task}", props)
+        claims.move(
+            ops, run, held.task, held.fence, TaskStatus.FAILED, TransitionActor.SCHEDULING, kind=EventKind.TASK_FAILED
+        )  # fmt: skip
+
+    await store.write(work)
 
 
 async def test_note_of_a_person_is_found_at_once_and_once(store):

@@ -1,19 +1,18 @@
 import pytest
 
-from mimir.attempts.results import OUTCOMES, WORK, Deliverable
+from mimir.attempts.results import Deliverable
 from mimir.attempts.services import AttemptStart
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
 from mimir.qc.evidence import seal
-from mimir.scheduling.execution.preparation import START
 from mimir.store.operations import evidence, leases, record_loading, runs, worker_processes
 from mimir.store.operations.worker_processes import PoolCounters, WorkerProcess
 from mimir.store.records.attempt_records import AttemptRecord, AttemptSealRecord
 from mimir.store.records.audited_records import AuditedVerdictRecord
 from mimir.store.records.call_records import CallRecord
-from mimir.store.records.record_codec import encode
+from mimir.store.records.record_codec import PackedJson, encode
 from mimir.store.records.run_changes import RunLimitsChange, RunPauseChange
 from mimir.store.records.run_records import ProjectRecord, RunRecord
 from mimir.store.records.task_changes import ChecksCompletedChange
@@ -166,7 +165,7 @@ async def test_calls_and_check_runs_of_a_new_run_are_none(store, reading, run):
 async def test_claim_returns_a_row_that_is_a_task(store, run):
     (claim,) = run
 
-    record = TaskRecord.from_row(claim.row)
+    record = claim.record
 
     assert (record.fence, record.locked_by, record.attempt_number) == (claim.fence, "w1", 1)
 
@@ -282,8 +281,10 @@ async def test_records_of_stores_of_every_schema_are_valid(version, tmp_path, fr
 
     assert all(found.values())
     attempt = next(one for one in found[NodeLabel.ATTEMPT] if one.verdict)
-    assert attempt.deliverable.decode(Deliverable) == WORK.decode(attempt.deliverable.text)
-    assert attempt.check_outcomes.decode(tuple[CheckOutcome, ...]) == OUTCOMES.decode(
-        attempt.check_outcomes.text
-    )
-    assert attempt.start.decode(AttemptStart) == START.decode(attempt.start.text)
+    for packed, kind in (
+        (attempt.deliverable, Deliverable),
+        (attempt.check_outcomes, tuple[CheckOutcome, ...]),
+        (attempt.start, AttemptStart),
+    ):
+        value = packed.decode(kind)
+        assert PackedJson.pack(value).decode(kind) == value

@@ -4,7 +4,9 @@ from mimir.domain.event import EventKind
 from mimir.domain.plan import Criterion
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
-from mimir.store.operations import runs
+from mimir.store.operations import record_loading, runs
+from mimir.store.records.run_changes import RunPauseChange
+from tests.support.stored_rows import run_row, task_rows
 from tests.support.stored_run import new_run, plan, start, task
 
 DIAMOND = (
@@ -19,11 +21,11 @@ async def test_run_is_made_whole_with_its_tasks_and_edges(store, frozen_clock):
     new = new_run(plan(*DIAMOND), max_calls=10, only=("d",), parent_run="")
     await store.write(lambda ops: runs.create(ops, new))
 
-    row = await store.read(lambda r: runs.get(r, "r1"))
-    rows = await store.read(lambda r: runs.tasks(r, "r1"))
+    row = await store.read(lambda r: run_row(r, "r1"))
+    rows = await store.read(lambda r: task_rows(r, "r1"))
     edges = await store.read(lambda r: r.edges_among(["p1", "r1", *(f"r1/{t}" for t in "abcd")]))
 
-    assert runs.plan_of(row) == new.plan
+    assert runs.read_plan(row["planJson"]) == new.plan
     kept = {
         k: row[k]
         for k in (
@@ -56,7 +58,7 @@ async def test_run_is_made_whole_with_its_tasks_and_edges(store, frozen_clock):
 async def test_phase_one_is_written_with_its_names(store):
     await start(store, task("a", qc_role="", max_retries=0), released=False)
 
-    (row,) = await store.read(lambda r: runs.tasks(r, "r1"))
+    (row,) = await store.read(lambda r: task_rows(r, "r1"))
 
     assert {k: row[k] for k in ("workerRole", "qcRole", "verificationCriteria", "maxRetries", "attemptNumber")} == {
         "workerRole": "Engineer", "qcRole": "Reviewer of: Engineer", "verificationCriteria": ["c1: It works"],
@@ -85,20 +87,21 @@ async def test_task_that_depends_on_nothing_known_makes_no_run(store):
 async def test_planning_run_has_no_plan_and_no_tasks(store):
     await store.write(lambda ops: runs.create(ops, new_run(None)))
 
-    row = await store.read(lambda r: runs.get(r, "r1"))
+    row = await store.read(lambda r: run_row(r, "r1"))
 
     assert "planJson" not in row
+    record = await store.read(lambda r: record_loading.load_run_with_plan(r, "r1"))
     with pytest.raises(StoreError, match="no plan"):
-        runs.plan_of(row)
+        record_loading.decode_plan(record)
 
 
 async def test_prompt_of_any_size_and_kind_is_pinned_byte_for_byte(store):
     prompts = ["x" * 200_000, "\ud800", "\0", "`'\"$\n\r\t", "", "🧊" * 3000]
     await start(store, *(task(f"t{i}", prompt=p) for i, p in enumerate(prompts)))
 
-    row = await store.read(lambda r: runs.get(r, "r1"))
+    row = await store.read(lambda r: run_row(r, "r1"))
 
-    assert [t.prompt for t in runs.plan_of(row).tasks] == prompts
+    assert [t.prompt for t in runs.read_plan(row["planJson"]).tasks] == prompts
 
 
 async def test_events_are_numbered_without_gaps_and_read_in_order(store, frozen_clock):
@@ -151,13 +154,13 @@ async def test_event_of_no_run_is_refused(store):
 
 async def test_unknown_run_names_the_nearest(store):
     with pytest.raises(UsageError) as caught:
-        await store.read(lambda r: runs.get(r, "r1"))
+        await store.read(lambda r: run_row(r, "r1"))
     assert "mimir execute" in caught.value.next_step
 
     for id in ("fix-login-1", "fix-login-2", "other"):
         await store.write(lambda ops, id=id: runs.create(ops, new_run(None, id=id)))
     with pytest.raises(UsageError) as caught:
-        await store.read(lambda r: runs.get(r, "fix-logn-2"))
+        await store.read(lambda r: run_row(r, "fix-logn-2"))
 
     assert "fix-login-2" in caught.value.next_step
     assert "other" not in caught.value.next_step
@@ -177,9 +180,11 @@ async def test_latest_is_the_newest_of_a_kind_also_within_one_moment(store, froz
 
     async def latest(**how):
         row = await store.read(
-            lambda r: runs.latest(r, **{"project_id": "p1", "kinds": ("execute",), **how})
+            lambda r: record_loading.find_latest_run(
+                r, **{"project_id": "p1", "kinds": ("execute",), **how}
+            )
         )
-        return row and row["id"]
+        return row and row.id
 
     assert await latest() == "x6"
     assert await latest(plan_path="b") == "x7"
@@ -197,7 +202,7 @@ async def test_status_moves_only_from_where_it_is_expected(store, frozen_clock):
     def pause(ops):
         return runs.set_status(
             ops, "r1", RunStatus.PAUSED, EventKind.RUN_PAUSED, {"reason": "budget"},
-            expect=(RunStatus.RUNNING,), props={"pauseReason": "budget"},
+            expect=(RunStatus.RUNNING,), changes=(RunPauseChange(pause_reason="budget"),),
         )  # fmt: skip
 
     assert await store.write(pause) is True
@@ -258,7 +263,7 @@ async def test_two_runs_share_nothing(store):
     await start(store, *DIAMOND)
     await start(store, *DIAMOND, id="r2")
 
-    assert {r["id"] for r in await store.read(lambda r: runs.tasks(r, "r2"))} == {
+    assert {r["id"] for r in await store.read(lambda r: task_rows(r, "r2"))} == {
         f"r2/{t}" for t in "abcd"
     }
     assert await store.read(lambda r: runs.last_seq(r, "r2")) == 5

@@ -5,8 +5,9 @@ import pytest
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import TaskStatus, TransitionActor
 from mimir.errors import IllegalMove, LeaseLost, StoreError
-from mimir.store.operations import claims, runs
+from mimir.store.operations import claims
 from tests.support.claims import claim, events, move, row
+from tests.support.stored_rows import task_rows
 from tests.support.stored_run import start, task
 
 S = TaskStatus
@@ -143,13 +144,13 @@ async def test_cancel_ends_all_that_has_not_ended_and_refuses_who_still_works(st
     assert await store.write(lambda ops: claims.cancel(ops, "r1")) == ["b", "c", "d"]
     assert await store.write(lambda ops: claims.cancel(ops, "r1")) == []
 
-    rows = await store.read(lambda r: runs.tasks(r, "r1"))
+    rows = await store.read(lambda r: task_rows(r, "r1"))
     assert [r["status"] for r in rows] == ["failed", "cancelled", "cancelled", "cancelled"]
     assert await claim(store, "w2", limit=9) == []
     with pytest.raises(LeaseLost):
         await move(store, held["c"], S.WORKER_COMPLETED)
     with pytest.raises(LeaseLost):
-        await store.read(lambda r: claims.check_fence(r, "r1", "c", held["c"].fence))
+        await store.read(lambda r: claims.load_claimed_task(r, "r1", "c", held["c"].fence))
     told = await events(store, EventKind.TASK_CANCELLED)
     assert [(e.task, e.data["from"]) for e in told] == [
         ("b", "preparing_retry"),
@@ -165,7 +166,7 @@ async def test_pending_task_may_be_completed_by_scheduling_without_a_lease(store
 
     await store.write(
         lambda ops: claims.move(
-            ops, "r1", "a", 0, S.COMPLETED, TransitionActor.SCHEDULING, props={"takenFrom": "r0"}, kind=EventKind.TASK_COMPLETED
+            ops, "r1", "a", 0, S.COMPLETED, TransitionActor.SCHEDULING, kind=EventKind.TASK_COMPLETED
         )
     )  # fmt: skip
 

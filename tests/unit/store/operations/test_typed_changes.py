@@ -8,7 +8,7 @@ from mimir.domain.plan import Check
 from mimir.domain.task_states import TaskStatus, TransitionActor
 from mimir.errors import LeaseLost, StoreError
 from mimir.store.operations import audit_loading, claims, evidence, record_loading, runs
-from mimir.store.records.attempt_changes import AttemptDeliverableChange
+from mimir.store.records.attempt_changes import AttemptResultChange
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.task_changes import ReuseChange, WorkAnsweredChange
 from mimir.store.transcripts import call_rows
@@ -44,7 +44,7 @@ async def test_claim_gives_the_task_as_a_record(store, run):
 
 
 async def test_changes_of_a_phase_are_written_to_the_task_and_copied_to_the_attempt(store, run):
-    deliverable = AttemptDeliverableChange(deliverable=PackedJson.pack({"answer": "Done."}))
+    deliverable = AttemptResultChange(deliverable=PackedJson.pack({"answer": "Done."}))
     await store.write(
         lambda ops: claims.move(
             ops, "r1", "a", run[0].fence, TaskStatus.WORKER_COMPLETED, TransitionActor.MACHINE,

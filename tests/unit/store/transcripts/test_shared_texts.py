@@ -6,6 +6,7 @@ import pytest
 
 from mimir.errors import StoreError
 from mimir.store.operations import evidence
+from mimir.store.records.call_records import CallRecord
 from mimir.store.schema import pack
 from mimir.store.transcripts import call_rows, shared_texts
 from tests.support.stored_run import start, task
@@ -40,7 +41,10 @@ async def test_what_lanes_repeat_is_kept_once_and_comes_back_whole(store, run, w
     for row in (of_lane[0] for of_lane in rows):
         assert SYSTEM not in str(row["deltaJson"])
         assert "x" * 2000 in str(row["deltaJson"])
-        assert await store.read(lambda r, row=row: shared_texts.delta_of(r, row)) == FIRST
+        assert (
+            await store.read(lambda r, row=row: shared_texts.delta_of(r, CallRecord.from_row(row)))
+            == FIRST
+        )
     for lane in lanes:
         assert await store.read(lambda r, name=lane.name: find_broken_link(r, name)) == []
 
@@ -98,7 +102,7 @@ async def test_damaged_text_breaks_each_call_that_names_it(store, run, world, da
     (row,) = await store.read(lambda r: call_rows.rows(r, lane.name))
     assert await store.read(lambda r: find_broken_link(r, lane.name)) == [row["id"]]
     with pytest.raises(StoreError, match=damage if damage == "changed" else "not there"):
-        await store.read(lambda r: shared_texts.delta_of(r, row))
+        await store.read(lambda r: shared_texts.delta_of(r, CallRecord.from_row(row)))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ async def test_text_that_is_short_or_cannot_be_kept_as_it_is_stays_where_it_stan
     await said(lane, world, delta)
 
     (row,) = await store.read(lambda r: call_rows.rows(r, lane.name))
-    assert await store.read(lambda r: shared_texts.delta_of(r, row)) == delta
+    assert await store.read(lambda r: shared_texts.delta_of(r, CallRecord.from_row(row))) == delta
     assert await kept(store) == []
 
 
@@ -126,7 +130,7 @@ async def test_text_is_kept_before_a_call_that_never_ends(store, run, world):
 
     (row,) = await store.read(lambda r: call_rows.rows(r, lane.name))
     assert not row["done"]
-    assert await store.read(lambda r: shared_texts.delta_of(r, row)) == FIRST
+    assert await store.read(lambda r: shared_texts.delta_of(r, CallRecord.from_row(row))) == FIRST
 
 
 async def test_another_run_gets_the_texts_that_it_takes_over(store, run, world):
