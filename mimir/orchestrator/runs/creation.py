@@ -172,9 +172,7 @@ async def require_sandbox(services: ProjectServices) -> None:
 async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
     """Return the pinned values of a run; the first call makes and pins its preambles."""
 
-    def look(
-        reads: ReadOps,
-    ) -> tuple[RunRecord, JsonArtifactRecord | None, ContextReceipt | None]:
+    def look(reads: ReadOps) -> tuple[RunRecord, JsonArtifactRecord | None, ContextReceipt | None]:
         pinned = find_json(reads, run, "preambles")
         return load_run_with_plan(reads, run), pinned, plan_provenance.load_provenance(reads, run)
 
@@ -222,10 +220,7 @@ async def _require_not_running(services: ProjectServices, plan_path: str) -> Non
     if not plan_path:
         return
     find = partial(
-        find_latest_run,
-        project_id=services.project_id,
-        kinds=["execute"],
-        plan_path=plan_path,
+        find_latest_run, project_id=services.project_id, kinds=["execute"], plan_path=plan_path
     )
     # The lease of a dead process does not block a new run of its plan.
     dead = services.owners.find_dead()
