@@ -19,7 +19,6 @@ from mimir.errors import BusyError, UnavailableError, UsageError
 from mimir.orchestrator import plan_provenance
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
-from mimir.scheduling.completion.final_gate import await_all
 from mimir.scheduling.execution.preparation import named_model
 from mimir.scheduling.lifecycle import COORDINATOR
 from mimir.store.operations import budget, estimates, runs
@@ -39,7 +38,7 @@ from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_changes import RunEnvironmentChange, RunEstimatesChange
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import EdgeType, pack
-from mimir.workspace.aio import gather_both
+from mimir.workspace.aio import await_all, gather_both
 from mimir.workspace.git.base_capture import BaseCommit
 
 Preambles = dict[tuple[str, str], PinnedPreamble]
