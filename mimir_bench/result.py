@@ -32,7 +32,7 @@ class BenchResult:
     tolerances: Mapping[str, float] = field(default_factory=dict[str, float])
     """Figure → allowed difference: a share of the old value, its limit or 1; absent: 0."""
     limits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Row name → upper limit of its figure."""
+    """Name of a row → upper limit of its figure."""
     aside: Mapping[str, Cell] = field(default_factory=dict[str, Cell])
     """Notes on this run: not compared and not hashed."""
 

@@ -81,12 +81,7 @@ class ToolFactory:
         )
 
     def judge(
-        self,
-        run: str,
-        where: Path,
-        lane: Transcript,
-        artifacts: Sequence[str],
-        stand: Stand,
+        self, run: str, where: Path, lane: Transcript, artifacts: Sequence[str], stand: Stand
     ) -> Toolset:
         """Return QC's tools over a temporary checkout, whose changes are discarded."""
         tree = DirectoryTree(where)

@@ -37,11 +37,7 @@ from mimir.planning.planner import PlannerServices, PlanProposal, propose
 from mimir.planning.renderer import render
 from mimir.scheduling import lifecycle
 from mimir.store.operations import budget, memory, runs
-from mimir.store.operations.record_loading import (
-    find_json,
-    load_run,
-    save_run_text,
-)
+from mimir.store.operations.record_loading import find_json, load_run, save_run_text
 from mimir.store.operations.runs import NewRun
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import pack

@@ -8,13 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mimir.attempts.services import ModelChoice
-from mimir.domain.json_value import (
-    as_member,
-    as_number,
-    as_object,
-    as_whole_number,
-    is_object,
-)
+from mimir.domain.json_value import as_member, as_number, as_object, as_whole_number, is_object
 from mimir.domain.run import APPLY_OPTIONS, Apply
 from mimir.domain.task_states import RunStatus
 from mimir.orchestrator.services import ProjectServices

@@ -147,10 +147,7 @@ def _draw_tasks(reads: ReadOps, run: str) -> list[str]:
     record = load_run(reads, run)
     nodes = [
         mermaid.DiagramNode(
-            id=task.task_id,
-            title=task.title,
-            status=task.status,
-            dependencies=task.dependencies,
+            id=task.task_id, title=task.title, status=task.status, dependencies=task.dependencies
         )
         for task in load_tasks(reads, run, TaskStatusRecord)
     ]

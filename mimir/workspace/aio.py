@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from typing import ParamSpec, TypeVar
 
 A = TypeVar("A")
@@ -18,6 +18,18 @@ async def gather_both(first: Awaitable[A], second: Awaitable[B]) -> tuple[A, B]:
     if isinstance(other, BaseException):
         raise other
     return one, other
+
+
+async def await_all(jobs: Iterable[Awaitable[A]]) -> list[A]:
+    """Await all; the first exception is raised unchanged after all jobs have ended."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    try:
+        return list(await asyncio.gather(*tasks))
+    # A failed job must not leave the others running in the sandbox.
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

@@ -19,7 +19,6 @@ from mimir.errors import BusyError, UnavailableError, UsageError
 from mimir.orchestrator import plan_provenance
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
-from mimir.scheduling.completion.final_gate import await_all
 from mimir.scheduling.execution.preparation import named_model
 from mimir.scheduling.lifecycle import COORDINATOR
 from mimir.store.operations import budget, estimates, runs
@@ -39,7 +38,7 @@ from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_changes import RunEnvironmentChange, RunEstimatesChange
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import EdgeType, pack
-from mimir.workspace.aio import gather_both
+from mimir.workspace.aio import await_all, gather_both
 from mimir.workspace.git.base_capture import BaseCommit
 
 Preambles = dict[tuple[str, str], PinnedPreamble]
@@ -172,9 +171,7 @@ async def require_sandbox(services: ProjectServices) -> None:
 async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
     """Return the pinned values of a run; the first call makes and pins its preambles."""
 
-    def look(
-        reads: ReadOps,
-    ) -> tuple[RunRecord, JsonArtifactRecord | None, ContextReceipt | None]:
+    def look(reads: ReadOps) -> tuple[RunRecord, JsonArtifactRecord | None, ContextReceipt | None]:
         pinned = find_json(reads, run, "preambles")
         return load_run_with_plan(reads, run), pinned, plan_provenance.load_provenance(reads, run)
 
@@ -222,10 +219,7 @@ async def _require_not_running(services: ProjectServices, plan_path: str) -> Non
     if not plan_path:
         return
     find = partial(
-        find_latest_run,
-        project_id=services.project_id,
-        kinds=["execute"],
-        plan_path=plan_path,
+        find_latest_run, project_id=services.project_id, kinds=["execute"], plan_path=plan_path
     )
     # The lease of a dead process does not block a new run of its plan.
     dead = services.owners.find_dead()

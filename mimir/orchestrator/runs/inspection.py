@@ -17,7 +17,6 @@ from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import ReportDraft, as_json
 from mimir.reporting.summary.run_loader import load_summary
 from mimir.reporting.summary.summary import RunSummary
-from mimir.scheduling.completion.final_gate import await_all
 from mimir.store.operations import runs
 from mimir.store.operations.record_loading import (
     find_text,
@@ -26,7 +25,7 @@ from mimir.store.operations.record_loading import (
     save_run_text,
 )
 from mimir.store.protocol import ReadOps
-from mimir.workspace.aio import gather_both, to_thread_shielded
+from mimir.workspace.aio import await_all, gather_both, to_thread_shielded
 from mimir.workspace.state_dir import put_all, write_state_file
 
 REPORT = "execution-report.md"

@@ -10,12 +10,7 @@ from functools import partial
 
 from mimir.domain.run import RunResult
 from mimir.domain.task_states import RUN_ENDED, RunStatus
-from mimir.errors import (
-    BusyError,
-    Paused,
-    StoreError,
-    UsageError,
-)
+from mimir.errors import BusyError, Paused, StoreError, UsageError
 from mimir.orchestrator import project_identity, run_models
 from mimir.orchestrator.runs import creation, execution, inspection, worker_status
 from mimir.orchestrator.services import ProjectServices

@@ -10,9 +10,9 @@ removed, or skipped by settings. `reruns` lists which runs must be green as well
 
 import asyncio
 import json
-from collections.abc import Coroutine, Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
@@ -28,12 +28,10 @@ from mimir.qc.integrity.change_classes import (
     describe_changes,
 )
 from mimir.qc.integrity.check_files import find_check_files, is_work
-from mimir.qc.integrity.recipes import expand_recipes
+from mimir.qc.integrity.further_files import find_all_files
 from mimir.qc.integrity.reruns import RERUNS, Rerun, RerunCase
 from mimir.qc.integrity.runner_output import confirm_by_output
-from mimir.qc.integrity.shadow_modules import add_shadow_modules
-
-T = TypeVar("T")
+from mimir.workspace.aio import await_all
 
 _PYTHON_FILES = (".py", ".pth")
 _ENDED_EARLY = (
@@ -54,13 +52,7 @@ class CheckRunner:
         execution: CheckExecutor,
         known: MutableMapping[str, CheckRun] | None = None,
     ) -> None:
-        """Bind the runner to its services.
-
-        Args:
-            history: Source of trees.
-            execution: Runs one check.
-            known: Cache of runs before the work, by check and tree; filled here. None: a new one.
-        """
+        """Bind the runner; `known` is a cache of runs before the work, by check and tree."""
         self._history = history
         self._execution = execution
         self._known: MutableMapping[str, CheckRun] = {} if known is None else known
@@ -69,8 +61,7 @@ class CheckRunner:
     async def prepare(self, task: Task, base_tree: str) -> tuple[CheckRun, ...]:
         """Make the runs before the work whose files exist already, before the first model call.
 
-        Returns:
-            The runs in the plan's order; a `missing` one shows that the plan names a program that this machine lacks.
+        They are in the plan's order. A `missing` one names a program that this machine lacks.
         """
 
         async def run(check: Check) -> CheckRun | None:
@@ -79,7 +70,7 @@ class CheckRunner:
                 return None
             return await self._before(check, base_tree)
 
-        runs = await _gather_all(run(check) for check in task.checks)
+        runs = await await_all(run(check) for check in task.checks)
         return tuple(_correct_missing(run, task) for run in runs if run is not None)
 
     async def outcomes(
@@ -94,13 +85,8 @@ class CheckRunner:
     ) -> tuple[CheckOutcome, ...]:
         """Run every check of a task on a deliverable; one outcome a check, in the plan's order.
 
-        Args:
-            task: Task of the attempt.
-            base_tree: Base of the task's first attempt.
-            tree: The deliverable.
-            changed: Paths that this attempt changed against its own base.
-            answer: Its closing answer.
-            own_base: Base of this attempt, if the run branch moved since the first one. Empty: `base_tree`.
+        `base_tree` is the base of the task's first attempt; `own_base` is that of this attempt, if the run branch moved since then.
+        `changed` are the paths that differ from the latter.
 
         Raises:
             Paused: The sandbox or the disk failed.
@@ -117,7 +103,7 @@ class CheckRunner:
             answer=answer,
             status={path: status[path] for path in changed if path in status},
         )
-        return tuple(await _gather_all(self._outcome(check, target) for check in task.checks))
+        return tuple(await await_all(self._outcome(check, target) for check in task.checks))
 
     async def on_tree(
         self,
@@ -182,9 +168,13 @@ class CheckRunner:
 
     async def _classify(self, check: Check, target: CheckTarget) -> ChangeClasses:
         """Sort the attempt's changes by what they are to a check."""
-        found = await expand_recipes(check, lambda one: self._before(one, target.first_base))
         new = [path for path, status in target.status.items() if status == "added"]
-        found = await add_shadow_modules(found, new, target.tree, self._history.paths)
+        found = await find_all_files(
+            check,
+            lambda one: self._before(one, target.first_base),
+            new,
+            partial(self._history.paths, target.tree),
+        )
         changes = classify_changes(found, target)
         if changes.beside and not await self._history.paths(target.own_base, changes.found.tests):
             # The files lay next to other tests: this check had none.
@@ -201,8 +191,7 @@ class CheckRunner:
     ) -> tuple[CheckRun, tuple[str, ...]]:
         """Run a green check again by the table of reruns, then under supervision.
 
-        Returns:
-            The run that decides, and the finding of the rerun that is red.
+        The result is the run that decides, and the finding of the rerun that is red.
         """
 
         async def was_green() -> bool:
@@ -301,14 +290,3 @@ def _correct_missing(run: CheckRun, task: Task) -> CheckRun:
     """Count a missing module that the task is to write as unfinished work."""
     # `python -m pkg` fails with "No module named pkg" until the task has written it.
     return replace(run, missing=False) if run.missing and is_work(run.argv, task) else run
-
-
-async def _gather_all(jobs: Iterable[Coroutine[object, object, T]]) -> list[T]:
-    """Run jobs concurrently; the first error cancels the others and is raised unchanged."""
-    tasks = [asyncio.ensure_future(job) for job in jobs]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

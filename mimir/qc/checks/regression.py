@@ -11,6 +11,7 @@ pass without their new tests as well: one of them may repair it for the others.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
@@ -23,9 +24,8 @@ from mimir.qc.integrity.check_files import (
     find_check_files,
     is_declared_file,
 )
-from mimir.qc.integrity.recipes import expand_recipes
+from mimir.qc.integrity.further_files import find_all_files
 from mimir.qc.integrity.runner_output import compare_counts, count_tests
-from mimir.qc.integrity.shadow_modules import add_shadow_modules
 from mimir.qc.integrity.supervision import NOT_ENDED, may_be_ended, own_programs, with_shims
 from mimir.qc.integrity.test_counts import CountedTests
 from mimir.store.schema import well_formed
@@ -72,15 +72,7 @@ async def run_on_tree(
 ) -> tuple[CheckRun, ...]:
     """Run a check of an accepted task on a merged or final tree; the last run decides.
 
-    Args:
-        execution: Runs the check.
-        trees: Source of trees.
-        mine: Task of the check.
-        check: A required one runs twice if red: red means two failures (`is_red`).
-        tree: The tree.
-        others: Other tasks that are accepted or about to be.
-        phase: Phase of the runs.
-        before: Runs a command on a tree that no longer changes, once.
+    `others` are accepted too, or about to be. `before` runs a command on an unchanging tree, once.
     """
 
     async def run(on: str, *, again: bool = False) -> CheckRun:
@@ -96,6 +88,7 @@ async def run_on_tree(
         return (first,)
     runs = [first]
     if not first.green:
+        # Red means two failures on one tree (`is_red`).
         runs.append(await run(tree, again=True))
     # A check that never passed proves nothing about later changes of its files.
     if not runs[-1].green or check.id not in mine.passed:
@@ -168,8 +161,9 @@ async def _restored_trees(
     theirs = {path for one in others for path in one.changed}
     if not mine.tree or not theirs:
         return []
-    found = await expand_recipes(check, lambda one: before(one, mine.tree))
-    found = await add_shadow_modules(found, theirs, tree, trees.paths)
+    found = await find_all_files(
+        check, lambda one: before(one, mine.tree), theirs, partial(trees.paths, tree)
+    )
     # Protected files are part of a check as its tests are.
     protect = [glob for one in mine.task.checks for glob in one.protect]
     found = replace(found, tests=(*found.all_tests, *protect))

@@ -44,9 +44,7 @@ LINTERS: Mapping[str, Linter] = {
     ),
     "pydocstyle": Linter(_PY, (".pydocstyle",), (_PYPROJECT, *_OLDER)),
     "pylint": Linter(
-        _PY,
-        (".pylintrc", "pylintrc", ".pylintrc.toml", "pylintrc.toml"),
-        (_PYPROJECT, *_OLDER),
+        _PY, (".pylintrc", "pylintrc", ".pylintrc.toml", "pylintrc.toml"), (_PYPROJECT, *_OLDER)
     ),
     "pyright": Linter(_PY, ("pyrightconfig.json",), (_PYPROJECT,)),
     "rubocop": Linter("**/*.rb", (".rubocop.yml", ".rubocop_todo.yml")),

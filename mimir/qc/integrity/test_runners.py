@@ -9,6 +9,16 @@ def _names(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+def _globs(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
+
+
+def _table(text: str) -> Mapping[str, tuple[str, ...]]:
+    """Read lines of the form `program, program: glob glob`."""
+    rows = (line.split(": ") for line in text.strip().splitlines())
+    return {name.strip(): _globs(globs) for names, globs in rows for name in names.split(",")}
+
+
 def _modules(words: str) -> tuple[str, ...]:
     return tuple(f"{name}{end}" for name in words.split() for end in (".py", "/__init__.py"))
 
@@ -25,92 +35,68 @@ READERS = (
 )
 """Programs that read files and run none of them."""
 
-_PYTEST = ("**/test_*.py", "**/*_test.py")
-_JAVASCRIPT = ("**/*.test.*", "**/*.spec.*", "**/__tests__/**")
-_OF_JVM = ("**/src/test/**", "**/src/integrationTest/**")
-COLLECTED: Mapping[str, tuple[str, ...]] = {
-    "pytest": _PYTEST,
-    "py.test": _PYTEST,
-    "unittest": ("**/test*.py",),
-    "nose2": ("**/test*.py",),
-    "go": ("**/*_test.go",),
-    "jest": _JAVASCRIPT,
-    "vitest": _JAVASCRIPT,
-    "mocha": (*_JAVASCRIPT, "test/**"),
-    "rspec": ("spec/**",),
-    "cargo": ("tests/**",),
-    "node --test": (
-        "**/*.test.*",
-        "**/*-test.*",
-        "**/*_test.*",
-        "**/test-*",
-        "**/test.*",
-        "**/test/**",
-    ),
-    "bun test": ("**/*.test.*", "**/*_test.*", "**/*.spec.*", "**/*_spec.*"),
-    "deno test": ("**/*.test.*", "**/*_test.*", "**/test.*"),
-    "dotnet test": ("**/*Test.*", "**/*Tests.*", "**/*Tests/**", "**/*.Test/**"),
-    "mix test": ("**/*_test.exs",),
-    "swift test": ("Tests/**",),
-    "gradle": _OF_JVM,
-    "mvn": _OF_JVM,
-    "phpunit": ("**/*Test.php",),
-    "prove": ("**/*.t",),
-    **dict.fromkeys(
-        ("bazel test", "ctest", "meson test"),
-        ("**/tests/**", "**/test/**", "**/test_*.*", "**/*_test.*"),
-    ),
-    "manage.py test": ("**/test*.py", "**/tests/**"),
-    "rails test": ("test/**",),
-    "rails spec": ("spec/**",),
-    "artisan test": ("tests/**",),
-    "crystal spec": ("spec/**",),
-    "lein test": ("test/**",),
-    "bats": ("**/*.bats",),
-    "behave": ("features/**",),
-    "cucumber": ("features/**",),
-    "robot": ("**/*.robot",),
-    **dict.fromkeys(("dart test", "flutter test"), ("test/**",)),
-    **dict.fromkeys(("ava", "playwright test", "ng test"), (*_JAVASCRIPT, "test/**", "tests/**")),
-}
+COLLECTED = _table(
+    """
+    pytest, py.test: **/test_*.py **/*_test.py
+    unittest, nose2: **/test*.py
+    go: **/*_test.go
+    jest, vitest: **/*.test.* **/*.spec.* **/__tests__/**
+    mocha: **/*.test.* **/*.spec.* **/__tests__/** test/**
+    rspec: spec/**
+    cargo: tests/**
+    node --test: **/*.test.* **/*-test.* **/*_test.* **/test-* **/test.* **/test/**
+    bun test: **/*.test.* **/*_test.* **/*.spec.* **/*_spec.*
+    deno test: **/*.test.* **/*_test.* **/test.*
+    dotnet test: **/*Test.* **/*Tests.* **/*Tests/** **/*.Test/**
+    mix test: **/*_test.exs
+    swift test: Tests/**
+    gradle, mvn: **/src/test/** **/src/integrationTest/**
+    phpunit: **/*Test.php
+    prove: **/*.t
+    bazel test, ctest, meson test: **/tests/** **/test/** **/test_*.* **/*_test.*
+    manage.py test: **/test*.py **/tests/**
+    rails test: test/**
+    rails spec: spec/**
+    artisan test: tests/**
+    crystal spec: spec/**
+    lein test: test/**
+    bats: **/*.bats
+    behave, cucumber: features/**
+    robot: **/*.robot
+    dart test, flutter test: test/**
+    ava, playwright test, ng test: **/*.test.* **/*.spec.* **/__tests__/** test/** tests/**
+    """
+)
 """Files that a test runner collects without path arguments."""
-BESIDE = tuple(
-    f"**/{name}"
-    for name in _names(
-        "tests/** test/** testdata/** test_data/** test-data/** golden/** goldens/** "
-        "__tests__/** __snapshots__/** *.snap *.golden *.approved.*"
-    )
+BESIDE = _globs(
+    "**/tests/** **/test/** **/testdata/** **/test_data/** **/test-data/** **/golden/** "
+    "**/goldens/** **/__tests__/** **/__snapshots__/** **/*.snap **/*.golden **/*.approved.*"
 )
 """Files next to tests: the data and helpers by which they judge."""
 
-_PACKAGES = ("**/tests/__init__.py", "**/test/__init__.py")
-_SITE = ("**/sitecustomize.py", "**/usercustomize.py")
-_PYTEST_HOOKS = ("**/conftest.py", "pytest.py", "pytest/**", "_pytest/**", *_PACKAGES, *_SITE)
-_JS_HOOKS = (
-    *("**/setupTests.*", "**/jest.setup.*", "**/jest-setup.*", "**/vitest.setup.*"),
-    "__mocks__/**",
+_SITE = "**/sitecustomize.py **/usercustomize.py"
+_PACKAGES = f"**/tests/__init__.py **/test/__init__.py {_SITE}"
+_JS_HOOKS = "**/setupTests.* **/jest.setup.* **/jest-setup.* **/vitest.setup.* __mocks__/**"
+HOOKS = _table(
+    f"""
+    jest, vitest: {_JS_HOOKS}
+    pytest, py.test: **/conftest.py pytest.py pytest/** _pytest/** {_PACKAGES}
+    unittest: unittest.py unittest/** {_PACKAGES}
+    nose2: {_PACKAGES}
+    manage.py test: **/manage.py {_PACKAGES}
+    rails test, rails spec: bin/rails
+    artisan test: artisan
+    cargo: .cargo/**
+    mix test: **/test_helper.exs
+    dotnet test: **/*.runsettings **/Directory.Build.*
+    gradle: gradle/** gradlew buildSrc/** **/init.gradle*
+    mvn: .mvn/** mvnw
+    prove: .proverc
+    npm: .npmrc
+    yarn: .yarnrc .yarnrc.yml
+    pnpm: .npmrc .pnpmfile.cjs
+    """
 )
-HOOKS: Mapping[str, tuple[str, ...]] = {
-    "jest": _JS_HOOKS,
-    "vitest": _JS_HOOKS,
-    "pytest": _PYTEST_HOOKS,
-    "py.test": _PYTEST_HOOKS,
-    "unittest": ("unittest.py", "unittest/**", *_PACKAGES, *_SITE),
-    "nose2": (*_PACKAGES, *_SITE),
-    "manage.py test": ("**/manage.py", *_PACKAGES, *_SITE),
-    "rails test": ("bin/rails",),
-    "rails spec": ("bin/rails",),
-    "artisan test": ("artisan",),
-    "cargo": (".cargo/**",),
-    "mix test": ("**/test_helper.exs",),
-    "dotnet test": ("**/*.runsettings", "**/Directory.Build.*"),
-    "gradle": ("gradle/**", "gradlew", "buildSrc/**", "**/init.gradle*"),
-    "mvn": (".mvn/**", "mvnw"),
-    "prove": (".proverc",),
-    "npm": (".npmrc",),
-    "yarn": (".yarnrc", ".yarnrc.yml"),
-    "pnpm": (".npmrc", ".pnpmfile.cjs"),
-}
 """Files that configure a runner, also new ones: hooks, and replacements of its modules."""
 
 _IMPORTED = _modules(
@@ -126,57 +112,43 @@ SHADOWS: Mapping[str, tuple[str, ...]] = {
 }
 """Modules that a runner imports: a new file of that name in its directory replaces one."""
 
-_OF_PYTEST = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
-_OF_MANY = ("tox.ini", "setup.cfg", "pyproject.toml", ".coveragerc")
-_MAKE = ("Makefile", "makefile", "GNUmakefile")
-_JEST = ("jest.config.*",)
-_VITEST = ("vitest.config.*", "vite.config.*")
-_MOCHA = (".mocharc*",)
-_DENO = ("deno.json", "deno.jsonc")
-_PHPUNIT = ("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml")
-SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "pytest": (*_OF_PYTEST, *_OF_MANY),
-    "py.test": (*_OF_PYTEST, *_OF_MANY),
-    "tox": ("tox.toml", *_OF_MANY),
-    "nox": ("noxfile.py",),
-    "npm": ("package.json",),
-    "yarn": ("package.json",),
-    "pnpm": ("package.json",),
-    "jest": ("package.json", *_JEST),
-    "vitest": ("package.json", *_VITEST),
-    "mocha": ("package.json", *_MOCHA),
-    "make": _MAKE,
-    "just": ("justfile", ".justfile", "Justfile"),
-    "cargo": ("Cargo.toml", "build.rs"),
-    "go": ("go.mod", "go.work"),
-    "rspec": (".rspec",),
-    "bun": ("package.json", "bunfig.toml"),
-    "bun test": ("package.json", "bunfig.toml"),
-    "deno": _DENO,
-    "deno test": _DENO,
-    "node --test": ("package.json",),
-    "mix": ("mix.exs",),
-    "mix test": ("mix.exs",),
-    "swift test": ("Package.swift",),
-    "gradle": (
-        *("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
-        "gradle.properties",
-    ),
-    "mvn": ("pom.xml",),
-    "phpunit": _PHPUNIT,
-    "composer": ("composer.json",),
-    "rake": ("Rakefile", "rakefile", "Rakefile.rb"),
-    "artisan test": _PHPUNIT,
-    "ava": ("package.json", "ava.config.*"),
-    "playwright test": ("package.json", "playwright.config.*"),
-    "ng test": ("package.json", "angular.json", "karma.conf.*"),
-    "behave": ("behave.ini", *_OF_MANY),
-    "lein test": ("project.clj",),
-    **dict.fromkeys(("invoke", "inv"), ("tasks.py",)),
-    "ant": ("build.xml",),
-    "sbt": ("build.sbt",),
-    "task": ("Taskfile.yml", "Taskfile.yaml"),
-}
+_OF_PYTEST = "pytest.ini .pytest.ini pytest.toml .pytest.toml"
+_OF_MANY = "tox.ini setup.cfg pyproject.toml .coveragerc"
+_PHPUNIT = "phpunit.xml phpunit.xml.dist phpunit.dist.xml"
+SETTINGS = _table(
+    f"""
+    pytest, py.test: {_OF_PYTEST} {_OF_MANY}
+    tox: tox.toml {_OF_MANY}
+    nox: noxfile.py
+    npm, yarn, pnpm, node --test: package.json
+    jest: package.json jest.config.*
+    vitest: package.json vitest.config.* vite.config.*
+    mocha: package.json .mocharc*
+    make: Makefile makefile GNUmakefile
+    just: justfile .justfile Justfile
+    cargo: Cargo.toml build.rs
+    go: go.mod go.work
+    rspec: .rspec
+    bun, bun test: package.json bunfig.toml
+    deno, deno test: deno.json deno.jsonc
+    mix, mix test: mix.exs
+    swift test: Package.swift
+    gradle: build.gradle build.gradle.kts settings.gradle settings.gradle.kts gradle.properties
+    mvn: pom.xml
+    phpunit, artisan test: {_PHPUNIT}
+    composer: composer.json
+    rake: Rakefile rakefile Rakefile.rb
+    ava: package.json ava.config.*
+    playwright test: package.json playwright.config.*
+    ng test: package.json angular.json karma.conf.*
+    behave: behave.ini {_OF_MANY}
+    lein test: project.clj
+    invoke, inv: tasks.py
+    ant: build.xml
+    sbt: build.sbt
+    task: Taskfile.yml Taskfile.yaml
+    """
+)
 """Files that configure a runner and more: new ones are work, changed ones may bypass."""
 
 STARTERS = _names(
@@ -186,15 +158,17 @@ STARTERS = _names(
 KNOWN = STARTERS | frozenset(COLLECTED) | frozenset(LINTERS)
 """Programs that run tests, judge files, or start such programs."""
 STARTED_TESTS = tuple(dict.fromkeys(glob for globs in COLLECTED.values() for glob in globs))
-STARTED_HOOKS = ("**/conftest.py", "**/test_helper.exs", ".proverc", *_SITE, *_JS_HOOKS)
-STARTED_SETTINGS = (*_OF_PYTEST, *_JEST, *_VITEST, *_MOCHA, *_PHPUNIT)
+STARTED_HOOKS = _globs(f"**/conftest.py **/test_helper.exs .proverc {_SITE} {_JS_HOOKS}")
+STARTED_SETTINGS = _globs(
+    f"{_OF_PYTEST} jest.config.* vitest.config.* vite.config.* .mocharc* {_PHPUNIT}"
+)
 """Files that configure runners alone: a starter of one runner may start any of them."""
 
 TAKE_A_VALUE: Mapping[str, frozenset[str]] = {
     "pytest": _names(
         "-k -m -c -p -n -o -W --cov --cov-report --cov-config --rootdir --ignore --deselect "
         "--maxfail --durations --junitxml"
-    ),
+    )
 }
 """Options whose value is the next argument, not a test."""
 

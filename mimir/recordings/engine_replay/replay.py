@@ -276,8 +276,8 @@ class RunReplay:
         await self._stop()
         seconds = recorded_moves.LEASE_SECONDS
         take = partial(lifecycle.take_run, run=self.tape.id, owner=OWNER, seconds=seconds, dead=())
-        row = await self.stage.write(partial(take, resumed=True, models=_models(event)))
-        self.parts = run_models.services_for_run(self.parts, row)
+        record = await self.stage.write(partial(take, resumed=True, models=_models(event)))
+        self.parts = run_models.services_for_run(self.parts, record)
         await self._engage()
 
     async def _pause(self, event: Event) -> None:

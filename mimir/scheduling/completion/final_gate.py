@@ -4,16 +4,13 @@ A check is red if it is required, passed in its task's accepted verdict, and now
 restored (`qc.checks.regression`). The result names the merge after which it first failed.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.qc.checks.regression import AcceptedTask
-
-T = TypeVar("T")
+from mimir.workspace.aio import await_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,18 +81,6 @@ async def pass_through(
         (one.task.id, run) for (one, _), runs in zip(wanted, results, strict=True) for run in runs
     ]
     return GateResult(runs=tuple(named), red=tuple(red))
-
-
-async def await_all(jobs: Sequence[Awaitable[T]]) -> list[T]:
-    """Await all; the first exception is raised unchanged after all jobs have ended."""
-    tasks = [asyncio.ensure_future(job) for job in jobs]
-    try:
-        return list(await asyncio.gather(*tasks))
-    # A failed job must not leave the others running in the sandbox.
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _find_first_red_merge(

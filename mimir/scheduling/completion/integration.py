@@ -22,12 +22,13 @@ from mimir.domain.task_states import Cause
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.regression import AcceptedTask, reported_counts
 from mimir.qc.integrity.check_files import configures_runner, find_check_files
-from mimir.scheduling.completion.final_gate import await_all, counts, describe_restored_files
+from mimir.scheduling.completion.final_gate import counts, describe_restored_files
 from mimir.scheduling.run_services import RunServices
 from mimir.store.operations import leases
 from mimir.store.operations.record_loading import find_run, load_run
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.schema import well_formed
+from mimir.workspace.aio import await_all
 
 OPTIMISTIC_TRIES = 2
 MOVED: Literal["moved"] = "moved"

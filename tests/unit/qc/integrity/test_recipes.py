@@ -8,7 +8,7 @@ import pytest
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.regression import AcceptedTask
-from mimir.qc.integrity.recipes import expand_recipes
+from mimir.qc.integrity.further_files import expand_recipes
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import Bench, check, opened

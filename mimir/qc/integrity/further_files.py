@@ -1,23 +1,56 @@
-"""Recipes: programs that a check starts through a Makefile or a shell script. Pure.
+"""Further files of a check: those of its recipes, and modules that replace the project's. Pure.
 
-Such a check names neither tests nor runner; the file does, as it was before the work. The programs of the recipe define check files as
-if the check had started them itself.
+A check that starts a Makefile or a shell script names neither tests nor runner; the file does, as it was before the work. The programs of
+such a *recipe* define check files as if the check had started them itself.
 """
 
 import posixpath
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 
 from mimir.domain.evidence import CheckRun
-from mimir.domain.globs import is_outside
+from mimir.domain.globs import is_outside, matches
 from mimir.domain.plan import Check
-from mimir.qc.integrity.check_files import CheckFiles, find_check_files
+from mimir.qc.integrity.check_files import CheckFiles, find_check_files, says_it_tests
 from mimir.qc.integrity.command_line import SHELLS, ProgramCall, find_programs
+
+Paths = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
+"""Lists the paths of the tree after the work that globs match."""
 
 _MOST = 12
 """Most files and recipes that are read for one check."""
 _SECONDS = 20
 _MAKE = ("make", "gmake")
+_PACKAGE = "__init__.py"
+
+
+async def find_all_files(
+    check: Check,
+    run: Callable[[Check], Awaitable[CheckRun]],
+    added: Iterable[str],
+    paths: Paths,
+) -> CheckFiles:
+    """Return all files of a check; `run` sees the tree before the work, `added` are new paths."""
+    found = await expand_recipes(check, run)
+    if not found.all_tests:
+        return found
+    # A new `tests/calc.py` replaces `calc.py` for `tests/test_calc.py`: the check must pass without it.
+    candidates = [path for path in added if _may_shadow(path) and not matches(path, found.tests)]
+    if not candidates:
+        return found
+    globs = [
+        f"**/{name}{end}" for name in map(_name, candidates) for end in (".py", f"/{_PACKAGE}")
+    ]
+    modules = await paths([f"**/{_PACKAGE}", *globs])
+    packages = frozenset(posixpath.dirname(path) for path in modules if _is_package(path))
+    ours = {
+        _name(path)
+        for path in modules
+        # A module in a package has another name: `app.calc`.
+        if not says_it_tests(path) and _folder(path) not in packages
+    }
+    shadows = [path for path in candidates if _name(path) in ours]
+    return replace(found, shadows=(*found.shadows, *shadows))
 
 
 async def expand_recipes(check: Check, run: Callable[[Check], Awaitable[CheckRun]]) -> CheckFiles:
@@ -79,3 +112,26 @@ def _merge(found: CheckFiles, more: CheckFiles) -> CheckFiles:
     }
     reached = tuple(dict.fromkeys((*found.reached, *more.tests, *more.reached)))
     return replace(found, reached=reached, **merged)
+
+
+def _may_shadow(path: str) -> bool:
+    folder = _folder(path)
+    is_module = path.endswith(".py") and _name(path).isidentifier()
+    # At the top of the project a module replaces nothing: it is the work.
+    return is_module and folder != "" and says_it_tests(folder)
+
+
+def _is_package(path: str) -> bool:
+    return posixpath.basename(path) == _PACKAGE
+
+
+def _folder(path: str) -> str:
+    """Return the folder of a module; for a package, the folder around it."""
+    folder = posixpath.dirname(path)
+    return posixpath.dirname(folder) if _is_package(path) else folder
+
+
+def _name(path: str) -> str:
+    """Return the name under which a module is imported from its folder."""
+    own = posixpath.dirname(path) if _is_package(path) else path.removesuffix(".py")
+    return posixpath.basename(own)
