@@ -99,11 +99,9 @@ def with_broken(replayed: ReplayResult, broken: Sequence[BrokenLine]) -> ReplayR
 def diff_transcripts(
     tape: RecordedRun, hashes: Mapping[tuple[str, int], tuple[str, str]]
 ) -> list[ReplayDifference]:
-    """Find calls whose recorded outcome was changed: the same request, another hash of the transcript.
+    """Find calls with a changed outcome: the same request, another transcript hash.
 
-    Args:
-        tape: Recorded run.
-        hashes: (transcript, number) → replayed hashes of the request, and of the transcript with this call at its end.
+    `hashes`: (transcript, number) → replayed hashes of the request and of the transcript.
     """
     found: list[ReplayDifference] = []
     for lane, calls in sorted(tape.lanes.items()):

@@ -1,4 +1,4 @@
-"""Replays of recorded runs: each in a simulation of its own, compared with its recorded outcome."""
+"""Replays of recorded runs: each has its own simulation and is compared with its record."""
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Recording as values: runs with their events, calls, check runs and outcomes, built from lines."""
+"""Recording as values: runs with events, calls, check runs and outcomes, from lines."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

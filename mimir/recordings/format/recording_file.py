@@ -1,6 +1,6 @@
-"""File of a recording: one JSON object a line, each with its own hash, after a line with the version.
+"""File of a recording: a version line, then one JSON object a line, each with its hash.
 
-Lines are only appended. A killed process leaves at most half a line at the end: a writer removes it and says so, a reader refuses it.
+Lines are only appended. A killed process leaves at most half a line at the end: a writer removes and reports it, a reader refuses it.
 """
 
 import contextlib
