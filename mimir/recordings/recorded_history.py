@@ -1,4 +1,4 @@
-"""Questions to git of a recorded run with their answers, and a history that gives these answers again.
+"""Recorded questions to git with their answers, and a history that gives them again.
 
 Trees and commits never change, so a question has one answer at any time. A replay writes no file and starts no git.
 """
@@ -120,7 +120,7 @@ class RecordedHistory(GitHistory):
 
 
 class _SizedBytes(bytes):
-    """Bytes that report the size of the whole file: a secret was replaced, or the file is too large."""
+    """Bytes with the size of the original file: a secret was replaced, or it is too large."""
 
     size = 0
 

@@ -1,4 +1,4 @@
-"""Recording of active runs: what the store has and the file has not is appended, a few times a second and at the end.
+"""Recording of active runs: new data of the store is appended a few times a second.
 
 A kill loses at most the lines that are not written yet; the next process that records the run writes them first.
 """

@@ -1,4 +1,4 @@
-"""Narrative of a report: the questions to the reporters. A failed question gives no text and changes nothing else."""
+"""Narrative of a report: the reporters' answers. A failed question only omits its text."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -22,14 +22,14 @@ from mimir.reporting.summary.task_lines import TaskLine
 
 Role = Literal["qc_reporter", "pm_reporter"]
 Ask = Callable[[str, int], Awaitable[ChatModel]]
-"""(role, number) → the model with a transcript of its own; numbers count from 1 within a role."""
+"""(role, number) → a model with its own transcript; numbers count from 1 within a role."""
 
 _TEMPLATES: Mapping[Role, templates.Name] = {
     "qc_reporter": "qc-failure",
     "pm_reporter": "pm-report",
 }
 MOST_REPORTS = 20
-"""Failed tasks that get a narrative, in the order of the plan; the computed report has them all."""
+"""Failed tasks with a narrative, in the order of the plan; the computed report has all."""
 MOST_TASKS = 100
 """Tasks that the PM reporter is given one by one."""
 MOST_INPUT_TOKENS = 12_000
@@ -107,7 +107,7 @@ async def _ask_reporter(
 
 
 def _task_facts(task: TaskLine, report: str) -> str:
-    """Return the facts for a QC reporter: the computed report, and the criteria as last judged."""
+    """Return the facts for a QC reporter: the computed report and the last judged criteria."""
     criteria = [
         f"- {c.id} ({c.state}, {c.basis}): {one_line(c.text)} {one_line(c.reason)}".rstrip()
         for c in task.criteria

@@ -41,10 +41,16 @@ def replay_lines(one: "ReplayResult", *, diff: bool) -> Sequence[str]:
         f"{one.run}: {one.status}; {one.events} events, {one.calls} calls "
         f"and {one.checks} check runs from the record"
     )
+    heads = [head]
+    if one.report_engine:
+        heads.append(
+            f"The report's text is not compared: the recording is of mimir {one.report_engine}."
+        )
     if not one.differences:
+        texts = "plan" if one.report_engine else "report, plan"
         return [
-            head,
-            f"equal bytes: report, plan, {one.verdicts} verdicts, {one.evidence} evidence records",
+            *heads,
+            f"equal bytes: {texts}, {one.verdicts} verdicts, {one.evidence} evidence records",
             f"seal: {one.seal or 'none'}",
         ]
     named = one.differences if diff else one.differences[:1]
@@ -52,7 +58,7 @@ def replay_lines(one: "ReplayResult", *, diff: bool) -> Sequence[str]:
     if len(named) < len(one.differences):
         found.append(f"and {len(one.differences) - len(named)} more")
         found.append("next: mimir replay --diff")
-    return [head, *found]
+    return [*heads, *found]
 
 
 def shape(one: "ReplayResult") -> dict[str, object]:

@@ -32,7 +32,7 @@ from mimir.store.schema import pack
 from mimir.tools.protocol import Toolset
 
 Delay = Callable[[str], Awaitable[None]]
-"""Awaited before each outcome, with its transcript; tests change the order of outcomes with it."""
+"""Awaited before each outcome, with its transcript; tests reorder the outcomes with it."""
 
 
 async def at_once(_lane: str) -> None:
@@ -116,7 +116,7 @@ class _PlaybackModel:
 
 
 class PlaybackTranscript:
-    """Transcript whose tool calls have their recorded outcomes; their permissions are decided again."""
+    """Transcript that replays recorded tool outcomes and decides permissions again."""
 
     def __init__(self, inner: Transcript, served: PlaybackState, lane: str) -> None:
         self._inner = inner

@@ -1,4 +1,7 @@
-"""Recorded steps of the scheduler as writes: create, lead, release, claim, pause. `decide` checks each release."""
+"""Recorded steps of the scheduler as writes: create, lead, release, claim, pause.
+
+`decide` checks each release.
+"""
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_number, as_text

@@ -1,7 +1,7 @@
-"""Replay of one run: the engine decides it again from recorded outcomes, in the recorded order. Nothing is executed.
+"""Replay of one run: the engine decides it again from recorded outcomes, in their order.
 
-External events (a kill, a pause, a lost lease) are applied again where they were recorded. Decisions of the engine are compared
-with the recording, event by event, and at the end byte by byte.
+Nothing is executed. External events (a kill, a pause, a lost lease) are applied again where they were recorded.
+Decisions of the engine are compared with the recording, event by event, and at the end byte by byte.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Replays of recorded runs: each in a simulation of its own, compared with its recorded outcome."""
+"""Replays of recorded runs: each has its own simulation and is compared with its record."""
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
@@ -17,6 +17,7 @@ from mimir.recordings.engine_replay.differences import (
     ReplayResult,
     diff_outcomes,
     diff_transcripts,
+    has_report_of,
     with_broken,
 )
 from mimir.recordings.engine_replay.playback import (
@@ -119,7 +120,10 @@ async def _result(play: RunReplay) -> ReplayResult:
     # The user looks for the first difference: the changed text, not the seals that follow from it.
     noted = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
     found = [*diff_transcripts(tape, hashes), *noted]
-    found += diff_outcomes(tape.end, end) if tape.end else ()
+    engine, report_engine = play.parts.engine_version, ""
+    if tape.end is not None:
+        found += diff_outcomes(tape.end, end, engine=engine)
+        report_engine = "" if has_report_of(tape.end, engine) else tape.end.engine
     return ReplayResult(
         run=tape.id,
         events=score.at,
@@ -133,6 +137,7 @@ async def _result(play: RunReplay) -> ReplayResult:
         evidence=len(end.evidence),
         verdict_rows=pack([dict(row) for row in end.verdicts]),
         evidence_rows=pack([dict(row) for row in end.evidence]),
+        report_engine=report_engine,
         differences=tuple(found),
     )
 

@@ -1,4 +1,4 @@
-"""Simulation of a recorded run: a temporary store, recorded time, and turns that keep the recorded order.
+"""Simulation of a recorded run: a temporary store, recorded time, turns in recorded order.
 
 The actor of the next recorded event has the turn; all others wait at their next access to the store. One actor acts at a time, so each
 reads what it read in the recorded run.
@@ -198,7 +198,7 @@ class Simulation:
             await self._wait_for_step(actor, work)
 
     async def let(self, actor: Actor, work: "asyncio.Future[None]", what: Pass) -> None:
-        """Let an actor act before its turn: to its first write (`start`), or while it only reads (`reads`)."""
+        """Let an actor act before its turn: to its first write (`start`), or to read (`reads`)."""
         self._passes[actor] = what
         while actor in self._passes and not work.done():
             await self._wait_for_step(actor, work)

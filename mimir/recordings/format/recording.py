@@ -1,4 +1,4 @@
-"""Recording as values: runs with their events, calls, check runs and outcomes, built from lines."""
+"""Recording as values: runs with events, calls, check runs and outcomes, from lines."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.clock import moment
 from mimir.domain.event import Event
 from mimir.domain.evidence import CheckRun
-from mimir.domain.json_value import as_object
+from mimir.domain.json_value import as_object, as_text
 from mimir.domain.plan import Plan
 from mimir.domain.usage import MOST, TokenUsage
 from mimir.llm import codec as words
@@ -77,6 +77,8 @@ class RecordedOutcome:
     verdicts: tuple[Json, ...]
     measured: tuple[tuple[str, Json], ...] = ()
     """(label, properties) that clocks and processes decided."""
+    engine: str = ""
+    """Version of mimir that wrote the report. Empty: the running one."""
 
 
 @dataclass(kw_only=True)
@@ -128,6 +130,8 @@ class Recording:
     """By id, in the order of their first lines."""
     git: dict[str, object] = field(default_factory=dict[str, object])
     """Packed question to git → answer."""
+    engine: str = ""
+    """Version of mimir that wrote the lines read last. Empty: not recorded."""
 
 
 def build(lines: Iterable[Json]) -> Recording:
@@ -152,12 +156,18 @@ def in_order(recording: Recording) -> Recording:
 
 def add(recording: Recording, line: Json) -> None:
     """Add one line; everything that a replay reads later is checked here."""
-    if line["kind"] == "git":
+    if "recording" in line:
+        recording.engine = as_text(line.get("engine"))
+    elif line["kind"] == "git":
         recording.git[pack(line["ask"])] = line["answer"]
-        return
-    id = _text(line, "run")
-    # A recording may hold several runs, and one run in several parts.
-    run = recording.runs.setdefault(id, RecordedRun(id=id))
+    else:
+        id = _text(line, "run")
+        # A recording may hold several runs, and one run in several parts.
+        run = recording.runs.setdefault(id, RecordedRun(id=id))
+        _add_to_run(run, line, recording.engine)
+
+
+def _add_to_run(run: RecordedRun, line: Json, engine: str) -> None:
     match line["kind"]:
         case "run":
             run.pinned = _mapping(line["pinned"])
@@ -179,7 +189,8 @@ def add(recording: Recording, line: Json) -> None:
             run.attempts[place] = codec.decode(RecordedAttempt, _pick(line, "base", "seconds"))
         case "end":
             names = ("status", "seal", "report", "plan", "evidence", "verdicts", "measured")
-            run.end = codec.decode(RecordedOutcome, _pick(line, *names))
+            outcome = {**_pick(line, *names), "engine": engine}
+            run.end = codec.decode(RecordedOutcome, outcome)
         case other:
             raise ValueError(f"there is no line of the kind {other!r}")
 

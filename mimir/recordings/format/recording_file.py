@@ -1,6 +1,6 @@
-"""File of a recording: one JSON object a line, each with its own hash, after a line with the version.
+"""File of a recording: a version line, then one JSON object a line, each with its hash.
 
-Lines are only appended. A killed process leaves at most half a line at the end: a writer removes it and says so, a reader refuses it.
+Lines are only appended. A killed process leaves at most half a line at the end: a writer removes and reports it, a reader refuses it.
 """
 
 import contextlib
@@ -106,8 +106,7 @@ def _lines(
         # Recordings can be concatenated, so a version may stand in any line.
         if "recording" in line:
             _check_version(line, name, number)
-            continue
-        if number == 1:
+        elif number == 1:
             raise _not_a_recording(name)
         try:
             digest = _digest({k: v for k, v in line.items() if k != "sha256"})
@@ -159,6 +158,8 @@ def _check_version(line: Line, name: str, number: int) -> None:
 
 def _content_label(line: Mapping[str, object]) -> str:
     """Name the content of a line for the user."""
+    if "recording" in line:
+        return "the version line"
     kind = line.get("kind")
     if kind == "call":
         return f"lane {line.get('lane')!s}, call {line.get('seq')!s}"
@@ -212,7 +213,8 @@ class RecordingWriter:
             os.close(descriptor)
             raise
         self._file = os.fdopen(descriptor, "ab")
-        if self.known is None:
+        # A report belongs to the version that writes it: another version gets its own line.
+        if self.known is None or self.known.engine != engine:
             self.write({"recording": VERSION, "engine": engine})
 
     def _repair(self, descriptor: int, path: Path, name: str) -> None:

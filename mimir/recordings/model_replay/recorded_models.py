@@ -1,4 +1,4 @@
-"""Replayed models: recorded answers while the work is done again. Each request must be the recorded one.
+"""Replayed models: recorded answers to recorded requests while the work is done again.
 
 A request that differs only in outputs of tools is answered and noted as drift. Any other difference is a miss: the run pauses with the
 first differing part. No endpoint is opened and no key is read.
@@ -106,7 +106,7 @@ class RecordedModels:
         return RecordedModel(self, run, own, self._alike.get(_common(own), []))
 
     def preamble(self, number: int, kind: str, role: str) -> tuple[str, str] | None:
-        """Return a preamble of the recorded run's cache with its hash; None: a model wrote it, or there is none."""
+        """Return a cached preamble with its hash; None: a model wrote it, or there is none."""
         if f"{PLAN_TASK}/{number}/{AGENTINATOR}" in self._lanes:
             return None
         return self._preambles.get((kind, role))

@@ -1,4 +1,4 @@
-"""Recorded order of attempts, kept while their work is done again: merges, and what QC sees of them, depend on it.
+"""Recorded order of attempts, kept while their work is done again: merges depend on it.
 
 An attempt starts after the merges that it started from in the recording. It merges after the attempts that merged before it, and after
 those that started from the earlier run branch have started. An order that cannot be kept (fewer agents, a task that ends differently)
@@ -16,7 +16,7 @@ from mimir.recordings.format.recording import RecordedRun
 Attempt = tuple[str, int]
 """(task, number)."""
 PATIENCE_SECONDS = 5.0
-"""Time after which an order is abandoned if all attempts wait although an agent is free to claim a task."""
+"""Limit for the wait of all attempts while an agent is free; then the order is abandoned."""
 _AT_REST = frozenset(status.value for status in (*TERMINAL, TaskStatus.PREPARING_RETRY))
 
 

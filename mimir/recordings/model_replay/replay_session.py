@@ -1,4 +1,4 @@
-"""API of a project whose models are replayed: the work is done again, and the usage of the recording is counted."""
+"""API of a project with replayed models, which counts the usage of the recording."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace

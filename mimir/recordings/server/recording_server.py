@@ -1,4 +1,4 @@
-"""Recording as an OpenAI-compatible endpoint on the loopback interface, for programs in other languages.
+"""Recording as an OpenAI-compatible endpoint on loopback, for programs in any language.
 
 The recorded call with the same request answers: in the transcript that `X-Mimir-Lane` names, otherwise in any, in recorded order. A
 request may be repeated. A request that is not recorded is refused with the first differing part.

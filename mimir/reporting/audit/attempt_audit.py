@@ -1,4 +1,4 @@
-"""Audit of one attempt: its deliverable, checks, verdict and answer agree with the sealed records."""
+"""Audit of one attempt: deliverable, checks, verdict and answer agree with the records."""
 
 from collections.abc import Generator, Iterator
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Input of the audit: a stored run with its evidence chains and the statuses that its events give."""
+"""Input of the audit: a stored run, its evidence chains, and the statuses by its events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Audit of one evidence chain: each record is as it was sealed, at its place, and shown as it was sealed."""
+"""Audit of one evidence chain: each record is unchanged, in order, and correctly shown."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ def chain_of(
 
 
 def problems(chain: EvidenceChain) -> Iterator[str]:
-    """Yield every record that is changed, missing, added, out of place, or not shown as it was sealed."""
+    """Yield each record that is changed, missing, added, out of order, or wrongly shown."""
     if chain.records and (chain.length is None or chain.last_hash is None):
         yield f"{chain.name}: its node does not say how long its chain is; it was changed"
     found = seal.verify(

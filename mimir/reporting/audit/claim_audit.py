@@ -1,4 +1,4 @@
-"""Audit of claims: a sealed record backs each claim of a task or run, and is bound to the same deliverable.
+"""Audit of claims: a sealed record on the same deliverable backs each claim.
 
 A task's `completed` needs a sealed passing verdict on the tree and answer that were delivered. A run's `completed` needs a sealed final
 gate without a red check on the final tree.
@@ -151,7 +151,7 @@ def _shown(
 
 
 def _tallied(row: AuditedTaskRecord, verdict: AuditedRecord) -> Iterator[str]:
-    """Yield counts of criteria that the sealed verdict does not give; tasks of an earlier version have none."""
+    """Yield criteria counts that differ from the sealed verdict; old tasks have no counts."""
     sealed = verdict.objects("criteria")
     counts = count_criteria((str(c.get("state")), str(c.get("basis"))) for c in sealed)
     for name, stored, number in (

@@ -1,4 +1,4 @@
-"""Audit of the git objects that records name: each exists unchanged, and each commit holds the sealed tree."""
+"""Audit of git objects in records: each exists unchanged, commits hold the sealed tree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

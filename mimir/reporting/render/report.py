@@ -1,4 +1,4 @@
-"""Report as markdown and as its JSON twin: the same summary and narrative give the same bytes. Pure.
+"""Report as markdown and as JSON: equal summaries and narratives give equal bytes. Pure.
 
 The narrative is in sections of its own, marked in their headings. Without them the rest is unchanged.
 """
@@ -38,7 +38,7 @@ class ReportDraft:
     """Report with places for the narrative, so that it can be rendered while reporters work."""
 
     def __init__(self, summary: RunSummary, link: sections.Link | None = None) -> None:
-        """Render all but the narrative; `link` makes links to the store's nodes, if it has pages for them."""
+        """Render all but the narrative; `link` makes links to nodes of the store that have pages."""
         # A report of thousands of tasks is megabytes: its text is held once.
         self._text = bytearray()
         self._places: list[tuple[int, _NarrativeSlot]] = []
@@ -115,7 +115,7 @@ def _members(value: "DataclassInstance") -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """Return a value of a summary as JSON; texts have no control characters, as in the markdown."""
+    """Return a value of a summary as JSON; its texts have no control characters."""
     match value:
         case Enum():
             member: object = value.value

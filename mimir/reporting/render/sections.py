@@ -1,4 +1,4 @@
-"""Sections of the report in markdown; those that grow with the run are yielded line by line. Pure."""
+"""Sections of the report in markdown; long sections are yielded line by line. Pure."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence

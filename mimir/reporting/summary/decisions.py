@@ -32,8 +32,8 @@ class ReportedDecision:
     """One decision of the engine, or one thing that it caught."""
 
     kind: str
-    """`breaker`, `retry`, `integration`, `claim`, `overruled`, `left_out`, `protected`, `denied`, `merged`, `lane_cut`, `resumed`,
-    `preamble`, `applied`."""
+    """`breaker`, `retry`, `integration`, `claim`, `overruled`, `left_out`, `protected`,
+    `denied`, `merged`, `lane_cut`, `resumed`, `preamble`, `applied`."""
     task: str
     """Empty: it concerns the run."""
     attempt: int

@@ -1,4 +1,4 @@
-"""Inputs of the metrics that the store counts. `docs/metrics.md` has a query for each metric."""
+"""Inputs of the metrics, counted by the store; `docs/metrics.md` has a query for each."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ TASK_ENDS = (
 def count_metric_inputs(
     reads: ReadOps, run: RunRecord, pm_calls: Sequence[CallRecord]
 ) -> MetricInputs:
-    """Count in the store what does not follow from tasks; `pm_calls`: of the PM that made the plan."""
+    """Count the inputs that do not follow from tasks; `pm_calls`: of the plan's PM."""
     events = record_loading.count_events(reads, run.id)
     retrieved, used = _count_retrieved(reads, [run.id, run.plan_run])
     processes = record_loading.load_processes(reads, run.id)
@@ -82,7 +82,7 @@ def _served_seconds(process: ProcessRecord, end: str) -> float:
 
 
 def _count_retrieved(reads: ReadOps, runs: Sequence[str]) -> tuple[int, int]:
-    """Count the nodes that memory tools returned, and those that the agent named in a later answer."""
+    """Count the nodes that memory tools returned, and those named in a later answer."""
     calls = record_loading.load_tool_calls(reads, [run for run in runs if run], SEARCHES)
     retrieved = used = 0
     for transcript, searches in groupby(calls, key=lambda call: call.transcript):

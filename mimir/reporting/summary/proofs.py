@@ -1,4 +1,4 @@
-"""Proof of a run: check runs, verdicts and the final gate, read from sealed records alone. Pure."""
+"""Proof of a run: check runs, verdicts and final gate, from sealed records alone. Pure."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Loading of a stored run for its summary: batches of tasks, so that memory never holds all attempts.
+"""Loading of a stored run for its summary in batches, never all attempts in memory.
 
 Stored values are taken as they are: `reporting.audit` verifies them.
 """

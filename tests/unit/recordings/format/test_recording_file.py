@@ -120,6 +120,22 @@ def test_line_that_was_edited_is_refused_and_named(file: Path):
     assert [(b.line, b.what) for b in broken] == [(3, "event 2 (RunCreated)")]
 
 
+def test_edited_version_line_is_refused(file: Path):
+    content = lines(file)
+    content[0]["engine"] = "0.9"
+    file.write_text("".join(json.dumps(line) + "\n" for line in content))
+    error = refused(file)
+    assert (error.at and error.at.line, error.code) == (1, "recording-changed")
+    assert "the version line" in str(error)
+
+
+def test_other_version_that_continues_a_recording_names_itself(file: Path):
+    for engine in ("1.1", "1.1"):
+        RecordingWriter(file, "run.jsonl", engine=engine).close()
+    assert [line["engine"] for line in lines(file) if "recording" in line] == ["1.0", "1.1"]
+    assert read_recording(file, "run.jsonl")[0].engine == "1.1"
+
+
 def test_edited_hash_is_found_like_edited_content(file: Path):
     content = lines(file)
     content[1]["sha256"] = "0" * 64
