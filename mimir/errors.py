@@ -123,6 +123,8 @@ class ModelError(MimirError):
 class AnswerError(MimirError):
     """The answer of a model is not readable; the message is returned to the model once."""
 
+    exit_code = 65
+
 
 class ToolError(MimirError):
     """A tool call failed; the gateway turns it into a `ToolResult`."""

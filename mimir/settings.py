@@ -195,7 +195,7 @@ class Settings(_SettingsSection):
 
     def role(self, name: str) -> RoleSettings:
         """Return one role's settings."""
-        return cast("Mapping[str, RoleSettings]", self.roles).get(name, RoleSettings())
+        return next((one for role, one in self.roles.items() if role == name), RoleSettings())
 
     @property
     def prices(self) -> Mapping[str, ModelPrice]:

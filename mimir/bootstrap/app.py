@@ -6,7 +6,7 @@ import secrets
 import socket
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from mimir.bootstrap.project_services import (
     make_endpoints,
     make_sandbox,
 )
-from mimir.domain.clock import Clock
 from mimir.errors import UsageError
 from mimir.orchestrator import project_identity, store_transfer
 from mimir.orchestrator.api import Mimir
@@ -27,7 +26,7 @@ from mimir.orchestrator.runs.lookup import find_run
 from mimir.orchestrator.services import ProjectServices
 from mimir.recordings.engine_replay.differences import ReplayResult
 from mimir.recordings.engine_replay.playback import Delay, at_once
-from mimir.recordings.engine_replay.replay_runner import replay_runs
+from mimir.recordings.engine_replay.replay_runner import ReplayServices, replay_runs
 from mimir.recordings.format.recording import Recording
 from mimir.recordings.format.recording_file import read_recording
 from mimir.recordings.model_replay.recorded_models import RecordedModels
@@ -185,36 +184,30 @@ async def replay(
                 project_id = project_identity.find_project_id(project, project / ROOM)
                 id = await find_run(store, project_id, what or None)
                 runs = [await store.read(partial(tape_of, run=id))]
-                setup = _ReplaySetup(project, loaded, history, work_dir)
-                return await replay_runs(runs, (), setup, work_dir, delay)
+                factories = _replay_factories(project, loaded, history, work_dir)
+                return await replay_runs(runs, (), factories, work_dir, delay)
         recording, broken = read_recording(file, _display_path(file, project), forgive=True)
         history = RecordedHistory(recording.git, None)
-        setup = _ReplaySetup(project, loaded, history, work_dir)
-        return await replay_runs(list(recording.runs.values()), broken, setup, work_dir, delay)
+        factories = _replay_factories(project, loaded, history, work_dir)
+        return await replay_runs(list(recording.runs.values()), broken, factories, work_dir, delay)
 
 
-@dataclass(frozen=True, slots=True)
-class _ReplaySetup:
-    """Services of a replay."""
+def _replay_factories(
+    project: Path, loaded: LoadedSettings, history: GitHistory, work_dir: Path
+) -> ReplayServices:
+    """Return the factories of a replay."""
 
-    project: Path
-    loaded: LoadedSettings
-    history: GitHistory
-    work_dir: Path
-
-    def store(self, path: Path, clock: Clock) -> GraphStore:
-        return stores.open_temporary_store(path, clock)
-
-    async def parts(self, store: GraphStore) -> ProjectServices:
+    async def make_services(store: GraphStore) -> ProjectServices:
         # A replay serves recorded calls, so its models answer nothing.
         models = RecordedModels(Recording(), "", on_drift=partial(tell_drift, None))
-        process = (ProcessLocks(self.work_dir / "owners"), "replay")
-        redact = Redactor(self.loaded.secrets)
-        sandbox = make_sandbox(self.loaded.settings, self.project / ROOM, SystemClock())
+        process = (ProcessLocks(work_dir / "owners"), "replay")
+        redact = Redactor(loaded.secrets)
+        sandbox = make_sandbox(loaded.settings, project / ROOM, SystemClock())
         return await compose_services(
-            *(self.project, self.loaded, store, models, process, redact, sandbox),
-            history=self.history,
+            *(project, loaded, store, models, process, redact, sandbox), history=history
         )
+
+    return ReplayServices(open_store=stores.open_temporary_store, make_services=make_services)
 
 
 @contextlib.asynccontextmanager

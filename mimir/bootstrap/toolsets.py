@@ -18,13 +18,14 @@ from mimir.tools.builtin.shell import RunTool
 from mimir.tools.gateway import gateway
 from mimir.tools.permissions import ToolRights
 from mimir.tools.protocol import Toolset
+from mimir.tools.scope import PathScope
 from mimir.tools.wrappers.lazy_workspace import LazyWorkspaceTools
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.paths import DirectoryTree
 from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox
 
-NOTHING = ("/",)
-"""Globs that match no path of a project: no file may be written."""
+# The glob matches no path of a project.
+READ_ONLY = PathScope(files=("/",), hidden=HIDDEN)
 
 
 class ToolFactory:
@@ -53,11 +54,13 @@ class ToolFactory:
         tree = DirectoryTree(bench.where)
         files = FileTools(
             tree,
-            files=task.files,
-            forbidden=FORBIDDEN,
-            protected=bench.protected,
-            hidden=HIDDEN,
-            allow_hidden=task.context_files,
+            PathScope(
+                files=task.files,
+                forbidden=FORBIDDEN,
+                protected=bench.protected,
+                hidden=HIDDEN,
+                allow_hidden=task.context_files,
+            ),
             redact=self._redact,
         )
         commands = RunTool(
@@ -85,7 +88,7 @@ class ToolFactory:
     ) -> Toolset:
         """Return QC's tools over a temporary checkout, whose changes are discarded."""
         tree = DirectoryTree(where)
-        files = FileTools(tree, files=NOTHING, hidden=HIDDEN, redact=self._redact)
+        files = FileTools(tree, READ_ONLY, redact=self._redact)
         # The view of the run's base, not of the attempt: QC must not see unmerged commits.
         commands = RunTool(self._sandbox, where, redact=self._redact)
         rights = ToolRights(role="qc", role_tools=ROLES["qc"].tools)
@@ -94,7 +97,7 @@ class ToolFactory:
 
     def planner(self, where: Path, lane: Transcript) -> Toolset:
         """Return the PM's tools: read-only files of a checkout, and the memory."""
-        files = FileTools(DirectoryTree(where), files=NOTHING, hidden=HIDDEN, redact=self._redact)
+        files = FileTools(DirectoryTree(where), READ_ONLY, redact=self._redact)
         rights = ToolRights(role="pm", role_tools=ROLES["pm"].tools)
         return self._reading([files, MemoryTools(self._memory(""))], rights, lane)
 

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 PLAN_NAME = "chain-output.md"
 CHAINS = "chains"
 MAX_REQUEST_CHARS = 1_000_000
-_TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_TIME = re.compile(
-    r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)(?:m|$))?(?:(?P<s>\d+(?:\.\d+)?)s)?"
-)
-_AMOUNT = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?")
+# Patterns are texts, which `re` compiles at first use: `mimir --help` needs none.
+_TASK = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_TIME = r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)(?:m|$))?(?:(?P<s>\d+(?:\.\d+)?)s)?"
+_AMOUNT = r"[0-9]{1,6}(?:\.[0-9]{1,6})?"
 _MAKE_PLAN = 'mimir chain "REQUEST"'
 _RUN_REQUEST = 'mimir execute "REQUEST"'
 
@@ -139,7 +138,7 @@ def split_tasks(
     for word in words:
         ids = [id for id in word.split(",") if id]
         # A word that names an existing plan is never taken for a task.
-        are_tasks = all(map(_TASK.fullmatch, ids)) and find_plan(project, word) is None
+        are_tasks = all(re.fullmatch(_TASK, id) for id in ids) and find_plan(project, word) is None
         if only and are_tasks:
             tasks += ids
         else:
@@ -149,7 +148,7 @@ def split_tasks(
 
 def minutes(text: str) -> float:
     """Return the minutes of `30`, `30m`, `2h`, `90s` or `1h30m`, or raise a `UsageError`."""
-    found = _TIME.fullmatch(text.strip().lower().replace(" ", ""))
+    found = re.fullmatch(_TIME, text.strip().lower().replace(" ", ""))
     parts = (
         {unit: float(value) for unit, value in found.groupdict().items() if value} if found else {}
     )
@@ -167,7 +166,7 @@ def amount(text: str) -> "Decimal":
     """Return an amount of money such as `2` or `0.50`, or raise a `UsageError`."""
     from decimal import Decimal
 
-    found = Decimal(text) if _AMOUNT.fullmatch(text) else Decimal(0)
+    found = Decimal(text) if re.fullmatch(_AMOUNT, text) else Decimal(0)
     if not 0 < found <= 100_000:
         raise UsageError(
             f"--max-cost {text!r} is not an amount of money.",

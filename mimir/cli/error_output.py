@@ -8,19 +8,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mimir.cli.console import MAX_ERROR_CHARS, clean_line
-from mimir.errors import AnswerError, MimirError, ModelError, PlanError
+from mimir.errors import (
+    ConfigurationError,
+    MimirError,
+    ModelError,
+    Paused,
+    PlanError,
+    UnavailableError,
+)
 
-USAGE = 2
-REFUSED = 65
-UNAVAILABLE = 69
 BUG = 70
-PAUSED = 75
-CONFIGURATION = 78
 INTERRUPTED = 130
 CLOSED_PIPE = 141
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_MODEL_EXITS = {"run": CONFIGURATION, "call": PAUSED}
+_MODEL_EXITS = {"run": ConfigurationError.exit_code, "call": Paused.exit_code}
 """Exit code by the scope of a model error; 1 for any other scope."""
 
 
@@ -96,8 +98,6 @@ def _describe_known(error: MimirError) -> CommandFailure:
     code = error.exit_code
     if isinstance(error, ModelError):
         code = _MODEL_EXITS.get(error.scope, 1)
-    elif isinstance(error, AnswerError):
-        code = REFUSED
     return CommandFailure(exit_code=code, what=what, why=why, next_step=error.next_step or "")
 
 
@@ -106,7 +106,7 @@ def _describe_os_error(error: OSError) -> CommandFailure:
     is_full = error.errno in _FULL
     step = "Free some space, then continue the run: mimir resume"
     return CommandFailure(
-        exit_code=PAUSED if is_full else UNAVAILABLE,
+        exit_code=(Paused if is_full else UnavailableError).exit_code,
         what=f"{error.strerror or error}{place}",
         next_step=step if is_full else "Find the place with --debug.",
     )

@@ -10,13 +10,11 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from typer.main import get_command
 
-from mimir.cli import error_output
-from mimir.cli.arguments import nearest
 from mimir.cli.commands import (
     bench,
     demo,
@@ -27,8 +25,6 @@ from mimir.cli.commands import (
     serve_recording,
     transfer,
 )
-from mimir.cli.console import Console
-from mimir.cli.error_output import USAGE, CommandFailure
 from mimir.cli.session import (
     CommandSession,
     CommonOptions,
@@ -38,10 +34,14 @@ from mimir.cli.session import (
     command,
     project_directory,
 )
+from mimir.errors import UsageError
+
+if TYPE_CHECKING:
+    from mimir.cli.error_output import CommandFailure
 
 NAME = "mimir"
-_NO_COMMAND = re.compile(r"No such command (?:'|\")(.*?)(?:'|\")\.", re.DOTALL)
-
+# Compiled at the first usage error: `mimir --help` needs no pattern.
+_NO_COMMAND = r"(?s)No such command (?:'|\")(.*?)(?:'|\")\."
 
 app = typer.Typer(
     name=NAME, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
@@ -73,6 +73,8 @@ def start(
     context.obj = CommonOptions(store=store, json=as_json)
     if context.invoked_subcommand is not None:
         return 0
+    from mimir.cli.console import Console
+
     session = CommandSession(
         project=project_directory(), console=Console.of_process(), store=store, json=as_json
     )
@@ -121,6 +123,8 @@ def run(arguments: Sequence[str]) -> int:
         # The option may be unparsed: the error may come from the parser itself.
         if "--debug" in arguments:
             traceback.print_exc()
+        from mimir.cli import error_output
+
         known = error_output.failure(error)
         return error_output.exit_code(error) if known is None else _print_failure(known)
 
@@ -137,7 +141,9 @@ def main() -> None:
     os._exit(code)
 
 
-def _print_failure(failure: CommandFailure) -> int:
+def _print_failure(failure: "CommandFailure") -> int:
+    from mimir.cli.console import Console
+
     console = Console.of_process()
     # A closed standard error must not hide the exit code.
     with contextlib.suppress(OSError):
@@ -146,12 +152,16 @@ def _print_failure(failure: CommandFailure) -> int:
     return failure.exit_code
 
 
-def _describe_usage(error: typer.TyperException) -> CommandFailure:
+def _describe_usage(error: typer.TyperException) -> "CommandFailure":
     """Return the message of a usage error, with the nearest option or command."""
+    from mimir.cli.arguments import nearest
+    from mimir.cli.error_output import CommandFailure
+
+    # Only some subclasses of the library have these attributes.
     context = cast("typer.Context | None", getattr(error, "ctx", None))
+    option = str(getattr(error, "option_name", ""))
     what = error.format_message()
-    option = cast("str", getattr(error, "option_name", ""))
-    unknown = _NO_COMMAND.match(what)
+    unknown = re.match(_NO_COMMAND, what)
     path = context.command_path if context else NAME
     near = ""
     if context and option:
@@ -162,4 +172,4 @@ def _describe_usage(error: typer.TyperException) -> CommandFailure:
         near = f"{NAME} {near}" if near else ""
         what = unknown[0]
     step = f"Did you mean {near}?" if near else f"See: {path} --help"
-    return CommandFailure(exit_code=USAGE, what=what, next_step=step)
+    return CommandFailure(exit_code=UsageError.exit_code, what=what, next_step=step)

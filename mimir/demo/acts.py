@@ -29,7 +29,7 @@ async def run_acts(
     project = await setup.build(directory)
     screen.say(f"project  {project}")
     say_wrapped(screen, "request  ", REQUEST)
-    screen.say()
+    screen.say("")
     opened = app.open(project, setup.settings(project, store), say=screen.say, record=record)
     async with opened as mimir:
         narrator = Narrator(screen, mimir)
@@ -67,7 +67,7 @@ async def _plan(mimir: Mimir, narrator: Narrator) -> str:
 
 
 async def _say_highlights(screen: NarratorScreen, mimir: Mimir, run: str, killed_at: int) -> None:
-    screen.say()
+    screen.say("")
     screen.say("What went wrong and was caught:")
     for line in find_highlights(await mimir.material(run)):
         say_wrapped(screen, f"  {line.subject:<11}", line.text)
@@ -86,7 +86,7 @@ async def _say_result(
     """Print the result and verify it; return whether every seal is valid."""
     verified = await mimir.verify(result.run, "")
     seals = "every seal is valid" if verified.ok else "NOT VALID"
-    screen.say()
+    screen.say("")
     proof = proof_line(await mimir.material(result.run))
     say_wrapped(screen, f"{result.outcome.value}: ", proof)
     for name, value in (
@@ -102,7 +102,7 @@ async def _say_result(
     say_wrapped(screen, "verify   ", f"{verified.records} records recomputed: {seals}")
     for problem in (result.message, *verified.problems):
         say_wrapped(screen, "  ", problem)
-    screen.say()
+    screen.say("")
     return verified.ok
 
 
@@ -126,7 +126,7 @@ def _say_next_commands(
         (replay, "decide the run again, from its record alone"),
     )
     _say_lines(screen, ("Next commands:", f"  cd {shlex.quote(str(project))}", *where))
-    is_wide = screen.width >= WIDEST
+    is_wide = screen.width() >= WIDEST
     for command, purpose in commands:
         # A narrow terminal would break a line with both.
         lines = (

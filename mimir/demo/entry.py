@@ -12,7 +12,7 @@ GREETING = (
 
 
 async def demo(
-    console: NarratorScreen,
+    screen: NarratorScreen,
     *,
     crash: bool,
     directory: Path | None,
@@ -22,7 +22,7 @@ async def demo(
     """Run the demo.
 
     Args:
-        console: Screen of the narration.
+        screen: Terminal or pipe of the narration.
         crash: True: another process works, is killed during two tasks, and the run resumes.
         directory: New or empty directory of the project. None: a temporary one.
         store: Store of the runs. Empty: a file in the project.
@@ -37,8 +37,8 @@ async def demo(
     """
     # At once: the imports of the next act take a second or two.
     for sentence in GREETING:
-        say_wrapped(console, "", sentence)
-    console.say()
+        say_wrapped(screen, "", sentence)
+    screen.say("")
     from mimir.demo.acts import run_acts
 
-    return await run_acts(console, crash=crash, directory=directory, store=store, record=record)
+    return await run_acts(screen, crash=crash, directory=directory, store=store, record=record)

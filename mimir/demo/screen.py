@@ -1,30 +1,28 @@
 """Screen of the demo: text that is broken between words, for any width of the terminal."""
 
 import textwrap
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
 
 WIDEST = 100
 """Columns on a wide terminal or in a pipe."""
 
 
-class NarratorScreen(Protocol):
-    """Terminal or pipe of the narration; it removes control characters."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NarratorScreen:
+    """Terminal or pipe of the narration."""
 
-    @property
-    def width(self) -> int:
-        """Columns of the terminal."""
-        ...
-
-    def say(self, text: str = "") -> None:
-        """Print a line."""
-        ...
+    say: Callable[[str], None]
+    """Prints a line without control characters."""
+    width: Callable[[], int]
+    """Returns the columns, which change with the window."""
 
 
 def say_wrapped(screen: NarratorScreen, lead: str, text: str) -> None:
     """Print a text after its lead, broken between words; further lines are indented."""
     lines = textwrap.wrap(
         text,
-        min(WIDEST, screen.width),
+        min(WIDEST, screen.width()),
         initial_indent=lead,
         subsequent_indent=" " * len(lead),
         break_long_words=False,

@@ -25,35 +25,22 @@ WORKSPACE = "/workspace"
 class PathScope:
     """The paths that one agent may see and write."""
 
-    files: tuple[str, ...] = ()
+    files: Collection[str] = ()
     """Globs that the agent may write; empty: any."""
-    forbidden: tuple[str, ...] = ()
+    forbidden: Collection[str] = ()
     """Globs that no agent may write."""
-    protected: tuple[str, ...] = ()
+    protected: Collection[str] = ()
     """Globs of protected files."""
-    hidden: frozenset[str] = frozenset()
-    """Top-level names that the agent does not see, in lower case."""
-    allow_hidden: frozenset[str] = frozenset()
+    hidden: Collection[str] = ()
+    """Top-level names that the agent does not see, in any case."""
+    allow_hidden: Collection[str] = ()
     """Exact paths below hidden names that its task lists as context."""
 
-    @classmethod
-    def from_lists(
-        cls,
-        *,
-        files: Collection[str] = (),
-        forbidden: Collection[str] = (),
-        protected: Collection[str] = (),
-        hidden: Collection[str] = (),
-        allow_hidden: Collection[str] = (),
-    ) -> "PathScope":
-        """Make a scope from the lists of plans and settings."""
-        return cls(
-            files=tuple(files),
-            forbidden=tuple(forbidden),
-            protected=tuple(protected),
-            hidden=frozenset(map(_normalise, hidden)),
-            allow_hidden=frozenset("/".join(_parts(path)) for path in allow_hidden),
-        )
+    def __post_init__(self) -> None:
+        # A plan may write `./a//b`, and a file system may ignore case.
+        object.__setattr__(self, "hidden", frozenset(map(_normalise, self.hidden)))
+        allowed = frozenset("/".join(_parts(path)) for path in self.allow_hidden)
+        object.__setattr__(self, "allow_hidden", allowed)
 
     def sees(self, path: str) -> bool:
         """Return whether this agent sees a path in normal form."""
@@ -135,3 +122,6 @@ def _normalise(name: str) -> str:
 def _relative_hint(path: str) -> str:
     inside = path.removeprefix(f"{WORKSPACE}/")
     return f" Did you mean {quote_text(inside)}?" if inside != path and inside else ""
+
+
+EVERY_PATH = PathScope()

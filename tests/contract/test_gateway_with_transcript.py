@@ -14,6 +14,7 @@ from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.tools.batch import run_batch
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.gateway import gateway
+from mimir.tools.scope import PathScope
 from mimir.tools.secrets import Redactor
 from mimir.workspace.paths import DirectoryTree
 from tests.support.clock import FrozenClock
@@ -46,7 +47,7 @@ class Agent:
 
         lane.on_live = went_live
         tools = gateway(
-            [FileTools(DirectoryTree(self._where), files=("*.txt",))],
+            [FileTools(DirectoryTree(self._where), PathScope(files=("*.txt",)))],
             granted=GRANTED,
             transcript=lane,
             snapshot=self._tree,

@@ -16,6 +16,7 @@ from mimir.tools.builtin.memory import MemoryTools
 from mimir.tools.builtin.shell import RunTool
 from mimir.tools.gateway import gateway
 from mimir.tools.protocol import Toolset
+from mimir.tools.scope import PathScope
 from mimir.tools.secrets import Redactor
 from mimir.workspace.paths import DirectoryTree
 from tests.support.fake_tools import (
@@ -36,7 +37,7 @@ MAX_CHARS = 21_000
 
 def file_tools(where: Path) -> Toolset:
     write_files(where, WORKSPACE)
-    return FileTools(DirectoryTree(where), files=("a.py", "new/**"), hidden=("chains",))
+    return FileTools(DirectoryTree(where), PathScope(files=("a.py", "new/**"), hidden=("chains",)))
 
 
 def run_tool(where: Path) -> Toolset:

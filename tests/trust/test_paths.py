@@ -14,6 +14,7 @@ import pytest
 
 from mimir.errors import MimirError
 from mimir.tools.builtin.files import FileTools
+from mimir.tools.scope import PathScope
 from mimir.workspace.paths import DirectoryTree
 from tests.support import link_swapper
 from tests.support.fake_tools import CONTEXT, wish
@@ -51,7 +52,7 @@ def room(outside: Path) -> Path:
 
 
 def tools_of(room: Path) -> FileTools:
-    return FileTools(DirectoryTree(room), forbidden=FORBIDDEN, hidden=HIDDEN)
+    return FileTools(DirectoryTree(room), PathScope(forbidden=FORBIDDEN, hidden=HIDDEN))
 
 
 def fingerprint(outside: Path) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -41,7 +41,7 @@ def bench(
         raise UsageError("--smoke and --large exclude each other.")
     # By name: the product never imports its benchmarks.
     entry = importlib.import_module("mimir_bench.entry")
-    measure = cast("Callable[[object, object], Awaitable[int]]", entry.bench)
+    measure: Callable[[object, object], Awaitable[int]] = entry.bench
     options = entry.BenchOptions(
         names=tuple(names or ()),
         size="smoke" if smoke else "large" if large else "usual",

@@ -27,15 +27,17 @@ def demo(
     It needs no key and no network. The models are scripted; everything else is real.
     """
     from mimir.demo import entry
+    from mimir.demo.screen import NarratorScreen
 
     if crash and record:
         raise UsageError(
             "--crash and --record exclude each other: the killed process cannot be recorded.",
             next_step="Record the demo without --crash, or replay its run: mimir replay",
         )
+    console = session.console
     return session.run(
         entry.demo(
-            session.console,
+            NarratorScreen(say=console.say, width=lambda: console.width),
             crash=crash,
             directory=directory,
             store=session.store,

@@ -7,9 +7,8 @@ import typer
 
 from mimir.cli.arguments import plans_of
 from mimir.cli.commands.options import Run
-from mimir.cli.error_output import UNAVAILABLE
 from mimir.cli.session import DEFAULT_STORE, CommandSession
-from mimir.errors import MimirError, UsageError
+from mimir.errors import MimirError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -128,7 +127,11 @@ def doctor(session: CommandSession) -> int:
         from mimir.cli.output import tables
 
         _say_all(session, tables.doctor_table(found, session.console.glyphs))
-    return 0 if all(one.ok for one in found if one.what not in OPTIONAL) else UNAVAILABLE
+    return (
+        0
+        if all(one.ok for one in found if one.what not in OPTIONAL)
+        else UnavailableError.exit_code
+    )
 
 
 def orientation(session: CommandSession) -> int:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from mimir.cli.arguments import PLAN_NAME, display_path, find_plan_or_newest, read_request
 from mimir.cli.commands.options import Ecko, Model, Output, PlanName, Record, Request
-from mimir.cli.error_output import REFUSED
 from mimir.cli.session import CommandSession
 from mimir.errors import Location, PlanError, UsageError
 
@@ -96,7 +95,7 @@ def check(session: CommandSession, plan: PlanName = None) -> int:
         if not session.json:
             raise
         session.console.json(json_shape(None, [_unreadable(error)]))
-        return REFUSED
+        return error.exit_code
     learned = estimates.load_estimates_or_empty(session, checked.plan)
     if session.json:
         session.console.json(json_shape(checked.plan, checked.findings, learned))
@@ -108,7 +107,7 @@ def check(session: CommandSession, plan: PlanName = None) -> int:
             findings.summary(checked.findings, count, checked.name),
         ):
             session.console.say(line)
-    return 0 if checked.can_run else REFUSED
+    return 0 if checked.can_run else PlanError.exit_code
 
 
 async def make_plan(

@@ -9,9 +9,8 @@ from mimir.cli import arguments
 from mimir.cli.commands import options as opt
 from mimir.cli.commands import plan_commands
 from mimir.cli.commands.plan_commands import PlanRequest
-from mimir.cli.error_output import REFUSED
 from mimir.cli.session import CommandSession
-from mimir.errors import UsageError
+from mimir.errors import PlanError, UsageError
 
 if TYPE_CHECKING:
     from mimir.domain.plan import Plan
@@ -100,7 +99,7 @@ def _execute_plan(
     checked = plan_commands.read_plan_file(session, path)
     if not checked.can_run:
         plan_commands.print_warnings(session, checked.findings, checked.name)
-        return REFUSED
+        return PlanError.exit_code
     require_known_tasks(options.only, checked.plan)
     require_confirmable(session, options)
     loaded = session.load(flags)

@@ -1,10 +1,9 @@
 """Replays of recorded runs: each has its own simulation and is compared with its record."""
 
-from collections.abc import Awaitable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from mimir.domain.clock import Clock
 from mimir.domain.event import EventKind
@@ -38,22 +37,20 @@ from mimir.store.protocol import GraphStore
 from mimir.store.schema import pack
 
 
-class ReplayServices(Protocol):
-    """Store and services of a replay, as `bootstrap.app` makes them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayServices:
+    """Factories of a replay, as `bootstrap.app` makes them."""
 
-    def store(self, path: Path, clock: Clock) -> GraphStore:
-        """Return a temporary store."""
-        ...
-
-    def parts(self, store: GraphStore) -> Awaitable[ProjectServices]:
-        """Return the services of the engine, with recorded answers of git."""
-        ...
+    open_store: Callable[[Path, Clock], GraphStore]
+    """Opens a temporary store."""
+    make_services: Callable[[GraphStore], Awaitable[ProjectServices]]
+    """Makes the services of the engine, with recorded answers of git."""
 
 
 async def replay_runs(
     tapes: Sequence[RecordedRun],
     broken: Sequence[BrokenLine],
-    workshop: ReplayServices,
+    factories: ReplayServices,
     room: Path,
     delay: Delay,
 ) -> Sequence[ReplayResult]:
@@ -62,7 +59,7 @@ async def replay_runs(
     Args:
         tapes: Recorded runs.
         broken: Lines of the recording that were changed.
-        workshop: Makes store and services.
+        factories: Make store and services of each replay.
         room: Temporary directory; the caller removes it.
         delay: Awaited before each outcome.
 
@@ -74,20 +71,20 @@ async def replay_runs(
         must_be_playable(tape)
         own = room / str(number)
         own.mkdir()
-        played.append(with_broken(await _replay(tape, workshop, own, delay), broken))
+        played.append(with_broken(await _replay(tape, factories, own, delay), broken))
     return played
 
 
 async def _replay(
-    tape: RecordedRun, workshop: ReplayServices, room: Path, delay: Delay
+    tape: RecordedRun, factories: ReplayServices, room: Path, delay: Delay
 ) -> ReplayResult:
     """Replay one run and compare its outcome."""
     score = EventCursor(tape=tape)
-    store = workshop.store(room / "replay.db", RecordedClock(score))
+    store = factories.open_store(room / "replay.db", RecordedClock(score))
     made = Simulation(store, score, lambda: owner_of(score, score.next))
     served = PlaybackState(score=score, store=made, delay=delay)
     run = RunReplay(
-        parts=_replay_services(await workshop.parts(store), served, room),
+        parts=_replay_services(await factories.make_services(store), served, room),
         stage=made,
         score=score,
         served=served,

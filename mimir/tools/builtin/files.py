@@ -5,7 +5,7 @@ files before lines are selected, so that no part of one is left.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from mimir.domain.message import ToolResult
 from mimir.errors import ToolError
@@ -15,7 +15,7 @@ from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools
 from mimir.tools.calls.messages import count_noun, list_path, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS, lines_of, page
-from mimir.tools.scope import PathScope, normalise_path
+from mimir.tools.scope import EVERY_PATH, PathScope, normalise_path
 from mimir.tools.search.line_search import matching_lines
 from mimir.tools.secrets import MARK
 from mimir.workspace.paths import DirectoryTree
@@ -32,12 +32,8 @@ class FileTools(LocalTools):
     def __init__(
         self,
         tree: DirectoryTree,
+        scope: PathScope = EVERY_PATH,
         *,
-        files: Collection[str] = (),
-        forbidden: Collection[str] = (),
-        protected: Collection[str] = (),
-        hidden: Collection[str] = (),
-        allow_hidden: Collection[str] = (),
         redact: Callable[[str], str] = str,
         max_chars: int = MAX_CHARS,
     ) -> None:
@@ -45,22 +41,12 @@ class FileTools(LocalTools):
 
         Args:
             tree: The directory.
-            files: Globs that may be written; empty: any.
-            forbidden: Globs that no task may write: the engine owns them.
-            protected: Globs of protected files.
-            hidden: Top-level names that this agent does not see.
-            allow_hidden: Exact paths below hidden names that may be read.
+            scope: The paths that this agent may see and write.
             redact: Replaces secrets in texts; keeps the number of lines.
             max_chars: Most characters of a result.
         """
         self._tree = tree
-        self._scope = PathScope.from_lists(
-            files=files,
-            forbidden=forbidden,
-            protected=protected,
-            hidden=hidden,
-            allow_hidden=allow_hidden,
-        )
+        self._scope = scope
         self._redact = redact
         # A search holds much text and a process, and one message may contain fifty of them.
         self._one_search = asyncio.Semaphore(1)

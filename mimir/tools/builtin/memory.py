@@ -5,8 +5,9 @@ They only read. A result is valid JSON of any length: a node that does not fit i
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol
 
+from mimir.domain.json_value import as_member, is_array, is_object
 from mimir.domain.message import ToolResult
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
@@ -23,6 +24,8 @@ MAX_VALUE_CHARS = 2_000
 Node = Mapping[str, object]
 """A node's properties, `id` and `label` among them."""
 Scalar = str | int | float | bool
+Direction = Literal["out", "in", "both"]
+_DIRECTIONS: Sequence[Direction] = ("out", "in", "both")
 
 
 class MemorySearch(Protocol):
@@ -43,7 +46,7 @@ class MemorySearch(Protocol):
         ...
 
     async def get_neighbors(
-        self, id: str, *, types: Sequence[str], direction: Literal["out", "in", "both"]
+        self, id: str, *, types: Sequence[str], direction: Direction
     ) -> Sequence[Node]:
         """Return nodes one edge away; empty `types`: any."""
         ...
@@ -81,7 +84,7 @@ class MemoryTools(LocalTools):
 
     async def _neighbors(self, given: ToolArguments) -> ToolResult:
         await self._require_node(given)
-        direction = cast("Literal['out', 'in', 'both']", given.text("direction", "both"))
+        direction = as_member(given.text("direction"), _DIRECTIONS) or "both"
         nodes = await self._memory.get_neighbors(
             given.text("id"), types=given.texts("types"), direction=direction
         )
@@ -136,15 +139,11 @@ def _limit(given: ToolArguments) -> int:
 
 
 def _shorten(value: object) -> object:
-    match value:
-        case str() if len(value) > MAX_VALUE_CHARS:
-            return f"{value[:MAX_VALUE_CHARS]}… [{len(value) - MAX_VALUE_CHARS:,} more characters]"
-        case Mapping():
-            return {k: _shorten(v) for k, v in cast("Mapping[str, object]", value).items()}
-        case list() | tuple():
-            return [_shorten(v) for v in cast("Sequence[object]", value)]
-        case _:
-            return value
+    if isinstance(value, str) and len(value) > MAX_VALUE_CHARS:
+        return f"{value[:MAX_VALUE_CHARS]}… [{len(value) - MAX_VALUE_CHARS:,} more characters]"
+    if is_object(value):
+        return {k: _shorten(v) for k, v in value.items()}
+    return [_shorten(v) for v in value] if is_array(value) else value
 
 
 def _json(value: object) -> str:
@@ -181,7 +180,7 @@ _SPECS = (
             "types": {**_NAMES, "description": "Only edges of these types."},
             "direction": {
                 "type": "string",
-                "enum": ["out", "in", "both"],
+                "enum": list(_DIRECTIONS),
                 "description": "Default both.",
             },
         },

@@ -7,10 +7,18 @@ names and right types, or a `ToolError` that explains what to send.
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn, cast
+from typing import NoReturn
 
+from mimir.domain.json_value import (
+    as_object,
+    as_text,
+    as_texts,
+    as_whole_number,
+    is_array,
+    is_object,
+)
 from mimir.domain.message import ToolSpec
 from mimir.errors import ToolError
 from mimir.tools.calls import schema
@@ -36,9 +44,7 @@ class ToolArguments:
     def first(self) -> str:
         """The first argument as text, for the title of the call."""
         value = next(iter(self.values.values()), "")
-        if isinstance(value, list):
-            return " ".join(map(str, cast("list[object]", value)))
-        return str(value)
+        return " ".join(map(str, value)) if is_array(value) else str(value)
 
     def has(self, name: str) -> bool:
         """Return whether the model gave this argument."""
@@ -46,19 +52,20 @@ class ToolArguments:
 
     def text(self, name: str, default: str = "") -> str:
         """Return a string argument."""
-        return cast("str", self.values.get(name, default))
+        return as_text(self.values.get(name, default))
 
     def number(self, name: str, default: int) -> int:
         """Return a whole number."""
-        return cast("int", self.values.get(name, default))
+        found = as_whole_number(self.values.get(name))
+        return default if found is None else found
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of strings; empty if it is missing."""
-        return tuple(cast("Sequence[str]", self.values.get(name, ())))
+        return tuple(as_texts(self.values.get(name)))
 
     def mapping(self, name: str) -> Mapping[str, object]:
         """Return an object; empty if it is missing."""
-        return cast("Mapping[str, object]", self.values.get(name, {}))
+        return as_object(self.values.get(name))
 
 
 def parse_arguments(raw: str, spec: ToolSpec) -> ToolArguments:
@@ -99,20 +106,19 @@ def _parse_object(raw: str, tool: str) -> Mapping[str, object]:
             f"The arguments of {tool} are not valid JSON: {error.msg} (line {error.lineno}, column {error.colno}). "
             "Nothing was run."
         ) from None
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise ToolError(f"The arguments of {tool} must be one JSON object, such as {{…}}.")
-    return cast("dict[str, object]", value)
+    return value
 
 
 def _check_arguments(values: Mapping[str, object], spec: ToolSpec) -> Mapping[str, object]:
-    known = cast("Mapping[str, schema.Schema]", spec.input_schema.get("properties", {}))
-    required = cast("Sequence[str]", spec.input_schema.get("required", ()))
+    known = schema.members(spec.input_schema)
     for name in values:
         if name not in known:
             raise ToolError(
                 f"{spec.name} has no argument {quote_text(name)}.{nearest(name, known)}"
             )
-    missing = [name for name in required if name not in values]
+    missing = [name for name in as_texts(spec.input_schema.get("required")) if name not in values]
     if missing:
         raise ToolError(f"{spec.name} was called without {list_names(missing)}.")
     _require_encodable(values, spec.name)
@@ -139,24 +145,20 @@ def _depth(raw: str) -> int:
 
 
 def _require_encodable(value: object, tool: str) -> None:
-    match value:
-        case str():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise ToolError(
-                    f"The arguments of {tool} hold half of a surrogate pair (\\ud800–\\udfff), which is no character.",
-                    next_step="Write the character itself, or both halves of its escape.",
-                ) from None
-        case list():
-            for item in cast("list[object]", value):
-                _require_encodable(item, tool)
-        case Mapping():
-            for key, item in cast("Mapping[str, object]", value).items():
-                _require_encodable(key, tool)
-                _require_encodable(item, tool)
-        case _:
-            pass
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ToolError(
+                f"The arguments of {tool} hold half of a surrogate pair (\\ud800–\\udfff), which is no character.",
+                next_step="Write the character itself, or both halves of its escape.",
+            ) from None
+    elif is_array(value):
+        for item in value:
+            _require_encodable(item, tool)
+    elif is_object(value):
+        for item in (*value.keys(), *value.values()):
+            _require_encodable(item, tool)
 
 
 def _unique_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """Strict validator of the part of JSON Schema that tools use."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
+from mimir.domain.json_value import as_number, as_object, as_texts, is_array, is_object
 from mimir.errors import ToolError
 from mimir.tools.calls.messages import list_names, nearest, quote_text
 
@@ -38,31 +38,26 @@ def check(value: object, schema: Schema, at: str) -> object:
     if isinstance(kind, str):
         value = _require_type(value, kind, at)
     allowed = schema.get("enum")
-    if allowed is not None and value not in cast("Sequence[object]", allowed):
-        names = list_names(str(a) for a in cast("Sequence[object]", allowed))
+    if is_array(allowed) and value not in allowed:
+        names = list_names(map(str, allowed))
         raise ToolError(f"The {at} must be one of {names}, not {quote_text(str(value))}.")
-    match value:
-        case str():
-            _require_bounds(len(value), schema, ("minLength", "maxLength"), f"length of the {at}")
-        case bool() | None:
-            pass
-        case int() | float():
-            _require_bounds(value, schema, ("minimum", "maximum"), at)
-        case list():
-            return _check_items(cast("list[object]", value), schema, at)
-        case dict():
-            return _check_properties(cast("dict[str, object]", value), schema, at)
-        case _:
-            pass
+    if is_array(value):
+        return _check_items(value, schema, at)
+    if is_object(value):
+        return _check_properties(value, schema, at)
+    if isinstance(value, str):
+        _require_bounds(len(value), schema, ("minLength", "maxLength"), f"length of the {at}")
+    elif (number := as_number(value)) is not None:
+        _require_bounds(number, schema, ("minimum", "maximum"), at)
     return value
 
 
 def usage(name: str, schema: Schema) -> str:
     """Return one sentence that lists the arguments of a tool."""
-    required = cast("Sequence[str]", schema.get("required", ()))
+    required = as_texts(schema.get("required"))
     parts = [
         f"{key} ({_kind_of(value)}{'' if key in required else ', optional'})"
-        for key, value in _members(schema).items()
+        for key, value in members(schema).items()
     ]
     return (
         f"{name} takes {'; '.join(parts)}." if parts else f"{name} takes no arguments: send {{}}."
@@ -96,26 +91,27 @@ def _describe(value: object) -> str:
 
 
 def _require_bounds(size: float, schema: Schema, names: tuple[str, str], what: str) -> None:
-    least, most = (cast("float | None", schema.get(n)) for n in names)
+    least, most = (as_number(schema.get(n)) for n in names)
     if least is not None and size < least:
         raise ToolError(f"The {what} must be at least {least:,}, not {size:,}.")
     if most is not None and size > most:
         raise ToolError(f"The {what} must be at most {most:,}, not {size:,}.")
 
 
-def _check_items(values: list[object], schema: Schema, at: str) -> list[object]:
+def _check_items(values: Sequence[object], schema: Schema, at: str) -> Sequence[object]:
     _require_bounds(len(values), schema, ("minItems", "maxItems"), f"number of items of the {at}")
     inner = schema.get("items")
-    if not isinstance(inner, Mapping):
+    if not is_object(inner):
         return values
-    wanted = cast("Schema", inner)
-    return [check(v, wanted, f"item {i} of the {at}") for i, v in enumerate(values, start=1)]
+    return [check(v, inner, f"item {i} of the {at}") for i, v in enumerate(values, start=1)]
 
 
-def _check_properties(values: dict[str, object], schema: Schema, at: str) -> dict[str, object]:
-    known = _members(schema)
+def _check_properties(
+    values: Mapping[str, object], schema: Schema, at: str
+) -> Mapping[str, object]:
+    known = members(schema)
     other = schema.get("additionalProperties", True)
-    missing = [k for k in cast("Sequence[str]", schema.get("required", ())) if k not in values]
+    missing = [k for k in as_texts(schema.get("required")) if k not in values]
     unknown = [k for k in values if k not in known]
     if unknown and other is False:
         raise ToolError(
@@ -123,20 +119,21 @@ def _check_properties(values: dict[str, object], schema: Schema, at: str) -> dic
         )
     if missing:
         raise ToolError(f"The {at} must hold {list_names(missing)}.")
-    rest: Schema = cast("Schema", other) if isinstance(other, Mapping) else {}
+    rest = as_object(other)
     return {
         k: check(v, known.get(k, rest), f"{quote_text(k, 60)} in the {at}")
         for k, v in values.items()
     }
 
 
-def _members(schema: Schema) -> Mapping[str, Schema]:
-    return cast("Mapping[str, Schema]", schema.get("properties", {}))
+def members(schema: Schema) -> Mapping[str, Schema]:
+    """Return the schema of each member of an object."""
+    return {name: as_object(one) for name, one in as_object(schema.get("properties")).items()}
 
 
 def _kind_of(schema: Schema) -> str:
     kind = str(schema.get("type", "any value"))
     items = schema.get("items")
-    if kind == "array" and isinstance(items, Mapping):
-        return f"list of {_kind_of(cast('Schema', items))}s"
+    if kind == "array" and is_object(items):
+        return f"list of {_kind_of(items)}s"
     return {"array": "list", "integer": "whole number"}.get(kind, kind)

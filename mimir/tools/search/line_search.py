@@ -92,12 +92,13 @@ async def _search_in_process(
             f"The pattern {quote_text(pattern)} took longer than {count_noun(seconds, 'second')} and was stopped.",
             next_step="Use a simpler pattern, above all no repetition inside a repetition, or fewer files.",
         )
-    answer = cast("dict[str, object]", json.loads(output))
+    answer: dict[str, object] = json.loads(output)
     if "error" in answer:
         raise ToolError(
             f"The pattern {quote_text(pattern)} is no regular expression: {quote_text(str(answer['error']))[1:-1]}.",
             next_step="Put a backslash before special characters that you mean literally.",
         )
+    # The matcher is a module of mimir, so its answer has this form.
     places = cast("list[tuple[int, int]]", answer["hits"])
     return SearchHits(places=tuple((a, b) for a, b in places), more=answer["more"] is True)
 

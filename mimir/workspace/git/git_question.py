@@ -1,6 +1,6 @@
 """Questions to git about trees and commits, which never change: each has one answer.
 
-`GitHistory.ask` answers all of them, so recordings can note or replace the answers in one place.
+`GitAnswers.ask` answers all of them, so recordings can note or replace the answers in one place.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import CoroutineType
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from mimir.domain.json_value import is_array
 
 P = ParamSpec("P")
 R = TypeVar("R")
-A = TypeVar("A", bound="Answering")
+A = TypeVar("A", bound="GitAnswers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class GitQuestion:
     """Type of the answer."""
 
 
-class Answering(Protocol):
-    """Object that answers questions to git."""
+class GitAnswers:
+    """Base class of a history whose questions pass `ask`."""
 
     async def ask(self, question: GitQuestion, compute: Callable[[], Awaitable[R]], /) -> R:
-        """Return the answer; `compute` asks git."""
-        ...
+        """Answer a question to git; recordings override this method."""
+        return await compute()
 
 
 # As text: the type of coroutines takes no arguments at run time.

@@ -7,9 +7,8 @@ what a run creates does not depend on time or place.
 import contextlib
 import os
 import pwd
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from mimir.domain.globs import matches
 from mimir.errors import WorkspaceError
@@ -28,7 +27,7 @@ from mimir.workspace.git import (
 from mimir.workspace.git import merge as merging
 from mimir.workspace.git.base_capture import BaseCommit
 from mimir.workspace.git.commits import is_object
-from mimir.workspace.git.git_question import GitQuestion, git_question
+from mimir.workspace.git.git_question import GitAnswers, git_question
 from mimir.workspace.git.hidden_repository import HiddenRepository, open_repository
 from mimir.workspace.git.ignore_rules import pinned_rules
 from mimir.workspace.git.merge import TreeMerge
@@ -36,12 +35,10 @@ from mimir.workspace.git.remote import CommitExchange, GitRemote
 from mimir.workspace.git.snapshot import WorkspaceSnapshot
 from mimir.workspace.git.trees import TreeChange, TreeEntry
 
-R = TypeVar("R")
-
 MAX_DIFF_BYTES = 200_000
 
 
-class GitHistory:
+class GitHistory(GitAnswers):
     """The history of one project; created by `open`."""
 
     def __init__(self, hidden: HiddenRepository, exchange: CommitExchange | None = None) -> None:
@@ -73,10 +70,6 @@ class GitHistory:
         home = home or Path(pwd.getpwuid(os.getuid()).pw_dir)
         hidden = await open_repository(project, gitdir, program=program, owner=owner, home=home)
         return cls(hidden, CommitExchange(hidden, remote) if remote and remote.url else None)
-
-    async def ask(self, question: GitQuestion, compute: Callable[[], Awaitable[R]], /) -> R:
-        """Answer a question to git; recordings override this method."""
-        return await compute()
 
     @property
     def is_repository(self) -> bool:

@@ -35,10 +35,12 @@ def tools(tmp_path: Path) -> FileTools:
     write_files(tmp_path / "ws", WORKSPACE)
     return FileTools(
         DirectoryTree(tmp_path / "ws"),
-        files=("limiter.py", "docs/**", "chains/**", "mimir.toml"),
-        forbidden=FORBIDDEN,
-        hidden=HIDDEN,
-        allow_hidden=("./chains/shared.md",),
+        PathScope(
+            files=("limiter.py", "docs/**", "chains/**", "mimir.toml"),
+            forbidden=FORBIDDEN,
+            hidden=HIDDEN,
+            allow_hidden=("./chains/shared.md",),
+        ),
     )
 
 
@@ -196,7 +198,9 @@ def test_a_path_that_names_nothing_is_refused(path: str):
 
 async def test_a_protected_test_cannot_be_edited(tmp_path: Path):
     write_files(tmp_path, {"tests/test_a.py": "assert False\n", "tests/other.py": ""})
-    tools = FileTools(DirectoryTree(tmp_path), files=("tests/**",), protected=("tests/test_a.py",))
+    tools = FileTools(
+        DirectoryTree(tmp_path), PathScope(files=("tests/**",), protected=("tests/test_a.py",))
+    )
     change = {"path": "tests/test_a.py", "old": "False", "new": "True"}
     result = await tools.call(wish("edit_file", change), CONTEXT)
     assert result.denied
@@ -210,7 +214,7 @@ async def test_a_protected_test_cannot_be_edited(tmp_path: Path):
 
 
 def test_without_declared_files_all_but_the_engines_may_be_written():
-    scope = PathScope.from_lists(forbidden=FORBIDDEN, hidden=HIDDEN)
+    scope = PathScope(forbidden=FORBIDDEN, hidden=HIDDEN)
     scope.require_writable("anything/at/all.py")
     with pytest.raises(CallDenied):
         scope.require_writable("chains/x")
