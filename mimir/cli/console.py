@@ -15,7 +15,7 @@ from typing import TextIO
 from mimir.cli.symbols import Symbols, for_encoding
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,30}m")
-"""Colour sequences of test runners, which are dropped. `_CONTROL` then checks the joined text."""
+"""Colour sequences of test runners; they are removed before `_CONTROL` checks the text."""
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
     "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, turn text around
