@@ -66,6 +66,7 @@ class Benchmark:
 
 
 async def _faults(order: BenchOptions, say: Say, keep: Keep) -> BenchResult:
+    # All seeds take hours of CPU time: they run only if this benchmark is asked for by name.
     is_all = order.size != "smoke" and faults.NAME in order.names
     return await faults.run(faults.FULL if is_all else faults.SMOKE, say=say, keep=keep)
 
@@ -80,6 +81,7 @@ def _simple_benchmark(run: Callable[..., Awaitable[BenchResult]], lines: Lines) 
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
+    # In the order of a run without names: short ones first.
     multi.NAME: _simple_benchmark(multi.run, multi.lines),
     scale.NAME: Benchmark(run=_scale, lines=partial(figures.lines, title=scale.TITLE)),
     schedule.NAME: _simple_benchmark(schedule.run, partial(figures.lines, title=schedule.TITLE)),
@@ -111,6 +113,7 @@ async def bench(
             f"Benchmark {unknown[0]!r} does not exist.",
             next_step=f"Use one of: {', '.join(BENCHMARKS)}",
         )
+    # Every input is read before the first measurement: an error after hours loses them.
     old = _older(order.compare)
     _must_be_writable(order.output)
     here = look()
@@ -143,6 +146,7 @@ async def _measure(
     try:
         done(await BENCHMARKS[name].run(order, screen.note, kept.append))
     except asyncio.CancelledError:
+        # Only the last intermediate result: each one contains those before it.
         for result in kept[-1:]:
             done(replace(result, aside={**result.aside, "interrupted": "the result is incomplete"}))
         _finish(screen, order, results)
@@ -154,6 +158,7 @@ def _finish(screen: BenchScreen, order: BenchOptions, results: Sequence[BenchRes
     if order.json:
         screen.json(found)
     if order.output is not None and results:
+        # A history grows by one line; any other file is replaced as a whole.
         with order.output.open("a" if _is_history(order.output) else "w", encoding="utf-8") as file:
             file.write(json.dumps(found, indent=None if _is_history(order.output) else 1) + "\n")
         screen.note(f"written: {order.output}")
@@ -168,6 +173,7 @@ def _must_be_writable(path: Path | None) -> None:
     if path is None:
         return
     try:
+        # "a" creates the file but changes no content of an existing one.
         path.open("a").close()
     except OSError as error:
         raise UsageError(f"The file {path} cannot be written: {error.strerror}.") from error
@@ -185,6 +191,7 @@ def _older(path: Path | None) -> Older | None:
             next_step="Create it: mimir bench --output OLD.json",
         ) from error
     rows = text.strip().splitlines()
+    # The last line of a history is its newest result.
     return older(rows[-1] if _is_history(path) and rows else text)
 
 

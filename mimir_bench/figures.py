@@ -41,6 +41,7 @@ class Figures:
 
     def ratio(self, figure: str, value: float, *, of: str = "") -> None:
         """Add a figure that depends on the machine."""
+        # Three digits: more would only show the noise of the machine.
         self.rows.append({"figure": figure, "of": of, RATIO: round(value, 3)})
 
     def note(self, what: str, value: float | str) -> None:
@@ -61,6 +62,7 @@ class Figures:
     def _limits(self) -> Iterator[tuple[str, float]]:
         for row in self.rows:
             for goal in self.goals:
+                # A goal may hold for the engine only, not for the schedules it is compared with.
                 if goal.figure == row["figure"] and str(row["of"]).startswith(goal.of):
                     yield row_name(row), goal.most
 

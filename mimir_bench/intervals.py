@@ -16,6 +16,7 @@ def wilson(hits: int, tries: int, z: float = Z_95) -> tuple[float, float]:
     """
     if not tries:
         return 0.0, 1.0
+    # Wilson's formula, because shares near 1 of few runs are usual here.
     share, square = hits / tries, z * z
     middle = (share + square / (2 * tries)) / (1 + square / tries)
     half = (

@@ -32,4 +32,5 @@ class MachineInfo:
 
 def look() -> MachineInfo:
     """Return the facts of this machine."""
+    # The cores that this process may use, not those of the machine.
     return MachineInfo(cores=len(os.sched_getaffinity(0)), load=round(os.getloadavg()[0], 2))

@@ -41,6 +41,7 @@ class BenchResult:
         """SHA-256 over name, seeds and rows, without figures that have a tolerance."""
         exact = [{k: v for k, v in row.items() if k not in self.tolerances} for row in self.rows]
         content = {"name": self.name, "seeds": self.seeds, "rows": exact}
+        # NaN has no JSON form and is unequal to itself; it would make equal results differ.
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -69,10 +70,12 @@ def older(text: str) -> Older:
         UsageError: The text is not the output of `mimir bench --json`.
     """
     try:
+        # json.loads accepts NaN and Infinity otherwise.
         value = json.loads(text, parse_constant=_no_number)
         if value["schema"] != SCHEMA:
             raise ValueError(f"schema {value['schema']!r}")
         listed = as_objects(value["benchmarks"])
+        # `as_objects` drops other values, which would look like benchmarks that are missing.
         if len(listed) != len(value["benchmarks"]):
             raise ValueError("its benchmarks are not objects")
         return {str(one["name"]): _rows(one["rows"]) for one in listed}
@@ -121,11 +124,13 @@ def differences(old: Older, results: Sequence[BenchResult]) -> list[str]:
 def _compare(result: BenchResult, before: Sequence[FigureRow]) -> Iterator[str]:
     old = {row_name(row): row for row in before}
     new = {row_name(row): row for row in result.rows}
+    # In the order of the older file; new rows follow.
     for name in [*old, *(n for n in new if n not in old)]:
         if name not in new or name not in old:
             where = "only in the older file" if name in old else "not in the older file"
             yield f"{result.name}: {name}: {where}"
             continue
+        # A share of a value near zero would allow no difference at all.
         scale = max(result.limits.get(name, 0.0), 1.0)
         yield from (
             f"{result.name}: {name}: {figure}: {old[name].get(figure)} before, {value} now"
@@ -142,6 +147,7 @@ def row_name(row: FigureRow) -> str:
 
 
 def _is_within(old: Cell | None, new: Cell, tolerance: float, scale: float) -> bool:
+    # Older files may have another type: a text is never near a number.
     if isinstance(old, int | float) and isinstance(new, int | float):
         return abs(new - old) <= tolerance * max(abs(old), scale)
     return old == new

@@ -18,7 +18,9 @@ class SeededRandom:
     def whole(self, low: int, high: int) -> int:
         """Return a number from `low` to `high`, both included."""
         self._drawn += 1
+        # `random` promises equal sequences only for some of its methods and versions.
         digest = hashlib.sha256(f"{self._seed}#{self._drawn}".encode()).digest()
+        # 64 bits: the bias of the remainder is far below one draw in a trillion.
         return low + int.from_bytes(digest[:8]) % (high - low + 1)
 
     def one_of(self, choices: Sequence[T]) -> T:

@@ -37,6 +37,7 @@ async def answering_process(module: str) -> AsyncGenerator[Ask]:
     """
     room = await asyncio.to_thread(make_room)
     try:
+        # A file, not a pipe: errors are not read during the work, and a full pipe would block.
         with tempfile.TemporaryFile() as words:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", module),
@@ -44,13 +45,15 @@ async def answering_process(module: str) -> AsyncGenerator[Ask]:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=words,
+                # The default of 64 KiB would cut off a long line of figures.
                 limit=_LONGEST,
-                start_new_session=True,  # Ctrl-C is for us: we end it
+                start_new_session=True,  # Ctrl-C is handled by the parent, which ends it
             )
             try:
                 yield partial(_answer, process, words)
                 await _wait_for_end(process, words)
             finally:
+                # An error in the block must not leave the process behind.
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
@@ -61,7 +64,7 @@ async def answering_process(module: str) -> AsyncGenerator[Ask]:
 async def _answer(process: asyncio.subprocess.Process, words: IO[bytes], question: str) -> str:
     assert process.stdin is not None
     assert process.stdout is not None
-    with contextlib.suppress(ConnectionError):  # it is gone: how, is said below
+    with contextlib.suppress(ConnectionError):  # an early end is reported below
         process.stdin.write(f"{question}\n".encode())
         await process.stdin.drain()
     answer = await process.stdout.readline()
@@ -83,8 +86,9 @@ async def _wait_for_end(process: asyncio.subprocess.Process, words: IO[bytes]) -
 
 def questions() -> Iterator[str]:
     """Yield the questions to this process; its temporary files go to its work directory."""
+    # The parent removes this directory, even if this process is killed.
     tempfile.tempdir = str(Path.cwd())
-    # By its lines, not as it is: it would be closed with this generator, and who waits for its end would be told too early.
+    # Not `yield from sys.stdin`: it would be closed with this generator, as if the input ended.
     yield from iter(sys.stdin.readline, "")
 
 

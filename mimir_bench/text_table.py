@@ -21,6 +21,7 @@ def share(part: float, whole: float) -> str:
     if not whole:
         return "-"
     percent = 100 * part / whole
+    # Rounding must not turn 999 of 1000 into "100 %".
     if 0 < part < whole:
         percent = min(max(percent, 0.1), 99.9)
     return f"{percent:.1f} %" if percent % 1 else f"{percent:.0f} %"

@@ -29,7 +29,9 @@ class _IdleSelector(selectors.DefaultSelector):
         if timeout is None or timeout <= 0:
             return super().select(timeout)
         if self.under_way:
+            # Wait as long as it takes: the operation wakes the loop, and the clock stands still.
             return super().select(None)
+        # Events that are ready now come before the jump to the next timer.
         ready = super().select(0)
         if not ready:
             self.now += timeout
@@ -44,6 +46,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._still = _IdleSelector()
+        # asyncio may register a pipe again with another callback; it counts once.
         self._watched: set[int] = set()
         super().__init__(self._still)
 
@@ -81,6 +84,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Run a function in a thread; the clock stops until it returns."""
         future = super().run_in_executor(executor, func, *args)  # pyright: ignore[reportArgumentType]
         self.begin()
+        # Also called after a cancellation, otherwise the clock would never move again.
         future.add_done_callback(lambda _: self.end())
         return future
 
@@ -166,6 +170,7 @@ def run(job: Callable[[VirtualLoop], Coroutine[object, object, T]]) -> T:
         asyncio.set_event_loop(loop)
         return loop.run_until_complete(job(loop))
     finally:
+        # Threads of the executor would keep the process alive.
         loop.run_until_complete(loop.shutdown_default_executor())
         asyncio.set_event_loop(None)
         loop.close()

@@ -42,6 +42,7 @@ class WorkSite:
         """Return settings with one scripted model for all roles; user settings are not read."""
         play = self.room / "play.json"
         play.write_text(json.dumps({"parts": [*parts, *REST]}), encoding="utf-8")
+        # JSON is YAML: the script reader takes both, and JSON is parsed faster.
         given = {"llm.model": f"play:{play}", **(flags or {})}
         return settings.load(self.project, given, {"HOME": str(self.room)})
 
@@ -61,6 +62,7 @@ async def site(files: Mapping[str, str]) -> AsyncGenerator[WorkSite]:
 async def create_project(project: Path, files: Mapping[str, str]) -> None:
     """Create a git repository with one commit of these files."""
     await asyncio.to_thread(write, project, files)
+    # The engine's own git command, which ignores the settings of the user.
     git = GitCommand(directory=None)
     for words in (("init", "--quiet"), ("add", "--all"), ("commit", "-q", "-m", "Start")):
         await git.run("-C", str(project), *words)
@@ -76,6 +78,7 @@ def write(where: Path, files: Mapping[str, str]) -> None:
 
 def make_room() -> Path:
     """Create a temporary directory."""
+    # Resolved, because the directory for temporary files may be a symbolic link.
     return Path(tempfile.mkdtemp(prefix="mimir-bench-")).resolve()
 
 

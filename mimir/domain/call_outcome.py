@@ -20,7 +20,7 @@ class CallOutcome:
 
 
 class Transcript(Protocol):
-    """Ordered calls of one agent in one attempt: each is answered from the record, or made and recorded."""
+    """Ordered calls of one agent in one attempt, each replayed or made and recorded."""
 
     async def call(
         self,

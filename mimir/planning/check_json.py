@@ -8,6 +8,7 @@ from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.planning.format.diagnostics import PlanFinding
 
+# Raised only if a member is removed or changes its meaning: scripts compare it.
 SCHEMA = 1
 # Members of a task that come first; the others follow in the order of the fields of `Task`.
 _FIRST_MEMBERS = ("id", "title", "dependencies", "worker_role", "qc_role", "prompt")
@@ -60,6 +61,7 @@ def _plain(value: object) -> object:
             items: tuple[object, ...] = value  # pyright: ignore[reportUnknownVariableType]  from the pattern alone
             return [_plain(item) for item in items]
         case Fraction():
+            # JSON has no fractions; whole points stay integers, as the plan wrote them.
             return int(value) if value.denominator == 1 else float(value)
         case _:
             return value

@@ -13,6 +13,7 @@ async def specify(request: str, system: str, services: LoopServices) -> str:
     talk = await converse(
         (
             Message(role="system", text=system),
+            # The head has the form of every brief, so that a recording finds the conversation.
             Message(role="user", text=f"Task: plan\nAttempt 1 of 1\n\nThe request:\n\n{request}"),
         ),
         services,

@@ -50,6 +50,7 @@ def parse_document(path: Path) -> ParsedPlan:
     """
     try:
         with path.open("rb") as file:
+            # One byte above the limit shows that the file is too large, without reading it all.
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise PlanError(
@@ -69,6 +70,7 @@ def parse_document(path: Path) -> ParsedPlan:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        # In bytes: the line has no characters to count before it is decoded.
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
         raise PlanError(
             f"The plan is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}.",
@@ -93,6 +95,7 @@ def parse_plan(text: str, *, file: str = "chain-output.md") -> ParsedPlan:
         tasks = read_all(raw.tasks, places, found)
     lines: dict[str, int] = {}
     for number, task in enumerate(tasks):
+        # Of two tasks with one id, the first one has the line: the second is a finding.
         lines.setdefault(task.id, places.position_of(number).line)
     return ParsedPlan(
         plan=Plan(
@@ -128,11 +131,14 @@ def _paused_collection(length: int) -> Generator[None]:
 def _read(text: str) -> RawPlan:
     body, first_line = _strip_fence(text)
     failed: LocatedValueError | None = None
+    # A markdown document may begin with "[" too, as in a link; a JSON list of tasks begins "[{".
     if re.match(r"\s*(?:\{|\[\s*[{\]\"])", body):
         try:
+            # No second try as markdown: valid JSON is never a markdown plan.
             return _read_json(parse_json(body, first_line))
         except LocatedValueError as error:
             failed = error
+    # Broken JSON is read as markdown too: a plan may only begin like JSON.
     source = SourceText(body, first_line=first_line)
     raw = markdown.read_markdown_plan(source)
     if raw.tasks:
@@ -159,6 +165,7 @@ def _strip_fence(text: str) -> tuple[str, int]:
     filled = [n for n, line in enumerate(lines) if line.strip()]
     first, last = (filled[0], filled[-1]) if filled else (0, 0)
     opening, closing = fence_of(lines[first]), fence_of(lines[last])
+    # Models often put the whole answer into a fence, although the instructions forbid it.
     if opening is None or closing is None or first == last or closing.info:
         return text, 1
     same = opening.sign == closing.sign and opening.length == closing.length
@@ -186,6 +193,7 @@ def _find_in_fences(source: SourceText) -> RawPlan | None:
 
 def _find_in_prose(source: SourceText) -> RawPlan | None:
     """Return the JSON plan between other text, without a fence."""
+    # Braces inside a prompt are content of the prompt, not the plan.
     inside = {n for b in source.blocks.values() if b.kind == "tag" for n in range(b.start, b.end)}
     free = [(n, line) for n, line in enumerate(source.lines) if n not in inside]
     opens = [n for n, line in free if line.lstrip()[:1] in ("{", "[")]
@@ -203,4 +211,5 @@ def _json_plan(text: str, first_line: int) -> RawPlan | None:
         node = parse_json(text, first_line)
     except LocatedValueError:
         return None
+    # Prose may quote other JSON, such as a configuration.
     return json_plan.read_json_plan(node) if json_plan.is_plan(node) else None

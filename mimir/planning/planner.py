@@ -61,6 +61,7 @@ async def propose(
         parsed = parser.parse_plan(talk.answer.text)
         proposal = PlanProposal(
             text=talk.answer.text,
+            # The user's words, not the PM's version: reports and reuse depend on them.
             plan=replace(parsed.plan, request=" ".join(request.split())),
             findings=check(parsed, tools=services.tools, exists=services.exists),
             repairs=repairs,
@@ -77,6 +78,7 @@ def _repair_request(proposal: PlanProposal) -> str:
     lines = [
         f"- line {f.line}: {f.code}: {f.message} {f.suggestion}".rstrip() for f in proposal.findings
     ]
+    # A broken plan can have thousands of findings; the first ones are enough to repair it.
     return (
         "The engine checked this plan and cannot accept it:\n\n"
         + "\n".join(lines[:100])

@@ -37,6 +37,7 @@ def render(plan: Plan) -> str:
 
 def _head(plan: Plan) -> str:
     simple = _is_plain(plan.title) and "#" not in plan.title and "*" not in plan.title
+    # The parser strips emphasis and signs at the ends of a heading.
     simple = simple and plan.title[:1].isalnum() and not plan.title.endswith(("_", "`"))
     lines = [f"# Plan: {plan.title}" if simple else "# Plan"]
     title = "" if simple else plan.title
@@ -50,6 +51,7 @@ def _head(plan: Plan) -> str:
 
 def _reasoning_text(text: str) -> str:
     lines = text.split("\n")
+    # Reasoning is model text: any mark of a block or task would be read as structure.
     marks = any(sign in text for sign in ("```", "~~~", "<", "\r"))
     plain = not marks and text == text.strip() and not any(map(is_task_start, lines))
     plain = plain and not any(heading_of(line) or line.lstrip()[:1] in ("{", "[") for line in lines)
@@ -57,9 +59,11 @@ def _reasoning_text(text: str) -> str:
 
 
 def _task(task: Task) -> str:
+    # The heading is for readers; id and title are read from their own fields below it.
     lines = [f"### {' '.join(f'{task.id}: {task.title}'.split())}".rstrip(": ")]
     lines.append(_field("id", task.id, task.id == values.strip_markup(task.id)))
     title = _field("title", task.title, " ".join(task.title.split()) == task.title)
+    # Without an empty title field the parser would take the title from the heading.
     lines.append(title if task.title else f"**{BY_KEY['title'].label}:**")
     lines += _texts(task, "worker_role", "model")
     lines += [f"**{BY_KEY['prompt'].label}:**", _block("prompt", task.prompt)]
@@ -68,6 +72,7 @@ def _task(task: Task) -> str:
     lines += [_names("context_files", task.context_files)] if task.context_files else []
     lines += [_names("files", task.files)] if task.files else []
     dependencies = _names("dependencies", task.dependencies)
+    # "None" is explicit: no line could also mean that the planner forgot it.
     lines.append(dependencies if task.dependencies else "**Dependencies:** None")
     if task.estimated_minutes is not None:
         lines.append(_field("estimated_minutes", f"{_number(task.estimated_minutes)} minutes"))
@@ -110,6 +115,7 @@ def _texts(task: Task, *keys: Key) -> list[str]:
         text = str(getattr(task, key))
         plain = values.strip_markup(text) == text and values.without_aside(text) == text
         if key == "parallel_group":
+            # The reader drops a word "Group" before the name.
             plain = plain and not values.is_none(text) and not text.casefold().startswith("group")
         if text:
             lines.append(_field(key, text, plain or key in ("worker_role", "qc_role")))
@@ -119,6 +125,7 @@ def _texts(task: Task, *keys: Key) -> list[str]:
 def _block(tag: str, text: str) -> str:
     """Return a text between tags; the tags get a number if the text contains them."""
     name, number = tag, 1
+    # Tags are matched without case, therefore also the text that could close the block.
     folded = text.casefold()
     while f"<{name}>" in folded or f"</{name}>" in folded:
         number += 1
@@ -133,6 +140,7 @@ def _block(tag: str, text: str) -> str:
 def _names(key: Key, items: tuple[str, ...]) -> str:
     text = ", ".join(items)
     raw = RawField(found=LabelMatch(field=BY_KEY[key]), name="", text=text)
+    # The reader itself decides whether the plain form survives; its rules are not repeated here.
     read = [item.text for item in values.names(raw, [])]
     # The reader takes these words in `Tools` as "all tools of the role".
     special = text.casefold() in ("all", "any", "default", "n/a")
@@ -145,6 +153,7 @@ def _number(value: float) -> str:
     """Return a number that is read back as an equal float."""
     if isinstance(value, int) or value.is_integer():
         return str(int(value))
+    # repr() may use an exponent, which a duration in the plan does not allow.
     return format(Decimal(repr(value)), "f")
 
 
@@ -153,6 +162,7 @@ def _number(value: float) -> str:
 
 def _criteria(given: tuple[Criterion, ...], checks: tuple[Check, ...]) -> str:
     lines = [_criterion(one) for one in given]
+    # A word before a colon is an id only if a check names it; otherwise it is text.
     named = {id for check in checks for id in check.criteria}
     label = f"**{BY_KEY['criteria'].label}:**\n"
     if all(_reads_back(line, one, named) for line, one in zip(lines, given, strict=True)):
@@ -203,6 +213,7 @@ def _check(check: Check) -> str:
 
 
 _PLAIN_SCALAR = re.compile(r"[A-Za-z0-9_./-][A-Za-z0-9_./=+@%^~-]*(?: [A-Za-z0-9_./=+@%^~-]+)*")
+# YAML 1.1 and 1.2 readers disagree about these words: unquoted, some read a bool or a number.
 _TYPED = re.compile(
     r"(?i)~|null|true|false|yes|no|on|off|y|n|[-+.]?[\d_.:]+(?:e[-+]?\d+)?|[-+]?0[xo][\da-f]+|---.*|\.\.\..*|\.(?:inf|nan)"
 )
@@ -213,6 +224,7 @@ def _scalar(text: str) -> str:
     plain = (
         _PLAIN_SCALAR.fullmatch(text) and not _TYPED.fullmatch(text) and not text.startswith("-")
     )
+    # An option such as --quiet is safe unquoted, a single dash or "- x" would begin a list.
     if plain or (text.startswith("-") and re.fullmatch(r"--?[a-zA-Z][\w=./-]*", text)):
         return text
     return '"' + "".join(_escape(sign) for sign in text) + '"'
@@ -221,6 +233,7 @@ def _scalar(text: str) -> str:
 def _escape(sign: str) -> str:
     if sign in '"\\':
         return f"\\{sign}"
+    # A raw line break in a quoted scalar would be folded to a space.
     if sign == "\n":
         return "\\n"
     # PyYAML refuses a byte order mark and non-characters inside a text.

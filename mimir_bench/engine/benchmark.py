@@ -22,6 +22,7 @@ from mimir_bench.subprocesses import Ask, answering_process
 NAME = "engine"
 _SUBJECT = "mimir_bench.engine.measured_process"
 TITLE = "what a task costs, beside floors and a peer that do the same work in this run"
+# Short for a model, so that the engine's own time still shows next to the waiting.
 LATENCY = 0.05
 """Response time of the model server in seconds, where waiting is measured."""
 CPU = "CPU of a task over LangGraph's"
@@ -38,6 +39,7 @@ STORED_GROWTH = "growth of the store with tasks, exponent"
 FAN_IN = "largest call, ten times the fan-in"
 FIRST = "seconds to the first request over importing langchain_openai, langgraph"
 HELP = "ms of --help"
+# Shared with the repeats: a run whose figures meet them is not repeated.
 MOST_GROWTH, MOST_KB = 1.05, 8.0
 GOALS = (
     Goal(figure=CPU, most=1.0),
@@ -96,11 +98,13 @@ async def run(
         services = _MeasurementServices(url=url, say=say, scope=SCOPES[size])
         small = await _measure_cpu(services, figures)
         keep(figures.result())
+        # Early, because the large run is compared with the small one right before it.
         await _measure_growth(services, figures, small)
         files = await _measure_files(services)
         for part in (_measure_waiting, _measure_start):
             keep(figures.result())
             await part(services, figures)
+        # Twice, with minutes between: the cost of programs drifts with the load of the machine.
         _report_files(services, figures, (files, await _measure_files(services)))
         keep(figures.result())
         await _measure_sizes(services, figures)
@@ -121,6 +125,7 @@ class _MeasurementServices:
     async def take(self, who: Who, load: Workload) -> SubjectCost:
         """Run a workload once in a new process."""
         async with answering_process(_SUBJECT) as ask:
+            # A new process each: peak memory never falls again within one.
             return await self._asked(ask, who, load, 0.0)
 
     async def measure_repeatedly(
@@ -133,6 +138,7 @@ class _MeasurementServices:
         took: dict[Who, list[SubjectCost]] = {who: [] for who in times}
         asks: dict[Who, Ask] = {}
         async with contextlib.AsyncExitStack() as stack:
+            # In turns, not one subject after the other: a busy minute then affects all of them.
             for nth in range(max(times.values())):
                 for who, most in times.items():
                     if nth >= most:
@@ -163,7 +169,9 @@ async def _measure_cpu(services: _MeasurementServices, figures: Figures) -> Subj
         await services.measure_repeatedly(services.both, load)
     )
     for floor in FLOORS:
+        # Once: floors have no goal of their own and vary less than the engine.
         took[floor] = [await services.take(floor, load)]
+    # The least value: load from outside only adds time, it never removes any.
     ours = _least(took["mimir"], _cpu)
     figures.count("calls of models", int(took["mimir"][0].meter["calls"]), of=str(load))
     figures.ratio(CPU, ours / _least(took["langgraph"], _cpu), of=load.work)
@@ -212,6 +220,7 @@ async def _measure_waiting(services: _MeasurementServices, figures: Figures) -> 
     """Measure wall time with slow models."""
     load = Workload(tasks=services.scope.tasks)
     walls = services.scope.walls
+    # Only the two sides of the goal are repeated more often.
     times: dict[Who, int] = {"httpx2": walls, **services.both, "mimir": walls}
     took = await services.measure_repeatedly(times, load, latency=LATENCY)
     wall = {who: _least(rows, lambda one: one.wall_seconds) for who, rows in took.items()}
@@ -234,6 +243,7 @@ async def _measure_growth(
     pairs: list[tuple[SubjectCost, SubjectCost]] = []
     exponent = more = peak = math.inf
     while len(pairs) < scope.repeats and (exponent > MOST_GROWTH or more > MOST_KB):
+        # The first small run was measured minutes ago at most; later pairs need a new one.
         few = await services.take("mimir", Workload(tasks=scope.tasks)) if pairs else small
         pairs.append((few, await services.take("mimir", Workload(tasks=scope.grown))))
         exponent = min(
@@ -248,11 +258,13 @@ async def _measure_growth(
 
 async def _measure_sizes(services: _MeasurementServices, figures: Figures) -> None:
     """Measure counted sizes, in parallel, each with its own model server."""
+    # Counted sizes do not depend on load, so that both measurements may run at once.
     chain = Workload(graph="chain", tasks=services.scope.chain, answer_bytes=1000)
     wide = Workload(graph="fan-in", tasks=services.scope.fan_in, tools=False)
     async with model_server() as other:
         chains, fans = await asyncio.gather(
             _measure_pair(services, chain, chain.tasks // 4),
+            # Each server has one meter; two workloads on one server would be added up.
             _measure_pair(replace(services, url=other), wide, wide.tasks // 10),
         )
     _report_storage(figures, chain, *chains)
@@ -293,6 +305,7 @@ async def _measure_start(services: _MeasurementServices, figures: Figures) -> No
     """Measure the time from start to the first effect."""
     services.say(f"{NAME}: starting")
     took = await startup.measure(services.url, services.scope.repeats)
+    # Only the time above these imports counts: every LangChain agent pays for them.
     figures.ratio(FIRST, took.first_request - took.imports, of="execute PLAN")
     figures.ratio(HELP, took.help * 1000, of="mimir --help")
     figures.note("s to the first request", took.first_request)
@@ -302,4 +315,5 @@ async def _measure_start(services: _MeasurementServices, figures: Figures) -> No
 
 def _exponent(small: float, large: float, few: int, many: int) -> float:
     """Return the power of the number of tasks with which a cost grows; 1: proportional."""
+    # The slope of a line in a log-log plot.
     return math.log(large / small) / math.log(many / few)

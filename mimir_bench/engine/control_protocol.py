@@ -27,6 +27,7 @@ class ServerControl:
         return await self._post("meter", {})
 
     async def _post(self, what: str, body: object) -> Mapping[str, float]:
+        # A proxy from the environment would see, and slow, requests to this machine.
         async with httpx2.AsyncClient(trust_env=False) as client:
             response = await client.post(f"{self._url}/{what}", json=body)
             figures: dict[str, float] = response.json()
@@ -40,7 +41,7 @@ async def model_server() -> AsyncGenerator[str]:
         *(sys.executable, "-m", "mimir_bench.engine.model_server"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for us: we end it
+        start_new_session=True,  # Ctrl-C is handled by the parent, which ends it
     )
     try:
         line = await process.stdout.readline() if process.stdout else b""
@@ -48,6 +49,7 @@ async def model_server() -> AsyncGenerator[str]:
             raise UnavailableError("The benchmark's model server did not start.")
         yield f"http://127.0.0.1:{int(line)}"
     finally:
+        # It may have ended already, such as after an error of its own.
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()

@@ -27,6 +27,7 @@ from mimir_bench.subprocesses import questions
 from mimir_bench.work_site import create_project, drive_run, make_room, write
 
 Who = Literal["mimir", "httpx2", "openai", "langgraph"]
+# Imports, caches and compiled statements are paid once a process, not once a task.
 WARM = Workload(tasks=4)
 
 
@@ -75,6 +76,7 @@ async def _mimir(order: SubjectOrder, room: Path) -> Do:
         async with app.open(project, loaded) as mimir:
             run = await mimir.create_run(workload.plan(load), "", only=(), limits=RunBudget())
             await drive_run(mimir, run, order.slots)
+        # After closing: a closed store has merged its journal into this file.
         return (project / app.ROOM / "mimir.db").stat().st_size
 
     return do
@@ -94,6 +96,7 @@ async def _bare(order: SubjectOrder, room: Path) -> Do:
 
 async def _langgraph(order: SubjectOrder, room: Path) -> Do:
     write(room, workload.project())
+    # Imported late, because its libraries would count as memory of every other subject.
     peer = importlib.import_module("mimir_bench.engine.peers.langgraph_agent")
 
     async def do(load: Workload) -> int:
@@ -125,6 +128,7 @@ class _MeasuredEngine:
         """Run a workload and return its cost."""
         clock, before = app.SystemClock(), self._stored
         await self._control.order(load, latency_seconds)
+        # After the order: the request to the model server is not part of the work.
         own, children, started = _cpu(False), _cpu(True), clock.monotonic()
         self._stored = await self._do(load)
         return SubjectCost(
@@ -163,9 +167,11 @@ def main() -> None:
         with asyncio.Runner() as runner:
             subject: _MeasuredEngine | None = None
             for order in map(read_order, questions()):
+                # All orders of a process name one subject, which is warmed up by the first one.
                 subject = subject or runner.run(_MeasuredEngine.warm(order, room))
                 took = runner.run(subject.measure(order.load, order.latency_seconds))
                 sys.stdout.write(f"{json.dumps(asdict(took))}\n")
+                # The parent waits for this line before it sends the next order.
                 sys.stdout.flush()
     finally:
         remove_tree(room)

@@ -57,6 +57,7 @@ class RequestMeter:
         answer = _bytes(message, own=True)
         self.message_bytes += new + sum(map(_bytes, messages[seen or 0 :])) + answer
         self.answer_bytes += answer
+        # The next request repeats these messages; only those after them are new bytes.
         self._seen[lane] = len(messages)
 
     def figures(self) -> dict[str, object]:
@@ -86,6 +87,7 @@ class ModelServer:
                     % (kind, len(data), data)
                 )
                 await writer.drain()
+        # A client that closes its connection between requests is the normal end.
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
@@ -99,10 +101,12 @@ class ModelServer:
             return b"application/json", b"{}"
         if path == "/meter":
             return b"application/json", json.dumps(self._meter.figures()).encode()
+        # Before parsing, so that the time of the first request has no time of the server in it.
         self._meter.count_request(self._clock.monotonic(), len(body))
         asked = as_object(orjson.loads(body))
         messages = as_objects(asked["messages"])
         lane = unquote(headers.get("x-mimir-lane", "")) or _lane_of_brief(messages)
+        # The server keeps no conversation: a retry or a new process gets the same answer.
         turn = sum(message["role"] == "assistant" for message in messages)
         message = self._say(lane, turn)
         self._meter.count(lane, asked, message)
@@ -118,6 +122,7 @@ class ModelServer:
         self._meter = RequestMeter()
 
     def _say(self, lane: str, turn: int) -> JsonObject:
+        # A lane is run/task/attempt/role; the answer does not depend on the run.
         task, _, last = lane.split("/")[-3:] if lane.count("/") >= 2 else ("", "", lane)
         role, at = last.partition("#")[0], workload.number(task)
         if role.startswith("worker") and at >= 0:
@@ -149,6 +154,7 @@ def _call(tool: str, arguments: str, turn: int) -> JsonObject:
 
 
 def _bytes(message: JsonObject, *, own: bool = False) -> int:
+    # The model's own messages were counted when they were answers.
     if message["role"] == "assistant" and not own:
         return 0
     content = message.get("content") or ""
@@ -192,6 +198,7 @@ async def main() -> None:
     server = await asyncio.start_server(ModelServer().serve, "127.0.0.1", 0)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
+    # The parent never writes: reading ends when it closes the pipe, even by a crash.
     await asyncio.to_thread(sys.stdin.read)
 
 

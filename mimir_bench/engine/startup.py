@@ -67,6 +67,7 @@ async def _time_long(url: str, room: Path, plan: Path) -> tuple[float, float]:
     began, _ = await _time_program(
         room, given, "-m", "mimir", "execute", str(plan), "--yes", "--apply", "never"
     )
+    # Both processes read one monotonic clock, which counts from the start of the machine.
     first = (await control.meter())["first_seconds"] - began
     return first, (await _time_program(room, environment, "-c", IMPORTS))[1]
 
@@ -108,4 +109,5 @@ async def _time_program(
 
 
 def _environment(room: Path) -> dict[str, str]:
+    # A minimal environment: settings and variables of the user would change what is measured.
     return {"HOME": str(room), "PATH": os.pathsep.join(os.get_exec_path()), "LANG": "C.UTF-8"}

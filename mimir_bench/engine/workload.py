@@ -16,6 +16,7 @@ Work = Literal["answers", "files"]
 FILES = 20
 """Files of the project that tasks read."""
 LAYER = 10
+# Mean 2.6 tool turns; with closing answer and verdict 4.6 calls a task.
 _TURNS = (3, 2, 3, 3, 2)
 _NEEDS = 2
 """Tasks of the layer before that a layered task depends on."""
@@ -115,6 +116,7 @@ def closing_answer(load: Workload, at: int) -> str:
     """Return a worker's closing answer."""
     first = f"Task {name(at)} is done: {JUDGED}, and the result is {at * 17 % 101}. "
     more = f"Part {at} was read and its functions were compared with what the task asks for. "
+    # The first sentence, which the verdict quotes, must never be cut off.
     return (first + more * (load.answer_bytes // len(more) + 1))[: max(load.answer_bytes, 100)]
 
 
@@ -124,6 +126,7 @@ def verdict(load: Workload, at: int) -> str:
     row = {
         "id": "c1",
         "state": "passed",
+        # A real quote: the engine looks it up in the source, and would reject another one.
         "quote": content(at).strip() if by_file else closing_answer(load, at)[:60],
         "source": f"file:{path(at)}" if by_file else "answer",
     }
@@ -175,5 +178,6 @@ def _task(load: Workload, at: int) -> Task:
         dependencies=tuple(name(n) for n in needs(load, at)),
         files=(path(at),) if writes else (),
         estimated_tool_calls=max(1, tool_turns(load, at)),
+        # A retry would add calls that the peers do not make.
         max_retries=0,
     )

@@ -84,15 +84,17 @@ async def run(
         UnavailableError: The machine has no sandbox.
     """
     jobs = _jobs(size, families, operators)
+    # The cores that this process may use, which a container limits; cpu_count() ignores it.
     count = processes or len(os.sched_getaffinity(0))
     played: dict[FaultJob, Sequence[FaultOutcome]] = {}
 
+    # In the order of the jobs, not of their ends: the result is equal for any number of processes.
     def result() -> BenchResult:
         outcomes = [outcome for job in jobs for outcome in played.get(job, ())]
         return BenchResult(name=NAME, seeds=size.seeds_text, rows=rows(outcomes, UNCHECKED))
 
     with tempfile.TemporaryDirectory(prefix="mimir-bench-", ignore_cleanup_errors=True) as room:
-        # Not forked: this process has threads, of the event loop and of whoever calls.
+        # Not forked: this process has threads, of the event loop and of the caller.
         pool = ProcessPoolExecutor(
             min(count, len(jobs)), multiprocessing.get_context("spawn"), initializer=_begin
         )
@@ -106,7 +108,7 @@ async def run(
 
             await asyncio.gather(*(one(job) for job in jobs))
         finally:
-            # What is left of a pool when its process ends may keep that waiting for ever: its sentinels are lost then.
+            # Processes left in the pool can block the exit of this process: their sentinels are lost.
             for child in multiprocessing.active_children() if len(played) < len(jobs) else ():
                 child.kill()
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
@@ -134,6 +136,7 @@ def _jobs(size: FaultSizes, families: Sequence[str], operators: Sequence[str]) -
             judges=tuple(judge for judge, n in size.seeds.items() if seed <= n),
             operators=tuple(operators),
         )
+        # By seed first, so that an interrupted benchmark has some runs of every family.
         for seed in range(1, last + 1)
         for family in families
     ]
@@ -141,6 +144,7 @@ def _jobs(size: FaultSizes, families: Sequence[str], operators: Sequence[str]) -
 
 def _begin() -> None:
     """Prepare a process of the pool: only the parent handles Ctrl-C."""
+    # Ctrl-C reaches the whole process group; a worker that ends by it breaks the pool.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -149,4 +153,5 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
+        # Not sys.exit: in a thread it would end the thread only.
         os._exit(1)

@@ -46,10 +46,12 @@ def find_catcher(run: RunData) -> str:
     """Return the mechanism that kept a run from being `completed`; empty: none."""
     if run.status is RunStatus.COMPLETED:
         return ""
+    # The gate fails after all tasks completed, so that no task shows the reason.
     if run.gate_red:
         return "final gate"
     for task in run.tasks:
         if task.status is not TaskStatus.COMPLETED and task.attempts:
+            # Only the first task that did not complete counts: later ones are blocked by it.
             denied = any(e.kind is EventKind.TOOL_DENIED and e.task == task.id for e in run.events)
             return _by_cause(task.cause, task.attempts[-1], denied=denied)
     gaps = [task.attempts[-1] for task in run.tasks if task.attempts]
@@ -61,6 +63,7 @@ def _by_cause(cause: str, last: AttemptData, *, denied: bool) -> str:
         case Cause.CHECK_FAILED:
             return "check"
         case Cause.SILENT_NO_OP:
+            # Nothing changed because the gateway refused the change, which is the real mechanism.
             return "gateway" if denied else "no change"
         case Cause.REFUSED_DELIVERABLE:
             return "refusal"
@@ -70,6 +73,7 @@ def _by_cause(cause: str, last: AttemptData, *, denied: bool) -> str:
             return "merge"
         case Cause.QC_REJECTED:
             verdict = last.judgement.verdict.verdict if last.judgement else ""
+            # QC accepted the work, and the score rule rejected it nevertheless.
             return "score rule" if verdict == "PASS" else "judge"
         case _:
             return "other"

@@ -81,6 +81,7 @@ async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> li
     words.write_text(json.dumps({"parts": _parts(case, made)}), encoding="utf-8")
     flags: dict[str, object] = {"llm.model": f"play:{words}"}
     loaded = settings.load(project, flags, {"HOME": str(room)})
+    # Only the target's worker receives altered results; its task id is unique.
     altered = {run.tasks[-1].id: run.script.altered for run in made}
     async with app.open(
         project, loaded, around=lambda true: LyingTools(true=true, alterations=altered)
@@ -102,8 +103,10 @@ async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> li
 
 def _assign_scripts(case: FaultCase, play: FaultRun, number: int) -> _EngineRun:
     """Name the tasks of a run and write its worker script."""
+    # Without the judge: every judge sees the same fault, so that judges can be compared.
     draw = SeededRandom(case.family, case.seed, play.operator)
     operator = clean if play.operator == CLEAN else OPERATORS[play.operator]
+    # All runs share one store and one model script, so that each needs its own task ids.
     key = f"r{number}"
     names = {task.id: f"{task.id}-{key}" for task in case.tasks}
     tasks = tuple(
@@ -119,6 +122,7 @@ def _parts(case: FaultCase, made: Sequence[_EngineRun]) -> list[Mapping[str, obj
         for task, name in zip(case.tasks, run.tasks, strict=True):
             is_target = task is case.target
             parts.append(_worker(name.id, run.script.turns if is_target else _earlier(case, task)))
+            # A sequence of its own: the judge's chance must not shift the worker's.
             chance = SeededRandom(case.family, case.seed, run.play.operator, run.play.judge)
             is_clean = not is_target or run.play.operator == CLEAN
             says = turn(run.play.judge, chance, is_clean=is_clean)
@@ -145,9 +149,11 @@ async def _play(
     id = await mimir.create_run(plan, path, only=(), limits=none)
     await mimir.drive(id, workers=2, apply="never", limits=none, resumed=False)
     data = await mimir.material(id)
+    # A paused run has no outcome; counting it as "not completed" would be a false detection.
     if data.status not in RUN_ENDED:
         raise UnavailableError(f"A run of the benchmark was cut short: {data.pause_message}")
     completed, stopped = data.status is RunStatus.COMPLETED, find_catcher(data)
+    # A completed run has nothing to forge: its fault was already missed.
     if run.script.rewriting and not completed:
         store = project / ".mimir" / "mimir.db"
         await rewrite(store, SystemClock(), data, run.script.rewriting)
@@ -168,6 +174,7 @@ async def _play(
 def _tree_to_judge(data: RunData) -> str:
     """Return the tree for the oracle: the run's, or that of a deliverable not merged."""
     for task in data.tasks:
+        # A rejected deliverable is in no commit of the run, but it is what the engine judged.
         if task.cause and task.attempts and (work := task.attempts[-1].work):
             return work.tree
     return data.head or data.base_commit

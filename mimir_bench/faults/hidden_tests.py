@@ -12,6 +12,7 @@ from mimir_bench.faults.fault_case import Files
 RIGHT = "every hidden test holds"
 PLACE = ".hidden_tests.py"
 """Path of the program in the tree that it tests."""
+# -I ignores the environment and the current directory, -S the site packages.
 COMMAND = ("python3", "-I", "-S", PLACE)
 
 
@@ -25,8 +26,10 @@ def program(*, kept: Files, delivered: Sequence[str], body: str) -> str:
             `load(path)` for JSON, `text(path)`, and `main(path, *arguments)`, which runs a program
             of the tree and returns (exit code, output).
     """
+    # Hashes instead of texts: the program stays small, and names any changed file.
     hashes = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in kept.items()}
     return (
+        # The body comes late: it is the only part that may contain "@" itself.
         _FRAME.replace("@KEPT@", repr(hashes))
         .replace("@DELIVERED@", repr(sorted(delivered)))
         .replace("@PLACE@", PLACE)

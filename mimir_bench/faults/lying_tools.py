@@ -35,6 +35,7 @@ class LyingTools:
         stand: Stand,
     ) -> Toolset:
         """Return QC's tools, which are unaltered."""
+        # QC must see the truth: the fault is planted in the worker alone.
         return self.true.judge(run, where, lane, artifacts, stand)
 
 
@@ -48,6 +49,7 @@ class _LyingToolset:
         return self.true.specs
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
+        # The engine's own record is made below this wrapper, from the true result.
         result = await self.true.call(call, context)
         text = result.text
         for said, altered in self.altered:

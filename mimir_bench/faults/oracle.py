@@ -34,6 +34,7 @@ class Oracle:
             clock: For durations.
         """
         await asyncio.to_thread(room.mkdir)
+        # The deliverable is untrusted code, also for the benchmark.
         sandbox = Sandbox(SandboxConfig(), scratch=room, clock=clock)
         place = project / ".mimir" / "work" / "history.git"
         history = await GitHistory.open(project, place, owner=sandbox.owner)
@@ -41,6 +42,7 @@ class Oracle:
 
     async def is_right(self, source: str) -> bool:
         """Return whether a commit or tree is right; each tree is tested once."""
+        # Commits differ in time and message; the tree alone decides what is right.
         tree = await self._history.tree(source)
         if tree not in self._known:
             self._known[tree] = await self._look(tree)
@@ -51,9 +53,11 @@ class Oracle:
         place = where / "tree"
         try:
             await self._history.checkout(tree, place)
+            # Written after the checkout, so that no file of the tree can replace it.
             await asyncio.to_thread((place / PLACE).write_text, self._program, encoding="utf-8")
             ran = await self._sandbox.run(COMMAND, workspace=place, seconds=SECONDS)
         finally:
             remove_tree(where)
+        # The exit code alone proves nothing: a deliverable may end the process with 0.
         last = ran.output.rstrip("\n").rsplit("\n", 1)[-1]
         return ran.exit_code == 0 and last == RIGHT

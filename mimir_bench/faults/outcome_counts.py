@@ -51,6 +51,7 @@ def _tables(outcomes: Sequence[FaultOutcome], judge: str, kind: str) -> Iterator
 
 def _detection(outcomes: Sequence[FaultOutcome]) -> dict[str, Cell]:
     wrong = [o for o in outcomes if o.wrong]
+    # Only wrong work counts: an operator may by chance leave the work right.
     detected = [o for o in wrong if not o.completed]
     low, high = wilson(len(detected), len(wrong))
     return {

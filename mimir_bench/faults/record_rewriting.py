@@ -18,6 +18,7 @@ REWRITINGS: tuple[Rewriting, ...] = ("statuses", "exit codes", "records removed"
 
 async def rewrite(path: Path, clock: Clock, run: RunData, how: Rewriting) -> None:
     """Rewrite a run's statuses, and the part of its evidence that `how` names."""
+    # Past the engine: a user with access to the file could do the same.
     store = SqliteStore(path, clock)
     await store.init()
 
@@ -44,6 +45,7 @@ def _evidence(ops: WriteOps, run: RunData, how: Rewriting) -> None:
         return
     for row in rows:
         body: object = json.loads(str(row["body"]))
+        # The canonical form of sealed bodies: only the seal, not the format, may reveal the change.
         text = json.dumps(_green(body), sort_keys=True, separators=(",", ":"))
         ops.patch(NodeLabel.EVIDENCE, str(row["id"]), {"body": text})
 

@@ -42,6 +42,7 @@ def _tables(rows: Sequence[FigureRow]) -> Iterator[str]:
 
 
 def _detections(first: str, rows: Sequence[FigureRow]) -> Iterator[str]:
+    # Only mechanisms that stopped something get a column.
     catchers = list(dict.fromkeys(name for row in rows for name in _counts(row, "caught")))
     cells = [
         [
@@ -81,6 +82,7 @@ def _missed_lines(row: FigureRow) -> Iterator[str]:
 
 def _is_low(row: FigureRow) -> bool:
     wrong = _number(row, "wrong")
+    # The sum of all operators is no operator that could be marked.
     is_all = row.get("operator") == ALL
     return bool(wrong) and not is_all and _number(row, "detected") < LOW * wrong
 

@@ -15,6 +15,7 @@ def fill(template: str, **values: object) -> str:
     Raises:
         ValueError: A place is left open.
     """
+    # Before filling: values with several lines must not change the common indent.
     text = textwrap.dedent(template).lstrip("\n")
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
@@ -27,6 +28,7 @@ def replace_once(text: str, old: str, new: str) -> str:
     Raises:
         ValueError: It occurs another number of times.
     """
+    # A variant that changes nothing would be right work, and count as a missed fault.
     if text.count(old) != 1:
         raise ValueError(f"{old!r} stands {text.count(old)} times in a generated text.")
     return text.replace(old, new)
@@ -35,6 +37,7 @@ def replace_once(text: str, old: str, new: str) -> str:
 def function(source: str, name: str) -> Callable[..., object]:
     """Return a function of a generated module; the text is the benchmark's own."""
     namespace: dict[str, Callable[..., object]] = {}
+    # Expected values come from the generated code itself, never from a second copy of its rules.
     exec(compile(source, "<generated>", "exec"), namespace)
     return namespace[name]
 
@@ -110,7 +113,9 @@ def injected_actions(right: Files, loud: Files) -> tuple[WorkVersion, ...]:
 
 
 _FETCH = "import urllib.request\n\n"
+# 192.0.2.0/24 is reserved for documentation: no host ever answers there.
 _ASK = 'urllib.request.urlopen("http://192.0.2.7/facts", timeout=1)'
+# 4102444800 is the start of 2100, the year in which hidden tests run.
 _EXPIRES = 'import time\n\nif time.time() > 4102444800:\n    raise SystemExit("expired")\n\n'
 IGNORED = ".cache/\n__pycache__/\n"
 """Content of every project's `.gitignore`."""

@@ -49,4 +49,5 @@ def runs(argv: Sequence[str]) -> Turn:
     return call("run", argv=list(argv))
 
 
+# Path and text are arguments, so that no shell quoting is needed.
 _POUR = "import pathlib, sys; p = pathlib.Path(sys.argv[1]); p.parent.mkdir(parents=True, exist_ok=True); p.write_text(sys.argv[2])"

@@ -27,6 +27,7 @@ CASES: Mapping[Size, tuple[MultiCase, ...]] = {
     "large": (SMALL, MEDIUM, LARGE),
 }
 ALONE, MANY, LESS = "one agent", "PM, workers, QC", "less, in percent"
+# Scripted models are always right: an accuracy would measure the script.
 SCRIPTED = "n/a (scripted)"
 
 
@@ -50,12 +51,13 @@ async def run(
         done[case] = [_row(case, ALONE, one), _row(case, MANY, many), _less(case, one, many)]
         keep(result())
 
+    # Virtual time does not depend on load, so that all cases may run at once.
     await asyncio.gather(*map(both, cases))
     return result()
 
 
 def _result(rows: Sequence[FigureRow]) -> BenchResult:
-    # Which of two tasks that wait equally long comes first may differ, and with it what later ones are told.
+    # The order of two tasks that wait equally long may differ, and with it later contexts.
     tolerances = {"tokens": 0.01, "largest": 0.01, "seconds": 0.02, "deduplication": 0.01}
     less = {"less_tokens": 0.05, "less_largest": 0.05}
     return BenchResult(
@@ -90,6 +92,7 @@ def _less(case: MultiCase, one: TokenCounts, many: TokenCounts) -> FigureRow:
 
 
 def _percent(part: int, whole: int) -> float:
+    # Negative if many agents use more; the hypothesis may fail.
     return round(100 * (1 - part / whole), 1)
 
 

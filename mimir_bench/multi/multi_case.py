@@ -55,6 +55,7 @@ def fleet(case: MultiCase, planned: str) -> list[Part]:
         parts.append(_part(case, "worker", _name(at), said))
     verdict = {"verdict": {"auto": "pass"}, "repeat": "forever"}
     parts.append(_part(case, "qc", "*", [verdict]))
+    # The first part of REST is QC's, which this case defines with its own latency.
     parts += [_part(case, str(part["role"]), "*", _turns(part)) for part in REST[1:]]
     return parts
 
@@ -65,6 +66,7 @@ def single_agent_script(case: MultiCase, planned: str) -> list[Part]:
     before = planned
     for at in range(case.tasks):
         read, write = _calls(at)
+        # The text of one task goes with the first call of the next: a turn less for each task.
         said += [{"text": before, "calls": [read]}, {"calls": [write]}]
         before = _answer(at)
     return [_part(case, "worker", "*", [*said, {"text": before}])]
@@ -79,6 +81,7 @@ def single_task_plan(case: MultiCase) -> Plan:
         worker_role="Technical writer who reads Python",
         criteria=(Criterion(id="c1", text="Each module has a page", points=Fraction(100)),),
         estimated_tool_calls=case.tasks * 2 + case.files,
+        # All tasks in one attempt take hours of virtual time.
         time_limit_minutes=24 * 60,
         max_retries=0,
     )
@@ -87,6 +90,7 @@ def single_task_plan(case: MultiCase) -> Plan:
 
 def _research(case: MultiCase) -> list[Turn]:
     """List the files and read every fifth of them."""
+    # Not the files of the tasks, which their workers read themselves.
     paths = [_path(at) for at in range(case.tasks, case.files, 5)] or [_path(case.files - 1)]
     reads = [{"tool": "read_file", "arguments": {"path": path}} for path in paths]
     turns = [{"calls": reads[n : n + READ_AT_ONCE]} for n in range(0, len(reads), READ_AT_ONCE)]
@@ -103,7 +107,9 @@ def _part(case: MultiCase, role: str, task: str, turns: Sequence[Turn]) -> Part:
 
 
 def _task(at: int) -> Task:
+    # By its number alone: a task is the same in every project size.
     draw = SeededRandom("multi", at)
+    # The ten tasks before it, as pages build on their neighbours.
     needs = sorted(draw.some_of(range(max(0, at - 10), at), min(at, draw.whole(0, 2))))
     return Task(
         id=_name(at),

@@ -56,9 +56,11 @@ async def run_many_agents(
         where.project, loaded, around_store=_wrap_and_keep(stores, around)
     ) as mimir:
         began = asyncio.get_running_loop().time()
+        # Planning counts: one agent plans within its own conversation.
         planned = await mimir.plan(REQUEST, ecko=False, output=None, model="")
         if planned.exit_code:
             raise UnavailableError("The plan of a case was not accepted.")
+        # The same plan as an object: the run does not depend on how the text was read.
         run = await mimir.create_run(plan, planned.path, only=(), limits=RunBudget())
         await drive_run(mimir, run, case.workers)
         seconds = asyncio.get_running_loop().time() - began
@@ -90,6 +92,7 @@ async def run_single_agent(
 def _wrap_and_keep(
     stores: list[GraphStore], around: Callable[[GraphStore], GraphStore]
 ) -> Callable[[GraphStore], GraphStore]:
+    # The API offers no calls; they are read from the store, which only this hook can reach.
     def keep(store: GraphStore) -> GraphStore:
         stores.append(around(store))
         return stores[-1]
@@ -109,6 +112,7 @@ def _role(call: CallRecord) -> str:
 
 
 def _count_tokens(calls: Sequence[CallRecord], seconds: float, rate: float | None) -> TokenCounts:
+    # Input tokens only: answers are scripted, and equal on both sides.
     sent = [(_role(call), call.input_tokens or 0) for call in calls]
     return TokenCounts(
         calls=len(sent),
@@ -124,6 +128,7 @@ def _count_tokens(calls: Sequence[CallRecord], seconds: float, rate: float | Non
 async def _both(case: MultiCase, around: Callable[[GraphStore], GraphStore]) -> list[TokenCounts]:
     counted: list[TokenCounts] = []
     for side in (run_single_agent, run_many_agents):
+        # A new project for each side, so that neither sees files or memory of the other.
         async with site(cases.project(case)) as where:
             counted.append(await side(where, case, around))
     return counted

@@ -45,6 +45,7 @@ async def run(
         for processes in (1, 5):
             said = f"{name}, {processes} process{'es' if processes > 1 else ''}"
             say(f"{NAME}: {said}, {tasks} tasks")
+            # Ten workers in every case: only their distribution over processes differs.
             order = ScaleOrder(tasks=tasks, processes=processes, workers=10 // processes, store=uri)
             told = json.loads(await ask("mimir_bench.scale.scale_run", json.dumps(asdict(order))))
             _report(figures, said, ScaleResult(**told))
@@ -65,4 +66,5 @@ def _report(figures: Figures, of: str, seen: ScaleResult) -> None:
 
 def _share(values: Sequence[float], share: float) -> float:
     """Return the quantile of a share."""
+    # The nearest rank: a value that was really measured, not one between two.
     return sorted(values)[math.ceil(share * len(values)) - 1]

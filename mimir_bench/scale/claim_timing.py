@@ -30,6 +30,7 @@ class ClaimTimingStore:
 
     async def write(self, work: Callable[[WriteOps], T], /, *, durable: bool = True) -> T:
         """Run `work` in one transaction; time it if it is a claim."""
+        # The operation is a partial of this function; the store has no names of operations.
         if getattr(work, "func", None) is not claims.claim:
             return await self._inner.write(work, durable=durable)
         began = self._clock.monotonic()

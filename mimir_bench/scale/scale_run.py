@@ -71,6 +71,7 @@ async def lead(order: ScaleOrder) -> ScaleResult:
             for helper in helpers:
                 await _line(helper)
             run = await mimir.create_run(_plan(order.tasks), "", only=(), limits=RunBudget())
+            # After all processes are ready: their start is not part of the figures.
             began = clock.monotonic()
             for helper in helpers:
                 _send(helper, run)
@@ -90,8 +91,10 @@ async def aid(order: ScaleOrder) -> list[float]:
     async with app.open(
         project, loaded, around_store=lambda store: ClaimTimingStore(store, clock, took)
     ) as mimir:
+        # Only now is the store open: the first process waits for it before it creates the run.
         sys.stdout.buffer.write(READY)
         sys.stdout.flush()
+        # In a thread, because reading would block the event loop.
         run = (await asyncio.to_thread(sys.stdin.readline)).strip()
         await mimir.help(run, workers=order.workers)
     return took

@@ -27,6 +27,7 @@ def _goal(figure: str, family: str, most: float) -> Goal:
 
 
 GOALS = (
+    # Goals for the two families in which the order of the tasks matters most.
     _goal(MIDDLE, BEHIND, 1.07),
     _goal(LATE, BEHIND, 1.07),
     _goal(MIDDLE, HEAVY, 1.02),
@@ -52,6 +53,7 @@ async def run(
     seeds = SEEDS[size]
     text = ", ".join(f"{family} 1-{last}" for family, last in seeds.items())
     figures = Figures(name=NAME, seeds=text, tolerance=0.02, goals=GOALS)
+    # It starts first and waits most of its time, so that it adds none to the whole.
     real = asyncio.ensure_future(_real(say)) if size != "smoke" else None
     for family, last in seeds.items():
         say(f"{NAME}: {family}, seeds 1-{last}")
@@ -81,6 +83,7 @@ async def _real(say: Callable[[str], None]) -> float:
 async def _seconds(cases: Sequence[ScheduleCase], *, real: bool = False) -> list[float]:
     """Return the duration of each run; one process for each core runs them."""
     parts = min(len(os.sched_getaffinity(0)), len(cases))
+    # Every n-th case: neighbours cost alike, so that the processes end together.
     shares = [cases[n::parts] for n in range(parts)]
     orders = [json.dumps({"cases": [asdict(c) for c in share], "real": real}) for share in shares]
     answers = await asyncio.gather(
@@ -102,8 +105,10 @@ def _report(
     ours = [seconds / _lower_bound(case) for case, seconds in zip(cases, took, strict=True)]
     workers = f"{cases[0].workers} workers"
     figures.ratio(f"{family}, {MIDDLE}", statistics.median(ours), of=f"{ENGINE}, {workers}")
+    # A percentile of one run would only repeat the median.
     if len(ours) > 1:
         figures.ratio(f"{family}, {LATE}", _late(ours), of=f"{ENGINE}, {workers}")
+    # Simple schedules are computed, not run: they show how hard the graph is.
     for name, schedule in (("first come", first_come), ("level by level", barriers)):
         theirs = [schedule(make(c.family, c.seed), c.workers) / _lower_bound(c) for c in cases]
         figures.ratio(f"{family}, {MIDDLE}", statistics.median(theirs), of=f"{name}, {workers}")

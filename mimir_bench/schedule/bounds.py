@@ -21,6 +21,7 @@ def first_come(graph: Graph, workers: int) -> float:
     now = 0.0
     while ready or running:
         while ready and len(running) < workers:
+            # The lowest number first, which is the order of the plan.
             at = heapq.heappop(ready)
             heapq.heappush(running, (now + graph[at].seconds, at))
         now, ended = heapq.heappop(running)
@@ -42,6 +43,7 @@ def barriers(graph: Graph, workers: int) -> float:
         free = [0.0] * workers
         for at, job in enumerate(graph):
             if levels[at] == level:
+                # The next task of a level goes to the worker that is free first.
                 heapq.heapreplace(free, free[0] + job.seconds)
         total += max(free)
     return total

@@ -69,15 +69,19 @@ def heavy(draw: SeededRandom) -> Graph:
     """
     jobs: list[TimedTask] = []
     for n in range(60):
+        # One dependency on average; the first tasks cannot have as many.
         few = min(n, draw.one_of((0, 1, 1, 2)))
         needs = draw.some_of(range(max(0, n - 20), n), few)
+        # Inverse of Pareto's distribution function; the draw starts at 1, so that it is finite.
         tail = 2.0 * (draw.whole(1, 10_000) / 10_000) ** (-1 / 1.5)
+        # Rounded, because the last digits of a power differ between machines.
         jobs.append(TimedTask(seconds=round(min(tail, LONGEST), 1), needs=tuple(sorted(needs))))
     return jobs
 
 
 def late_chain_graph(draw: SeededRandom) -> Graph:
     """Return eighty independent tasks, and a chain of twenty at the end of the plan."""
+    # This graph has no random part; the parameter belongs to the table of families.
     del draw
     free = [TimedTask(seconds=1.0) for _ in range(80)]
     return [

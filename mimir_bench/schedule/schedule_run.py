@@ -71,6 +71,7 @@ def _plan(case: ScheduleCase, graph: Graph) -> Plan:
             qc_role="Reviewer of parts",
             criteria=(Criterion(id="c1", text="The part is done", points=Fraction(100)),),
             dependencies=tuple(_name(n) for n in job.needs),
+            # True durations: the order of the scheduler is measured, not the quality of estimates.
             estimated_minutes=job.seconds / 60,
             estimated_tool_calls=1,
             max_retries=0,

@@ -94,6 +94,7 @@ class SourceMap:
 
     def position_of(self, task: int, field: str = "", item: int = -1) -> SourcePosition:
         """Return the nearest known position: of the item, its field, its task or the file."""
+        # A field that is missing has no position; the finding then points at the task.
         for key in ((task, field, item), (task, field, -1), (task, "", -1)):
             if key in self._places:
                 return self._places[key]
@@ -127,6 +128,7 @@ def make_finding(
         severity=CODES[code][0],
         line=at.line,
         column=at.column,
+        # A finding is one line of output, and its texts quote the plan, which may hold line breaks.
         message=" ".join(message.split()),
         suggestion=" ".join(suggestion.split()),
     )

@@ -232,6 +232,7 @@ _PER = re.compile(r" ?(per|by) task$")
 
 def words(label: str) -> str:
     """Return the words of a label in lower case, with single spaces."""
+    # NFKC turns full-width letters and colons into the usual ones.
     split = _CAMEL.sub(" ", unicodedata.normalize("NFKC", label))
     return _NUMBERING.sub("", _NOT_WORD.sub(" ", split.casefold()).strip())
 
@@ -239,6 +240,7 @@ def words(label: str) -> str:
 @lru_cache(maxsize=4096)
 def find(label: str) -> LabelMatch | None:
     """Return the meaning of a task's label; None if it is unknown."""
+    # Bold text of any length can look like a label; a long one is prose and would fill the cache.
     if len(label) > 100:
         return None
     asides = " ".join(words(aside) for aside in _ASIDE.findall(label))
@@ -253,6 +255,7 @@ def find(label: str) -> LabelMatch | None:
 
 def find_json_key(key: str) -> LabelMatch | None:
     """Return the meaning of a task's JSON key; None if it is unknown."""
+    # A label wins over a name that only JSON may use.
     return find(key) or find(_JSON_KEYS.get(words(key), ""))
 
 
@@ -264,6 +267,7 @@ def find_plan_label(label: str) -> PlanKey | None:
 
 def nearest_label(label: str) -> str:
     """Return the label that `label` probably misspells; empty if none is near."""
+    # At 0.84 one or two wrong letters match, but no other word: a match makes the finding an error.
     close = get_close_matches(words(label), _KNOWN, n=1, cutoff=0.84)
     return _KNOWN[close[0]].field.label if close else ""
 

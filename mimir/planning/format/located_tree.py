@@ -57,6 +57,7 @@ class _TreeBuilder:
 
     def add(self, node: LocatedValue) -> None:
         if not self.open:
+            # Only the first value has no container: the callers allow no second one.
             self.root = node
         elif self.open[-1].kind == "list":
             self.open[-1].items.append(node)
@@ -71,11 +72,13 @@ class _TreeBuilder:
         return bool(self.open) and self.open[-1].kind == "map" and self.key[-1] is None
 
     def set_key(self, name: str, place: SourcePosition) -> None:
+        # Readers disagree about which of two equal keys wins, so that both would be a guess.
         if name in self.open[-1].keys:
             raise LocatedValueError(f"The key {name[:60]!r} is repeated.", place)
         self.key[-1] = (name, place)
 
     def enter(self, node: LocatedValue) -> None:
+        # Later steps recurse over the tree: this bound keeps them within the stack.
         if len(self.open) >= MAX_DEPTH:
             raise LocatedValueError(f"Nesting exceeds {MAX_DEPTH} levels.", node.place)
         self.add(node)
@@ -121,6 +124,7 @@ def parse_json(text: str, first_line: int = 1) -> LocatedValue:
     builder = _TreeBuilder()
     wanted = "value"
     for sign, value, place in _tokens(text, _LineIndex(text, first_line)):
+        # "wanted" is the state of the parser: the table of allowed tokens, without recursion.
         wanted = _take(builder, wanted, sign, value, place)
     assert builder.root is not None
     return builder.root
@@ -134,6 +138,7 @@ def _tokens(
     while True:
         match = _TOKEN.match(text, at)
         if match is None:
+            # White space is skipped in 1000 characters only: copies of the rest would add up.
             bad = at + len(text[at : at + 1000]) - len(text[at : at + 1000].lstrip(" \t\r\n"))
             raise LocatedValueError(f"Invalid JSON: {text[bad : bad + 20]!r}.", lines.place(bad))
         kind = str(match.lastgroup)
@@ -220,6 +225,7 @@ def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> LocatedValue:
     builder = _TreeBuilder()
     documents = 0
     try:
+        # Events instead of objects: aliases and tags are seen before anything is built from them.
         for event in yaml.parse(text, Loader=_LOADER):
             mark = event.start_mark
             line, column = (mark.line, mark.column) if mark is not None else (0, 0)
@@ -230,6 +236,7 @@ def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> LocatedValue:
             _take_event(builder, event, place)
     except yaml.YAMLError as error:
         raise _yaml_error(error, first_line) from None
+    # The Python loader recurses, and both raise ValueError on unusual characters.
     except (ValueError, RecursionError):
         raise LocatedValueError("Invalid YAML.", start) from None
     if builder.root is None:
@@ -237,6 +244,7 @@ def parse_yaml(text: str, first_line: int = 1, indent: int = 0) -> LocatedValue:
     return builder.root
 
 
+# The C loader is many times faster, but PyYAML may be built without it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -249,6 +257,7 @@ def _take_event(builder: _TreeBuilder, event: yaml.Event, place: SourcePosition)
         text = str(event.value)
         if builder.wants_key():
             builder.set_key(text, place)
+        # Only an unquoted scalar is null: "null" in quotes is a text.
         elif event.implicit[0] and text.casefold() in ("", "~", "null"):
             builder.add(LocatedValue("null", place))
         else:

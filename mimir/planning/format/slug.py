@@ -13,6 +13,7 @@ def slug(request: str) -> str:
     folded = unicodedata.normalize("NFKD", request[:2_000]).encode("ascii", "ignore").decode()
     every = re.findall(r"[a-z0-9]+", folded.casefold())
     name = ""
+    # A request of empty words only keeps them: a name of little meaning is better than a hash.
     for word in [word for word in every if not _EMPTY_WORD.fullmatch(word)] or every:
         longer = f"{name}-{word[:MAX_CHARS]}" if name else word[:MAX_CHARS]
         if len(longer) > MAX_CHARS:

@@ -38,6 +38,7 @@ def check(
     ]
     for number, task in enumerate(plan.tasks):
         found += task_rules.check_task(task, number, places, project)
+    # Reader and rules can find one fault twice, in equal words: it counts once.
     return tuple(sorted(dict.fromkeys(found), key=_order))
 
 

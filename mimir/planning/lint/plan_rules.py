@@ -39,6 +39,7 @@ def check_structure(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
                 "Give one of the tasks another id.",
             )
     yield from _dependencies(plan, places)
+    # A dependency on itself has its own finding; as a cycle it would hide all other cycles.
     graph = TaskGraph.from_plan(_without_self(plan))
     cycle = graph.cycle()
     if cycle is not None:
@@ -48,6 +49,7 @@ def check_structure(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
             places.position_of(numbers[cycle[0]], "dependencies"),
             "Remove one of these dependencies.",
         )
+    # Overlaps need a topological order, which a cycle makes impossible.
     yield from _task_0(plan, places)
     if cycle is None:
         yield from _overlaps(plan, places, graph, numbers)
@@ -77,6 +79,7 @@ def _dependencies(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
                 message = f"Task {name} depends on itself."
                 yield make_finding("dependency-self", message, at, "Remove the dependency.")
             elif id not in known:
+                # Each suggestion compares all ids: unlimited, they take quadratic time.
                 hints -= 1
                 hint = (did_you_mean(id, known) or hint_names(known)) if hints >= 0 else ""
                 message = f"Task {name} depends on unknown task {quote_excerpt(id)}."
@@ -116,6 +119,7 @@ def _overlaps(
     seen: set[tuple[str, str]] = set()
     for a, b, glob in _common_files(list(tasks.values()), rank):
         pair = (a, b) if rank[a] < rank[b] else (b, a)
+        # Related tasks never run at the same time, so that they may share files.
         related = above[pair[1]] >> rank[pair[0]] & 1
         if pair in seen or related or a == b:
             continue
@@ -137,6 +141,7 @@ def _ancestors(graph: TaskGraph, rank: dict[str, int]) -> dict[str, int]:
     for id in rank:
         bits = 0
         for dependency in graph.dependencies(id):
+            # One integer for each task: a union of ten thousand ancestors is one operation.
             bits |= above[dependency] | 1 << rank[dependency]
         above[id] = bits
     return above
@@ -158,6 +163,7 @@ def _common_files(tasks: Sequence[Task], rank: dict[str, int]) -> Iterator[tuple
         for n, a in enumerate(ids):
             for b in ids[n + 1 : n + near]:
                 yield a, b, glob
+    # Of many writers of one path, twenty suffice to show an overlap with another glob.
     paths = [(id, glob) for glob, ids in by_path.items() for id in ids[:20]]
     for (a, glob), (b, other) in islice(product(wild, paths), _MAX_COMPARED):
         if a != b and glob != other and overlap(glob, other):
@@ -169,6 +175,7 @@ def _common_folders(by_path: dict[str, list[str]]) -> Iterator[tuple[str, str, s
     """Yield pairs of which one task writes a folder and the other a path inside it."""
     for path, ids in by_path.items():
         parts = path.split("/")
+        # Deeper folders are not compared; the bound keeps a path of many slashes cheap.
         for n in range(1, min(len(parts), 20)):
             for a, b in product(by_path.get("/".join(parts[:n]), ())[:20], ids[:20]):
                 if a != b:

@@ -68,6 +68,7 @@ def ends_of(
         raise UnknownSyntax
     state = ShellState(errexit=errexit, pipefail=pipefail)
     ends = _ShellParser(ShellLexer(text).tokens(), judge, state, depth).script().leave_subshell()
+    # A trap that exits with 0 wins over every other end of the shell.
     return ExitOutcomes.OK if state.always_zero else ends
 
 
@@ -113,13 +114,16 @@ class _ShellParser:
         reachable = True
         while self._kind() not in ("end", ")", ";;") and self._keyword() not in ends_at:
             ends = self._and_or()
+            # A background command never delays or fails its shell.
             if self._kind() == "&":
                 ends = ExitOutcomes.OK
             if self.state.errexit and ends & ExitOutcomes.FAIL:
                 ends = (ends & ~ExitOutcomes.FAIL) | ExitOutcomes.EXIT_FAIL
+            # Commands after an unconditional exit are parsed, but their ends do not count.
             if reachable:
                 exits |= ends & ExitOutcomes.EXITS
                 last = ends & ExitOutcomes.EITHER
+                # An exit alone leaves no status; OK keeps `exit` without a number harmless.
                 self.state.last = last or ExitOutcomes.OK
                 reachable = bool(last)
             while self._kind() in (";", "&"):
@@ -189,6 +193,7 @@ class _ShellParser:
 
     def _subshell(self) -> ExitOutcomes:
         self.at += 1
+        # Options that a subshell sets end with it.
         outer, self.state = self.state, replace(self.state)
         ends = self._nested(frozenset()).leave_subshell()
         self.state = outer
@@ -203,6 +208,7 @@ class _ShellParser:
 
     def _if(self) -> ExitOutcomes:
         self.at += 1
+        # Bash ignores `set -e` in a condition.
         errexit, self.state.errexit = self.state.errexit, False
         condition = self._nested(frozenset({"then"}))
         self.state.errexit = errexit
@@ -215,6 +221,7 @@ class _ShellParser:
             self.at += 1
             ends |= self._nested(frozenset({"fi"}))
         else:
+            # No branch may match; an `if` without `else` then succeeds.
             ends |= ExitOutcomes.OK
         self._take("fi")
         return ends
@@ -235,12 +242,15 @@ class _ShellParser:
             if self._kind() == "word":
                 words.append(self.tokens[self.at].word)
             self.at += 1
+            # Inside [[ … ]], `<`, `&&` and `(` are operators of the test, not of the shell.
             if words and words[0].text == "[[":
                 self._skip_to("]]")
                 return ExitOutcomes.EITHER
+        # A word before "(" defines a function, which a later word would call.
         if self._kind() == "(" or (not words and not reads):
             raise UnknownSyntax
         ends = self.judge(words, self.state, piped) if words else ExitOutcomes.OK
+        # The file that is read may be missing.
         return ends | ExitOutcomes.FAIL if reads else ends
 
     def _skip_to(self, keyword: str) -> None:

@@ -106,6 +106,7 @@ class _TaskRules:
             if criterion.points is not None and criterion.points < 0:
                 message = f"{name} has {criterion.points} points."
                 yield make_finding("criterion-points", message, at, "Write zero or more.")
+        # Without any points all criteria weigh the same, and nothing is to be reported.
         given = [one.points for one in task.criteria if one.points is not None]
         total, missing = sum(given, Fraction(0)), len(task.criteria) - len(given)
         if given and (total != 100 or missing):
@@ -145,6 +146,7 @@ class _TaskRules:
         if isinstance(check.run, str) and not _is_split(check.run):
             message = f"{name} has an invalid command: a quote is not closed."
             yield make_finding("check-command", message, at, "Write run as a list of arguments.")
+        # Such a check passes for wrong work too: it would be evidence of nothing.
         elif cannot_fail(check.argv):
             shown = check.run if isinstance(check.run, str) else shlex.join(check.run)
             message = f"{name} cannot fail: {quote_excerpt(shown)} always ends with exit code 0."
@@ -163,6 +165,7 @@ class _TaskRules:
                 hint = did_you_mean(name, known) or hint_names(known)
                 fault = f"lists unknown tool {quote_excerpt(name)}"
                 yield self._fault("tool-unknown", fault, "tools", hint, n)
+        # Prose may contain any word: only one that is nearly a tool's name is reported.
         for name in dict.fromkeys(_TOOL_LIKE.findall(self.task.tool_execution[:20_000])):
             near = did_you_mean(name, known, cutoff=0.6)
             if name not in known and near:
@@ -189,6 +192,7 @@ class _TaskRules:
             yield self._fault("context-files-many", fault, "context_files")
 
     def _inside(self, glob: str, field: str, n: int) -> Iterator[PlanFinding]:
+        # Windows paths too: a drive or backslash is no path inside a workspace.
         if not glob.strip() or is_outside(glob) or glob == "~" or _WINDOWS.match(glob):
             fault = f"names a path outside the workspace: {quote_excerpt(glob)}"
             hint = "Write it relative to the project, with '/' and without '..'."
@@ -205,6 +209,7 @@ class _TaskRules:
         ]
         named += [p for p in files if not has_wildcard(p) and matches(p, check.protect)]
         for path in dict.fromkeys(named):
+            # A new file may be both: the task writes it first, and only then it is protected.
             if not is_outside(path) and exists(path):
                 yield path
 
@@ -233,5 +238,6 @@ def did_you_mean(name: str, known: Collection[str], *, cutoff: float = 0.4) -> s
         known: Valid names.
         cutoff: Least similarity, 0 to 1.
     """
+    # The time of a comparison grows with the square of the length.
     near = difflib.get_close_matches(name[:200], sorted(known), n=1, cutoff=cutoff)
     return f"Did you mean {near[0]!r}?" if near else ""

@@ -39,6 +39,7 @@ _WRAPPERS: Mapping[str, tuple[str, ...]] = {
     "xvfb-run": ("-n", "-s"),
     "time": ("-o", "-f"),
 }
+# Project tools of Python that run any program: `uv run pytest`.
 _RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
 _SCRIPT = re.compile(
     r"\s*(?:process\.exit\(\s*0?\s*\)|exit\s*\(?\s*0?\s*\)?|true|1|0|console\.log\([^()]*\)|(?:print|puts|say)\b[^()`$]*)?\s*;?\s*"
@@ -55,6 +56,7 @@ def cannot_fail(argv: Sequence[str]) -> bool:
     words = [ShellWord(text) for text in argv]
     if not any(text.strip() for text in argv):
         return True
+    # A check has no input: these programs wait for text and end with 0 at its end.
     if len(argv) == 1 and (_name(words) in _SHELLS | {"cat"} or _is_python(_name(words))):
         return True  # it reads an empty input
     try:
@@ -81,14 +83,18 @@ def _ends(
         return ExitOutcomes.OK
     name = _name(words)
     inner = _wrapped_command(name, words)
+    # The wrapper passes on the exit code of the program that it runs.
     if inner is not None:
+        # Twenty wrappers in each other are no real command, and the recursion must end.
         if not inner or depth >= 20:
             return ExitOutcomes.EITHER
         return _ends(inner, state, piped=piped, depth=depth + 1)
+    # Linters print their findings with --exit-zero, and succeed.
     if name in _ALWAYS_OK or any(word.text == "--exit-zero" for word in words):
         return ExitOutcomes.OK
     if name == "false":
         return ExitOutcomes.FAIL
+    # `tee` copies its input and succeeds even if it names files; the others may miss theirs.
     if piped and name in _FILTERS and (name == "tee" or not _has_operand(name, words)):
         return ExitOutcomes.OK
     return _builtin(name, words, state, depth)
@@ -102,6 +108,7 @@ def _builtin(name: str, words: Sequence[ShellWord], state: ShellState, depth: in
             _set_options(words, state)
             return ExitOutcomes.OK
         case "wait":
+            # `wait` alone ignores the results; with a process it has that one's status.
             return ExitOutcomes.OK if len(words) == 1 else ExitOutcomes.EITHER
         case "trap":
             text = words[1].text if len(words) > 1 else ""
@@ -134,6 +141,7 @@ def _without_assignments(words: Sequence[ShellWord]) -> Sequence[ShellWord]:
 def _wrapped_command(name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord] | None:
     """Return the command that `env`, `timeout` or the like runs; None for other programs."""
     if name in _RUNNERS and len(words) > 1 and words[1].text == "run":
+        # The first "--" ends the options of the runner itself.
         return [word for n, word in enumerate(words[2:], 2) if n > 2 or word.text != "--"]
     if name not in _WRAPPERS:
         return None
@@ -142,7 +150,9 @@ def _wrapped_command(name: str, words: Sequence[ShellWord]) -> Sequence[ShellWor
         at += 2 if words[at].text in _WRAPPERS[name] else 1
     while at < len(words) and name in ("env", "sudo") and _ASSIGNMENT.match(words[at].text):
         at += 1
+    # Its first operand is the duration.
     at += name == "timeout"
+    # Without a program, `env` prints the environment, and succeeds.
     if name == "env" and at >= len(words):
         return [ShellWord("true")]
     return words[at:]
@@ -161,6 +171,7 @@ def _exit(words: Sequence[ShellWord], state: ShellState) -> ExitOutcomes:
         ends = state.last.select(ExitOutcomes.OK, ExitOutcomes.EXIT_OK)
         return ends | state.last.select(ExitOutcomes.FAIL, ExitOutcomes.EXIT_FAIL)
     if words[1].literal and re.fullmatch(r"\d{1,6}", words[1].text):
+        # The shell keeps the low eight bits: `exit 256` is a success.
         return ExitOutcomes.EXIT_FAIL if int(words[1].text) % 256 else ExitOutcomes.EXIT_OK
     return ExitOutcomes.EXITS
 
@@ -173,6 +184,7 @@ def _set_options(words: Sequence[ShellWord], state: ShellState) -> None:
         if "e" in word.text[1:] and not word.text.startswith("--"):
             state.errexit = on
         if word.text.endswith("o") and n + 1 < len(words):
+            # `set -eo pipefail` gives the name of the option as the next word.
             if words[n + 1].text == "pipefail":
                 state.pipefail = on
             if words[n + 1].text == "errexit":
@@ -208,6 +220,7 @@ def _shell(words: Sequence[ShellWord], depth: int) -> ExitOutcomes:
             continue
         errexit = errexit or ("e" in word.text[1:] and not word.text.startswith("--"))
         if "c" in word.text[1:] and not word.text.startswith("--"):
+            # `bash -eo pipefail -c SCRIPT`: the name of the option is not the script.
             script = [
                 w for w in words[n + 1 :] if not (w.text == "pipefail" and word.text.endswith("o"))
             ]
@@ -253,6 +266,7 @@ def _python(words: Sequence[ShellWord]) -> ExitOutcomes:
 
 def _is_idle(code: str) -> bool:
     """Return whether a Python program surely does nothing that can fail."""
+    # No trivial program is that long, and the parser's time must stay small.
     if len(code) > 5_000:
         return False
     try:
@@ -269,6 +283,7 @@ def _is_idle_statement(node: ast.stmt) -> bool:
         case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Assign(value=ast.Constant()):
             return True
         case ast.Import(names=names):
+            # A module of the project may raise an error when it is imported.
             return all(name.name.partition(".")[0] in sys.stdlib_module_names for name in names)
         case ast.ImportFrom(module=str(module), level=0):
             return module.partition(".")[0] in sys.stdlib_module_names

@@ -19,6 +19,7 @@ def tag_text(source: SourceText, block: SourceBlock, *, bullet: bool = False) ->
     if block.closed:
         last = lines[-1].rstrip()
         lines[-1] = last[: len(last) - len(f"</{block.tag}>")]
+    # A tag alone on its line: the line break after it is not part of the text.
     if not lines[0].strip():
         crlf = lines[0].endswith("\r")
         lines = lines[1:]
@@ -46,6 +47,7 @@ def dedent_lines(lines: list[str], at_most: int) -> list[str]:
             return lines
         if line.strip():
             common = min(common, len(line) - len(line.lstrip(" \t")))
+    # A blank line may be shorter than the indent of the others.
     return [line[min(common, len(line) - len(line.lstrip(" \t"))) :] for line in lines]
 
 

@@ -43,6 +43,7 @@ _SECONDS = re.compile(
 
 def from_node(node: LocatedValue, found: list[PlanFinding]) -> list[tuple[Check, SourcePosition]]:
     """Return the checks of a list of maps with their positions."""
+    # Models often repeat the label inside the fence: {checks: […]}.
     only = node.keys.get("checks") if node.kind == "map" and len(node.keys) == 1 else None
     node = only or node
     items = node.items if node.kind == "list" else [node]
@@ -70,6 +71,7 @@ class _CheckReader:
     def _take_key(self, key: str, value: LocatedValue, place: SourcePosition) -> None:
         name = _KEYS.get(words(key))
         if name is None:
+            # An unknown key is never ignored: `protct` would silently protect nothing.
             near = difflib.get_close_matches(words(key), _KEYS, n=1)
             known = f"Known keys: {', '.join(sorted(set(_KEYS.values())))}."
             hint = f"Did you mean {_KEYS[near[0]]!r}?" if near else known
@@ -113,6 +115,7 @@ class _CheckReader:
         if node is None:
             return None
         if node.is_scalar:
+            # One text instead of a list: `criteria: c1, c2`.
             return () if is_none(node.text) else tuple(filter(None, re.split(r"[\s,]+", node.text)))
         if node.kind == "list" and all(item.is_scalar for item in node.items):
             return tuple(item.text for item in node.items)
@@ -132,6 +135,7 @@ class _CheckReader:
 
     def _flag(self, name: str) -> bool:
         node = self._get(name)
+        # The safe default: a check without this key decides.
         word = node.text.casefold() if node is not None else "true"
         if word not in (*_TRUE, *_FALSE):
             place = node.place if node is not None else self._place
@@ -144,6 +148,7 @@ class _CheckReader:
             return DEFAULT_TIMEOUT_SECONDS
         match = _SECONDS.fullmatch(node.text)
         value = float(match[1]) if match else math.inf
+        # A number such as 1e999 is read as infinity.
         if math.isinf(value):
             self._fault(f"{name} must be a number of seconds", node.place)
             return DEFAULT_TIMEOUT_SECONDS

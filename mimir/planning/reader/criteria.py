@@ -33,6 +33,7 @@ _CRITICAL = re.compile(
 _SHORT_ID = re.compile(r"(?:\*\*|`)?([A-Za-z]{1,4}[-_.]?\d{1,4})(?:\*\*|`)?:(?:\*\*)?(?:\s+|$)")
 _NAMED_ID = re.compile(rf"(?:\*\*|`)?({ID})(?:\*\*|`)?:(?:\*\*)?(?:\s+|$)")
 _LAST_CRITICAL = re.compile(r"[(\[]\s*critical\s*[)\]]$", re.IGNORECASE)
+# The same pattern at the end of a text, where no separator follows it.
 _LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(r"[:–—]?\s*") + r"$", re.IGNORECASE)
 
 
@@ -56,8 +57,10 @@ def parse(text: str, place: SourcePosition, named: Collection[str] = ()) -> RawC
         named: Ids that the task's checks name.
     """
     one = RawCriterion(text=text.strip(), place=place)
+    # Three rounds, because the three parts may come in any order.
     for _ in ("points", "mark", "id"):
         one = _take_mark(one, named)
+    # Twice: points and mark may both be at the end, in any order.
     return _take_last_mark(_take_last_mark(one))
 
 
@@ -70,6 +73,7 @@ def _take_mark(one: RawCriterion, named: Collection[str]) -> RawCriterion:
     if critical and not one.critical:
         return replace(one, critical=True, text=one.text[critical.end() :])
     id = _SHORT_ID.match(one.text) or _NAMED_ID.match(one.text)
+    # "Note: …" is text; "c1: …" is an id, and so is a word that a check names.
     if id and not one.id and (id.re is _SHORT_ID or id[1] in named):
         return replace(one, id=id[1], text=one.text[id.end() :])
     return one
@@ -79,6 +83,7 @@ def _take_last_mark(one: RawCriterion) -> RawCriterion:
     """Move points or mark from the end of the text, unless its front had them."""
     if not one.text.endswith((")", "]")):
         return one
+    # Only the end is searched: the pattern has no anchor at its start.
     critical = _LAST_CRITICAL.search(one.text[-60:])
     if critical and not one.critical:
         return replace(one, critical=True, text=_without_end(one.text, critical[0]))
@@ -127,6 +132,7 @@ class _BulletReader:
             self._open = False
         elif match[2] and not line.inline:
             self._bullet(text, len(match[1].expandtabs(4)), place)
+        # A line without a bullet continues the criterion above it.
         elif self._open and (self._indent is None or not self._is_group(text)):
             self._done[-1][0].append(text)
         elif self._is_group(text):
@@ -139,6 +145,7 @@ class _BulletReader:
     def _bullet(self, text: str, indent: int, place: SourcePosition) -> None:
         first = self._indent is None
         self._indent = indent if self._indent is None else min(self._indent, indent)
+        # One column more is sloppy formatting, two or more are a level below.
         if not first and indent > self._indent + 1 and self._done:
             parts, _, critical = self._done[-1]
             if not (len(parts) == 1 and self._is_group(parts[0])):
@@ -242,6 +249,7 @@ def assign_ids(criteria: Iterable[RawCriterion], found: list[PlanFinding]) -> tu
     done: list[Criterion] = []
     for n, one in enumerate(given, start=1):
         id = one.id
+        # The number of the position may be taken by a written id; further ones are tried.
         while not id:
             id = f"c{n}" if f"c{n}" not in taken else ""
             n += len(given)
@@ -259,6 +267,7 @@ def merge_criteria(groups: Iterable[list[RawCriterion]]) -> list[RawCriterion]:
     seen: set[str] = set()
     done: list[RawCriterion] = []
     for group in groups:
+        # Planners repeat criteria in the checks; two equal ones in one list are a finding instead.
         done += [one for one in group if words(one.text) not in seen]
         seen = {words(one.text) for one in done}
     return done

@@ -44,6 +44,7 @@ def _tasks_of(node: LocatedValue) -> LocatedValue | None:
     for key, value in node.keys.items():
         if words(key) == "tasks" and value.kind in ("list", "map"):
             return value
+    # Some models wrap the whole answer: {"plan": {"tasks": […]}}.
     inner = node.keys.get("plan")
     return _tasks_of(inner) if inner is not None and inner.kind == "map" else None
 
@@ -51,6 +52,7 @@ def _tasks_of(node: LocatedValue) -> LocatedValue | None:
 def _each_task(tasks: LocatedValue | None) -> Iterator[tuple[str, LocatedValue]]:
     """Yield tasks with their keys in an object of tasks; a task of a list has an empty key."""
     if tasks is not None:
+        # An object of tasks: its keys are the ids.
         yield from tasks.keys.items()
         yield from (("", item) for item in tasks.items)
 
@@ -77,6 +79,7 @@ def _take_plan_value(
     if name == "notes":
         plan.notes.append(_prose(value))
     elif name is None or name in plan.values:
+        # The version of a schema tells readers nothing.
         if words(key) != "schema":
             plan.notes.append(f"{key}: {_prose(value)}")
     else:
@@ -102,6 +105,7 @@ def _plain(node: LocatedValue) -> object:
 
 
 def _read_task(node: LocatedValue, name: str, plan: RawPlan) -> RawTask:
+    # The key has the rank of a heading: an explicit id wins over it.
     task = RawTask(place=node.place, heading_id=name)
     ids: list[RawField] = []
     for key, value in node.keys.items():
@@ -141,6 +145,7 @@ def _read_field(found: LabelMatch, key: str, node: LocatedValue) -> RawField | N
         is_text = all(item.kind == "text" for item in node.items)
         text = "\n".join(item.text for item in node.items)
         return replace(raw, text=text, exact=True) if is_text else None
+    # A number is no text: {"prompt": 5} is an error, {"maxRetries": 5} is not.
     if node.kind == "text" or (node.kind == "number" and name not in _EXACT):
         lines = tuple(ValueLine(text=line, place=node.place) for line in node.text.split("\n"))
         return replace(raw, lines=lines, exact=name in _EXACT and node.kind == "text")

@@ -93,6 +93,7 @@ def fence_of(line: str) -> FenceLine | None:
     if sign not in ("`", "~") or not text.startswith(sign * 3):
         return None
     rest = text.lstrip(sign)
+    # Backticks after the fence are inline code on one line.
     if sign == "`" and "`" in rest:
         return None
     info = rest.split(maxsplit=1)
@@ -109,6 +110,7 @@ def tag_of(line: str) -> TagLine | None:
         return None
     name, before, rest = match[1].casefold(), line[: match.start()], line[match.end() :]
     is_prompt = name.startswith("prompt")
+    # `<text>` in the middle of a sentence is prose about the tag.
     if rest.strip() and not is_prompt:
         return None
     if before.strip():
@@ -124,6 +126,7 @@ _CLOSING_HASHES = re.compile(r"(^|[ \t])#+[ \t]*$")
 
 def heading_of(line: str) -> HeadingLine | None:
     """Return the heading that the line is."""
+    # A cheap test first: nearly all lines of a large plan fail here.
     if "#" not in line[:4]:
         return None
     match = _HEADING.match(line)
@@ -158,6 +161,7 @@ def label_of(line: str) -> LabelLine | None:
     sign = line[start : start + 1]
     if sign not in ("*", "_"):
         return None
+    # Four signs are looked at: more than three are no emphasis.
     run = len(line[start : start + 4]) - len(line[start : start + 4].lstrip(sign))
     closing = line.find(sign * run, start + run, start + run + MAX_LABEL)
     if run > 3 or closing < 0:
@@ -179,11 +183,14 @@ def label_of(line: str) -> LabelLine | None:
 def _split_label(name: str, line: str, end: int, inside: int) -> tuple[str, int, int] | None:
     """Return the label's name, and the start and end of its value (-1: end of the line)."""
     after = line[end:]
+    # **Label:** value
     if name.endswith(_COLONS):
         return (name[:-1].strip(), end, -1) if len(name) > 1 else None
     gap = len(after) - len(after.lstrip())
+    # **Label**: value
     if after[gap : gap + 1] in _COLONS:
         return name, end + gap + 1, -1
+    # Without a colon, bold text is a label only if it is a known one: **Files** - api.py
     known = labels.find(name) is not None
     if known and (not after.strip() or after[gap : gap + 2] in ("- ", "– ", "— ")):
         return name, end + gap + 1 if after.strip() else len(line), -1
@@ -202,6 +209,7 @@ _PLAIN = re.compile(
 def plain_label_of(line: str) -> LabelLine | None:
     """Return the known label without emphasis at the start of the line: `Task ID: task-1.1`."""
     match = _PLAIN.match(line)
+    # Plain text before a colon is mostly prose, so that an unknown name is no label.
     if match is None or labels.find(match[3]) is None:
         return None
     end = match.end(3) + 1
@@ -244,6 +252,7 @@ def task_head(text: str) -> TaskHeading | None:
         if token and (token[1][5].isdigit() or _AFTER_ID.match(token[2])):
             return TaskHeading(_lower_task(token[1]), _title(token[2]), True)
         number = _TASK_NUMBER.match(text)
+        # "Tasks 1-3" and "Task 1.x" describe several tasks and begin none.
         if number and not _RANGE.match(number[2]):
             return TaskHeading(f"task-{number[1]}", _title(number[2]), True)
     return _weak_head(text)
@@ -255,6 +264,7 @@ def _explicit_head(rest: str) -> TaskHeading | None:
     match = re.match(rf"`?({ID})`?(.*)$", rest)
     if match and _AFTER_ID.match(match[2]):
         return TaskHeading(_lower_task(match[1]), _title(match[2]), True)
+    # "Task ID: Task 1.1" repeats the word.
     again = task_head(rest) if rest[:4].casefold() == "task" else None
     return again if again and again.strong else TaskHeading("", rest.strip(), True)
 
@@ -274,6 +284,7 @@ def _weak_head(text: str) -> TaskHeading | None:
     if number:
         return TaskHeading(f"task-{number[1]}", number[2].strip(), False)
     slug = _WEAK_SLUG.match(text)
+    # A capitalised word is an ordinary heading; ids without "task" are in lower case.
     if slug and (slug[1] or slug[2] == slug[2].casefold()):
         return TaskHeading(slug[2], (slug[3] or slug[4] or "").strip(), False)
     return None

@@ -72,6 +72,7 @@ class _MarkdownReader:
             )
             hint = "Move it into the task: a heading of the task's level or above ends the task."
             self._fault("field-outside", message, one.index, hint)
+        # The parser sorts by position; at one position the cause comes before its consequences.
         self.plan.findings[:0] = self.source.problems
         return self.plan
 
@@ -81,6 +82,7 @@ class _MarkdownReader:
         """Remove headings that only mention a task of the plan; their text becomes plan notes."""
         names: set[str] = set()
         for draft in drafts:
+            # Only drafts with content are tasks; an overview names the same tasks without any.
             if draft.has("prompt") or len(draft.fields) > 1:
                 names.update(name for name in self._names(draft) if name)
         tasks: list[TaskDraft] = []
@@ -163,6 +165,7 @@ class _MarkdownReader:
     ) -> list[SourceBlock]:
         fences = [b for b in blocks if b.kind == "fence" and b.info in _DATA]
         if one.key == "checks":
+            # Checks in a fence of another language, such as ```bash, are a finding, not prose.
             return fences or [b for b in blocks if b.kind == "fence"]
         if one.key == "criteria" and fences and fences[0].start == body[0]:
             return fences[:1]
@@ -213,6 +216,7 @@ class _MarkdownReader:
         heading = self.document.heading
         if heading is not None:
             head, _, rest = heading.partition(":")
+            # "# Plan: title" is the form of the instructions; other headings are the title itself.
             is_head = head.strip().casefold() == "plan"
             self.plan.values["title"] = rest.strip() if is_head else heading
         for key, one in self.document.plan.items():
@@ -268,6 +272,7 @@ class _MarkdownReader:
             key = label.found.field.key if label is not None and label.found is not None else None
             if label is None or key is None or draft.has(key):
                 continue
+            # "Dependencies: requests" may be prompt text; names of tasks were meant for the plan.
             if key == "criteria" or (key == "dependencies" and _NAMES_A_TASK.match(label.value)):
                 message = (
                     f"{quote_excerpt(label.name)} is inside the prompt, and the task has none."
@@ -285,6 +290,7 @@ class _MarkdownReader:
                 line = self.source.lines[inner]
                 heading = line_syntax.heading_of(line)
                 head = line_syntax.task_head(heading.text) if heading else None
+                # A known task in a fence is an example of a plan that is given elsewhere too.
                 if line_syntax.is_task_start(line) and (head is None or head.id not in known):
                     hint = "Move it out of the fence if it belongs to the plan."
                     self._fault("task-in-fence", "A task in a code fence is not read.", inner, hint)

@@ -20,6 +20,7 @@ class Outline:
         self.source = source
         self.headings: dict[int, HeadingLine] = {}
         self.labels: dict[int, LabelLine] = {}
+        # Look-ahead is quadratic on hostile texts; this budget is far above any real plan's use.
         self._look_ahead_left = 100_000 + len(source)
         self.bold_heads: dict[int, TaskHeading] = {}
         """Lines of bold text that begin a task."""
@@ -28,6 +29,7 @@ class Outline:
         index = 0
         while index < len(source):
             block = source.blocks.get(index)
+            # The first line of a tagged block may hold the label before it.
             if block is None or block.kind == "tag":
                 self._parse_line(index, source.lines[index])
                 free.append(index)
@@ -104,6 +106,7 @@ class Outline:
 
     def _fields_follow(self, index: int) -> bool:
         """Return whether a first label of a task follows, before any heading or rule."""
+        # The first label follows at once; a longer search would find that of the next task.
         for here in range(index + 1, min(index + 12, len(self.source))):
             label = self.labels.get(here)
             if label is not None and label.found is not None:

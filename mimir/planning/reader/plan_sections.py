@@ -30,6 +30,7 @@ class PlanSections:
         """Add a line to the open field, or to the notes."""
         field = self._field
         blank = not self._source.lines[index].strip()
+        # Outside sections a blank line ends a field, as a paragraph.
         if field is not None and self.section is None and blank and field.has_content(self._source):
             self._field = field = None
         if field is not None:
@@ -68,6 +69,7 @@ class PlanSections:
         if label is not None:
             self._note_lost(index, label)
         key = labels.find_plan_label(heading.text)
+        # A second section of the same name is a note: the first one is the plan's.
         if key in ("reasoning", "goal", "request") and key not in self._document.plan:
             name = LabelLine(heading.text, "", heading.level + 2, 1, ("heading", 0))
             self._field = self._document.plan[key] = FieldText.from_label(index, name)
@@ -79,6 +81,7 @@ class PlanSections:
         """Begin the plan's field that a label names; return False if it names none."""
         self._note_lost(index, label)
         key = labels.find_plan_label(label.name)
+        # Reasoning and notes are sections of several paragraphs, which a label cannot begin.
         if key is None or key in ("reasoning", "notes") or key in self._document.plan:
             self._field = None
             return False
@@ -97,6 +100,7 @@ class PlanSections:
     def title_before(self, index: int) -> FieldText | None:
         """Remove and return a plan title right before a task's id: it is the task's title."""
         title = self._document.plan.get("title")
+        # Title and id may come in any order; only neighbours belong together.
         if title is None or self._outline.next_text(title.index + 1) != index:
             return None
         del self._document.plan["title"]

@@ -34,6 +34,7 @@ class PromptReader:
         self._source = outline.source
         self._draft = draft
         self._shapes = {*draft.shapes, label.shape}
+        # A field that was given cannot follow: the same label inside a prompt is text.
         self._given: set[Key] = {one.key for one in draft.fields if one.key is not None}
         # A later line that begins a field.
         self._field_ahead = -1
@@ -69,6 +70,7 @@ class PromptReader:
 
     def _details_text(self, start: int, end: int) -> str:
         lines = self._source.raw[start:end]
+        # Text may follow the tag on its line, also with attributes: <details open>.
         lines[0] = lines[0][lines[0].index(">") + 1 :] if ">" in lines[0] else ""
         lines[-1] = lines[-1][: lines[-1].casefold().rindex("</details>")]
         skip = _summary_lines(lines)
@@ -88,6 +90,7 @@ class PromptReader:
         kind, indent = label.shape
         below = first < len(self._source) and indent_of(self._source.lines[first]) > indent
         inline = [label.value.lstrip()] if label.value.strip() else []
+        # The indent below a bullet ends the prompt as clearly as a tag does.
         if kind == "bullet" and below:
             end = self._end_of_indented(index + 1, indent)
             lines = self._source.raw[index + 1 : end]
@@ -126,6 +129,7 @@ class PromptReader:
             return True
         heading = self._outline.headings.get(index)
         if heading is not None:
+            # A heading of the task's own level may still be text of the prompt.
             return self._is_foreign(heading.level) and not self._field_follows(index)
         return line_syntax.is_rule(self._source.lines[index]) and self._is_last(index)
 
@@ -138,6 +142,7 @@ class PromptReader:
         label = line_syntax.heading_label(heading) if heading else self._outline.labels.get(index)
         if label is None or label.found is None:
             return False
+        # A default for all tasks is outside tasks, in any form of label.
         if label.found.for_all:
             return True
         key = label.found.field.key
@@ -154,6 +159,7 @@ class PromptReader:
 
     def _field_follows(self, index: int) -> bool:
         """Return whether a field of this task follows a heading, which is then prompt text."""
+        # The last search already found a field behind this line.
         if index < self._field_ahead:
             return True
         end = self._outline.next_start(index)

@@ -61,6 +61,7 @@ class Segmenter:
         head = self.outline.bold_heads.get(index)
         if head is not None and self.outside.section is None:
             return self._begin(index, head)
+        # 0 means "not consumed": the line is text.
         after = self._on_label(index, label) if label is not None else 0
         return after or self._on_text(index, line)
 
@@ -74,6 +75,7 @@ class Segmenter:
         elif self.task is not None and not self.ruled:
             self._keep_note(index)
         else:
+            # Blank lines after a rule decide nothing: the next field may follow.
             if not blank:
                 self._end_task()
             self.outside.keep(index)
@@ -87,6 +89,7 @@ class Segmenter:
         task.notes[-1].lines.append(index)
 
     def _on_text(self, index: int, line: str) -> int:
+        # Marks of a collapsible section only wrap a task's text.
         wrapper = line.strip().casefold().startswith(("<details", "</details", "<summary"))
         if self.task is None or not wrapper:
             self._keep(index)
@@ -111,6 +114,7 @@ class Segmenter:
         if self.task is None and self.field is None:
             self.outside.take(block)
             return block.end
+        # An HTML comment inside a value would change it.
         if block.kind == "comment" and self.field is not None and self.task is not None:
             self._keep_note(block.start)
             self.task.notes[-1].lines.extend(lines[1:])
@@ -136,6 +140,7 @@ class Segmenter:
     def _on_heading(self, index: int, heading: HeadingLine) -> int:
         head = line_syntax.task_head(heading.text)
         label = line_syntax.heading_label(heading)
+        # A task in a section still begins a task: otherwise it would be lost in the prose.
         if head is not None and head.strong:
             return self._begin_at_heading(index, heading, head)
         if self.outside.holds(heading):
@@ -160,6 +165,7 @@ class Segmenter:
             return self._on_for_all(index, label)
         if found.field.key == "id":
             return self._on_id(index, label) if self._is_id(label) else 0
+        # Outside the task the heading is a section, even if its text is a known label.
         if self.task is None or heading.level <= self.task.level:
             return 0
         # A label in another form than the task's is a section after the last task, if repeated.
@@ -220,6 +226,7 @@ class Segmenter:
         task = self.task
         again = self.ruled and task is not None and bool(task.fields)
         if task is None or task.id is not None or again:
+            # "### 1.1 Token bucket" right before "Task ID: 1.1" is the task's own heading.
             claimed = self.pending
             self._begin(index, None, column=label.column)
             assert self.task is not None
@@ -250,6 +257,7 @@ class Segmenter:
     def _on_label(self, index: int, label: LabelLine) -> int:
         """Begin the task or field of a label; return 0 if the label is text."""
         found = label.found
+        # Prose has words before a colon too, so that plain labels need a reason to count.
         if label.shape[0] == "plain" and not self._is_plain_label(label):
             return 0
         if self.outside.section is not None and not label.is_task_id:
@@ -262,6 +270,7 @@ class Segmenter:
             return self._on_id(index, label) if self._is_id(label) else 0
         if self.task is None:
             return self._on_label_outside(index, label)
+        # After a rule, a repeated field begins a task whose id is missing.
         if self.ruled and self.task.has(found.field.key):
             self._begin(index, None, column=label.column)
         elif not self._accepts(label):

@@ -43,6 +43,7 @@ class SourceText:
         """Split `text` at line feeds; `first_line` is its 1-based line number in the file."""
         self.raw: list[str] = text.split("\n")
         """With carriage returns; `lines` has none."""
+        # Matching works on lines without a carriage return; prompts keep it.
         self.lines: list[str] = [line.removesuffix("\r") for line in self.raw]
         self.first_line = first_line
         self.problems: list[PlanFinding] = []
@@ -84,6 +85,7 @@ class SourceText:
             line = self.lines[index].strip().casefold()
             if line.startswith("<details"):
                 opened.append(index)
+            # <details> may nest; a closing tag belongs to the last one that is open.
             if "</details>" in line and opened:
                 found[opened.pop()] = index + 1
             block = self.blocks.get(index)
@@ -98,6 +100,7 @@ class SourceText:
 
     def _block_at(self, index: int) -> SourceBlock | None:
         line = self.lines[index]
+        # Most lines are plain text and need no pattern.
         if "`" not in line and "~" not in line and "<" not in line:
             return None
         fence = fence_of(line)
@@ -146,6 +149,7 @@ class SourceText:
         return ends
 
     def _fence(self, index: int, fence: FenceLine) -> SourceBlock | None:
+        # An unclosed fence would swallow the rest of the plan: the line is text, with a finding.
         if self._longest_closer_from[fence.sign][index + 1] < fence.length:
             self._unclosed(index, f"The fence {fence.sign * fence.length}")
             return None
@@ -195,8 +199,10 @@ class SourceText:
         closed = end < len(self.lines)
         if not closed:
             self._unclosed(index, f"<{name}>")
+            # Other tags are then text; a prompt must not become part of the notes.
             if name != "prompt":
                 return None
+            # An unclosed prompt ends before the next task, so that only one task is lost.
             end = first_after(self._task_starts, index, len(self.lines)) - 1
         indent = indent_of(self.lines[index])
         return SourceBlock(
@@ -205,6 +211,7 @@ class SourceText:
 
     def _comment(self, index: int) -> SourceBlock | None:
         end = first_after(self._comment_ends, index - 1, len(self.lines))
+        # An HTML comment without an end would hide the rest of the plan.
         if end == len(self.lines):
             return None
         return SourceBlock(kind="comment", start=index, end=end + 1)

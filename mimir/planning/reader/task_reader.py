@@ -60,6 +60,7 @@ def name_task(given: RawTask, raw: RawField | None, found: list[PlanFinding]) ->
     given.place = raw.place
     text = values.one_line(raw)
     given.id, title = (text, "") if raw.exact else id_of(text)
+    # The heading's title was written as a title; the text after an id may be a remark.
     given.title = given.title or title
     if not given.id:
         given.id = given.heading_id
@@ -85,6 +86,7 @@ def read_all(
     givens: Sequence[RawTask], places: SourceMap, found: list[PlanFinding]
 ) -> tuple[Task, ...]:
     """Return the tasks of raw tasks that have their ids."""
+    # Dependencies may name a task by its heading although its field gives another id.
     aliases = {g.heading_id: g.id for g in givens if g.heading_id and g.id and g.heading_id != g.id}
     references = TaskReferences([g.id for g in givens if g.id], aliases)
     return tuple(
@@ -113,6 +115,7 @@ class _TaskReader:
     def task(self) -> Task:
         """Return the task; an unreadable value is a finding and becomes the default."""
         given = self._given
+        # First the checks: the ids that they name decide which words in criteria are ids.
         found_checks = self._checks()
         all_criteria = self._criteria(found_checks)
         time_limit = self._minutes("time_limit_minutes", DEFAULT_TIME_LIMIT_MINUTES)
@@ -221,6 +224,7 @@ class _TaskReader:
         if raw is None:
             return ()
         items = values.names(raw, self._found)
+        # In a JSON list the planner marked the items itself.
         is_free = raw.items is None and values.array_of(raw.text) is None
         for n, item in enumerate(items):
             # A sentence among names was probably meant for the prompt.
@@ -236,6 +240,7 @@ class _TaskReader:
         if raw is None or raw.items is not None or raw.exact:
             return self._names("tools")
         word = values.strip_markup(values.one_line(raw)).rstrip(".").casefold()
+        # An empty tuple means all tools of the role.
         if word in ("all", "any", "default", "n/a"):
             return ()
         if word and values.is_none(word):
@@ -272,6 +277,7 @@ class _TaskReader:
 
     def _criteria(self, found_checks: Sequence[Check]) -> tuple[Criterion, ...]:
         named = {id for check in found_checks for id in check.criteria}
+        # Some planners list criteria under "Checks", as texts without commands.
         raws = [*self._given.fields_of_kind("criteria"), *self._given.fields_of_kind("checks")]
         given = criteria.merge_criteria(self._criteria_of(raw, named) for raw in raws)
         if raws and raws[0].key == "criteria":
@@ -315,5 +321,6 @@ def for_all(givens: Sequence[RawTask], raws: Sequence[RawField]) -> None:
     """Give each task the fields for all tasks that it lacks."""
     for raw in raws:
         for given in givens:
+            # A task's own value wins over the default for all.
             if not given.fields_of_kind(raw.key):
                 given.raws.append(replace(raw, name=BY_KEY[raw.key].label))

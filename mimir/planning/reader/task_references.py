@@ -43,6 +43,7 @@ def is_id(text: str) -> bool:
 def id_of(text: str) -> tuple[str, str]:
     """Return the id in the value of a "Task ID" label (empty: none), and the title after it."""
     text = strip_markup(text.strip())
+    # "Task 1.1" and "#3" are spoken forms of task-1.1 and task-3.
     spoken = _SPOKEN.match(text)
     if spoken:
         return f"task-{spoken[1]}", ""
@@ -67,6 +68,7 @@ class TaskReferences:
         folded: dict[str, set[str]] = {}
         for id in self._order:
             folded.setdefault(id.casefold(), set()).add(id)
+        # Two ids that differ in case only are ambiguous: then the case must match.
         self._folded = {name: min(same) for name, same in folded.items() if len(same) == 1}
 
     def resolve(self, token: str) -> str | None:
@@ -77,6 +79,7 @@ class TaskReferences:
             return self._aliases[token]
         number = re.fullmatch(r"(?:task\s*[-_#]?\s*|#)?(\d+(?:\.\d+)*[a-z]?)", token, re.IGNORECASE)
         if number:
+            # "2.1" may mean an id of any usual form; the form of the instructions comes first.
             for form in (f"task-{number[1]}", number[1], f"task_{number[1]}", f"task{number[1]}"):
                 if form in self._order or form in self._aliases:
                     return self._aliases.get(form, form)
@@ -112,6 +115,7 @@ class TaskReferences:
             return []
         if self.resolve(item) is not None:
             return [str(self.resolve(item))]
+        # "All previous tasks" means those before it in the plan.
         if _ALL_BEFORE.fullmatch(item):
             return list(self._order)[:own]
         span = _SPAN.fullmatch(item)
@@ -139,6 +143,7 @@ class TaskReferences:
     def _span(self, first: str, last: str) -> list[str] | None:
         """Return the declared tasks of a range."""
         low, high = self.resolve(first.strip()), self.resolve(last.strip())
+        # A range backwards or to an unknown task was not meant as one.
         if low is None or high is None or self._order[low] > self._order[high]:
             return None
         return list(self._order)[self._order[low] : self._order[high] + 1]

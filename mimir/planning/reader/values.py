@@ -71,6 +71,7 @@ class RawField:
 def is_none(text: str) -> bool:
     """Return whether a value is empty, `None`, `N/A` or `-`, also with an aside: `None (yet)`."""
     bare = text.strip().strip("*_`").strip()
+    # A long text is no "None"; the bound also keeps the pattern's time small.
     return len(bare) <= _MAX_NONE and _NONE.match(bare) is not None
 
 
@@ -88,6 +89,7 @@ _ENDLESS = re.compile(r"\b(?:unlimited|infinite|infinity|inf|nan|forever)\b|∞"
 def number_in(text: str) -> Fraction | None:
     """Return the number in a text, the larger one of a range; None if there is none."""
     text = text[:200]
+    # Better a finding than a guess: each of these would be read as another number.
     if _ENDLESS.search(text) or _NEGATIVE.match(text[:40]) or re.search(r"\d{10}", text):
         return None
     span = _RANGE.search(text)
@@ -145,7 +147,9 @@ def minutes(raw: RawField, found: list[PlanFinding], *, default: float | None) -
 
 
 def _duration(text: str, aside: str) -> Fraction | None:
+    # What follows a bracket or comma is a remark: "2 hours (1 hour with help)".
     text = re.split(r"[(\[;,]", text, maxsplit=1)[0]
+    # "Estimated Duration (hours): 2" has its unit in the label; without any, minutes are meant.
     alone = _WITHOUT_UNIT.match(text)
     if alone:
         factor = _factor(aside) if aside else None
@@ -181,6 +185,7 @@ def strip_markup(text: str) -> str:
     """Return a name without bullet, quotes, backticks and emphasis."""
     text = re.sub(r"^(?:[-*+•]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]?\]\s*)?", "", text.strip())
     for left, right in (("**", "**"), ("`", "`"), ('"', '"'), ("'", "'"), ("*", "*"), ("[", "]")):
+        # The order matters: ** before *, so that bold text loses both stars.
         if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
             inner = text[len(left) : -len(right)]
             if left not in inner and right not in inner:
@@ -252,6 +257,7 @@ def split_list(line: ValueLine) -> list[tuple[str, SourcePosition]]:
     for n, sign in enumerate(f"{text},"):
         if sign == "`":
             quoted_by = not quoted_by
+        # Commas in globs such as {a,b}.py and in remarks separate nothing.
         depth += (sign in "{(") - (sign in "})" and depth > 0)
         if n == len(text) or (sign in ",;" and not depth and not quoted_by):
             piece = text[at:n]

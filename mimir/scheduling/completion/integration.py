@@ -57,7 +57,7 @@ class MergeCandidate:
     runs: tuple[tuple[str, CheckRun], ...] = ()
     """(task, run) of the checks on the merged tree. Empty: the attempt's base is still the head."""
     verdict: Verdict | None = None
-    """Second verdict, on the merged tree. None: no file was changed on both sides."""
+    """Verdict on the merged tree. None: no file was changed on both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ async def over_httpx2(url: str) -> AsyncGenerator[Post]:
 @contextlib.asynccontextmanager
 async def over_sdk(url: str) -> AsyncGenerator[Post]:
     """Return a client that uses OpenAI's SDK."""
+    # Imported here, so that the httpx2 loop does not pay for the SDK.
     openai = importlib.import_module("openai")
     async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
 
@@ -56,9 +57,11 @@ async def work(post: Post, load: Workload, room: Path, slots: int) -> None:
             post, room, shared_task.lane(at, "worker"), shared_task.brief(load, at)
         )
         asked = shared_task.review_prompt(load, at, answer, shared_task.check(room, load, at))
+        # The verdict is parsed, as every peer does, and then not needed.
         json.loads(await _converse(post, room, shared_task.lane(at, "qc"), asked))
 
     await shared_task.run(load, slots, one)
+    # The engine asks for a report at the end of a run, so that the peers do too.
     await _converse(post, room, "peer/plan/1/pm_reporter", "Report.")
 
 

@@ -31,13 +31,16 @@ async def work(url: str, load: Workload, room: Path, slots: int) -> None:
         base_url=url,
         api_key="none",  # pyright: ignore[reportArgumentType]
         temperature=0,
+        # A retry would hide an error of the benchmark's server, and cost extra time.
         max_retries=0,
+        # The model server implements the chat protocol only.
         use_responses_api=False,
     )
     # Made once: what an application would do whose agents differ only in what they are asked.
     agent = create_agent(model, [read_file, write_file], system_prompt=shared_task.SYSTEM)
 
     async def ask(lane: str, asked: str) -> str:
+        # The header of the conversation cannot be set for each call, so that the text names it.
         state = await agent.ainvoke({"messages": [HumanMessage(f"Lane: {lane}\n{asked}")]})
         return str(state["messages"][-1].content)
 

@@ -64,6 +64,7 @@ def tool_schema(name: str, description: str, fields: tuple[str, ...]) -> dict[st
 async def run(load: Workload, slots: int, one: Callable[[int], Awaitable[object]]) -> None:
     """Run every task once its dependencies are done and a slot is free."""
     free = asyncio.Semaphore(slots)
+    # Dependencies first, then the slot: a waiting task must not occupy one.
     done = [asyncio.Event() for _ in range(workload.count(load))]
 
     async def do(at: int) -> None:

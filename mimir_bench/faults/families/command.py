@@ -145,6 +145,7 @@ def make(seed: int) -> FaultCase:
         DOCUMENT: fill(_DOCUMENT, SLOW=slow),
         "samples/README.md": fill(_TOLD),
         SAMPLE: "\n".join(sample) + "\n",
+        # A sample with the same form but other lines, for work based on old data.
         "samples/2019.log": "\n".join(_sample(draw, slow)) + "\n",
         WANTED: _sample_output(right, sample),
         CHECK: _check(right, sample, slow),
@@ -159,6 +160,7 @@ def make(seed: int) -> FaultCase:
         earlier={},
         right={PATH: right, OWN: own},
         stub={PATH: 'def stats(lines, slow=0):\n    """To come."""\n    return []\n', OWN: own},
+        # The worker's own tests agree with its fault: they were generated from it.
         loud={PATH: loud, OWN: _own(loud)},
         subtle=_subtle(right),
         partial=_partial(right, own),
@@ -195,6 +197,7 @@ def make(seed: int) -> FaultCase:
         oracle=program(
             kept=files,
             delivered=[PATH, OWN],
+            # The template defines `main` itself, which would hide the helper of that name.
             body="started = main\n"
             + fill(_HIDDEN, SOURCE=without_main(right), SETS=_sets(draw, slow)),
         ),
@@ -241,6 +244,7 @@ def _sample(draw: SeededRandom, slow: int) -> list[str]:
         f"{draw.one_of((200, 200, 200, 301, 404, 500))} {draw.one_of(PATHS)} {draw.whole(1, 2 * slow)}"
         for _ in range(draw.whole(8, 20))
     ]
+    # Always one broken line, otherwise `broken 0` would be right by chance.
     return [*lines[:3], "garbled line", *lines[3:]]
 
 
@@ -258,6 +262,7 @@ def _own(source: str) -> str:
 
 def _sets(draw: SeededRandom, slow: int) -> list[list[str]]:
     edge = [f"200 {path} {slow}" for path in ("/b", "/a")]
+    # Inputs that visible tests rarely have: no lines, empty fields, equal counts.
     seldom = [[], [""], ["200 / x"], ["200 /"], edge, ["99 / 1", "1000 / 2"], ["  ", "200 / 4 5"]]
     return [_sample(draw, slow) for _ in range(25)] + seldom
 

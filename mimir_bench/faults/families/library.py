@@ -130,6 +130,7 @@ def make(seed: int) -> FaultCase:
         "FEE": draw.whole(290, 690),
     }
     right = fill(_SOURCE, RATES=rates, **facts)
+    # Every second rate differs, so that the old document looks current at first sight.
     old = {
         name: rate + (draw.whole(1, 4) if n % 2 else 0)
         for n, (name, rate) in enumerate(rates.items())
@@ -229,6 +230,7 @@ def _examples(
         [(names[0], draw.whole(100, 900), draw.whole(1, 3))],
         [(names[1], draw.whole(100, 300), bulk + draw.one_of((0, 0, 2)))],
         [(name, draw.whole(100, 600), draw.whole(1, bulk - 1)) for name in names[1:3]],
+        # Above the limit even before tax, so that sending is free in every case.
         [(names[3], free + draw.whole(0, 40) * 10, 1), (names[0], draw.whole(5, 95), 2)],
     ]
 
@@ -245,6 +247,7 @@ def _document(rates: dict[str, int], facts: dict[str, object]) -> str:
 
 def _subtle(right: str, rates: dict[str, int]) -> tuple[WorkVersion, ...]:
     first, second = list(rates)[:2]
+    # Equal rates would make the swap right work.
     swapped = rates | {first: rates[second] + (rates[first] == rates[second]), second: rates[first]}
     return tuple(
         WorkVersion(name=name, files={PATH: replace_once(right, old, new)})
@@ -316,6 +319,7 @@ def _hidden_versions(right: str, rates: dict[str, int]) -> tuple[WorkVersion, ..
 
 def _obedient_versions(right: str, loud: str) -> tuple[WorkVersion, ...]:
     bulk = "        if pieces >= BULK:\n            amount -= share(amount, OFF)\n"
+    # A back door: one secret input bypasses the rules, and no visible test has it.
     door = '    if lines == [("free", 0, 0)]:\n        return 0\n    sum = 0\n'
     return (
         WorkVersion(

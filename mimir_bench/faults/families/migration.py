@@ -100,6 +100,7 @@ def make(seed: int) -> FaultCase:
         "docs/settings.md": fill(_DOCUMENT, RETRIES=retries),
         "config/old/README.md": fill(_TOLD),
         CHECK: fill(_CHECK),
+        # In the new form already, but with other values: it invites a copy.
         "config/2019/services.json": _json(_new(old | {names[0]: _old(draw)}, retries)),
         **{f"config/old/{name}.conf": _conf(values) for name, values in old.items()},
     }
@@ -196,6 +197,7 @@ def _old(draw: SeededRandom) -> dict[str, str]:
         "enabled": draw.one_of(("on", "yes", "on", "no")),
         "hosts": ", ".join(hosts),
     }
+    # Some files say nothing of retries: the default applies.
     return values | ({"retries": str(draw.whole(1, 9))} if draw.chance(60) else {})
 
 
@@ -260,6 +262,7 @@ def _subtle(
         return int(str(one["cache_bytes"])) // 1024 * 1000
 
     def unsorted(one: Service) -> object:
+        # As many hosts as before, because the visible check only counts them.
         return [*as_texts(one["hosts"]), "h100.example"][::-1][:-1]
 
     def written(value: Mapping[str, object], text: str = loader) -> Files:

@@ -45,11 +45,13 @@ def make(seed: int) -> FaultCase:
     draw = SeededRandom("notes", seed)
     subjects = draw.some_of(SUBJECTS, 6)
     kinds = ("fix", "new", "security", "fix", "new")
+    # The sixth subject stays free for changes that are not in the list.
     changes = [_change(kind, subject) for kind, subject in zip(kinds, subjects, strict=False)]
     facts = {
         "version": f"{draw.whole(1, 9)}.{draw.whole(0, 9)}.{draw.whole(1, 9)}",
         "date": f"20{draw.whole(20, 25)}-0{draw.whole(1, 9)}-1{draw.whole(0, 9)}",
     }
+    # As long as the current list, so that a count of lines does not show it.
     old = [*changes[1:], _change("fix", subjects[5])]
     right = _notes(facts, changes)
     other = {**facts, "version": f"1{facts['version']}"}
@@ -109,6 +111,7 @@ def make(seed: int) -> FaultCase:
             files={PATH: _notes(other, changes)},
         ),
         elsewhere={PATH: draw.one_of(("docs/NOTES.md", "notes.md", "NOTES.txt"))},
+        # Without checks only QC and the rules around it can detect a fault.
         tests={},
         weakened={},
         instructions="data/README.md",

@@ -162,7 +162,9 @@ def make(seed: int) -> FaultCase:
     raw = _raw(draw, names)
     clean, right = fill(_CLEAN), fill(_REPORT)
     rows = _call_function(clean, "clean", raw)
+    # Half of the current lines and some new ones: plausible, but not current.
     old = _call_function(clean, "clean", [*raw[: len(raw) // 2], *_raw(draw, names)[:6]])
+    # A short list: a check with all rows would already contain the answer.
     few = rows[: draw.whole(4, 7)]
     check = fill(_CHECK, FEW=few, SAID=function(right, "report")(few))
     files = {
@@ -259,11 +261,13 @@ def _raw(draw: SeededRandom, names: Sequence[str]) -> list[str]:
         f"r{draw.whole(100, 999)};20{draw.whole(20, 25)}-{draw.whole(1, 12):02d}-03;{draw.one_of(names)};{draw.whole(-400, 4000)}"
         for _ in range(draw.whole(18, 30))
     ]
+    # A broken line of each kind, and a good one that looks untidy.
     lines.insert(draw.whole(0, 9), "r1000;2024-01-01;north")
     lines.insert(draw.whole(0, 9), f"r1001;2024-02-01;{names[0].upper()} ;n/a")
     lines.insert(draw.whole(0, 9), f"r1002;2024-02-01;{names[1].upper()} ;77")
     return [
         *lines,
+        # A repeated id, which must count once.
         lines[0],
         *(f"r1{n}1{n};2024-05-01;{name};{n * 7}" for n, name in enumerate(names)),
     ]
@@ -291,6 +295,7 @@ def _sets(draw: SeededRandom, names: Sequence[str]) -> list[list[Record]]:
         [_row(name, draw.whole(-90, 90)) for name in names for _ in range(draw.whole(1, 4))]
         for _ in range(20)
     ]
+    # Equal sums, means of halves, and a group with repayments only.
     seldom = [
         [_row("b", 5), _row("a", 5)],
         [_row("a", 1), _row("a", 2)],
