@@ -1,9 +1,9 @@
 """Tables for people."""
 
-Row = tuple[str, str]
+TableRow = tuple[str, str]
 
 
-def text(head: Row, rows: list[Row]) -> str:
+def text(head: TableRow, rows: list[TableRow]) -> str:
     """Return a table in plain text: names to the left, values to the right."""
     every = [head, *rows]
     left = max(len(name) for name, _ in every)
