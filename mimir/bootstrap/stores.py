@@ -26,15 +26,9 @@ def open_store(
     say: Callable[[str], None],
     create: bool,
 ) -> GraphStore:
-    """Return the store that the settings name; its `init` opens it.
+    """Return the store that the settings name, or the file in `room`; its `init` opens it.
 
-    Args:
-        settings: `store` decides; empty: the project's own file.
-        room: `.mimir` of the project.
-        clock: For durations, and for the time of the SQLite store.
-        door: Name that no other process has.
-        say: Receives warnings at once: a server is lost or back, a file is on a network drive.
-        create: False: refuse an absent file.
+    `door` is a name that no other process has; `say` receives warnings at once; without `create`, an absent file is refused.
 
     Raises:
         ConfigurationError: The URI is of an unknown kind.

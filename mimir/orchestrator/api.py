@@ -9,7 +9,7 @@ from mimir.domain.plan import Plan
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation, result_application, store_transfer
 from mimir.orchestrator.plan_creation import PlanningResult
-from mimir.orchestrator.runs import creation, execution, inspection, join, worker_status
+from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.services import ProjectServices
 from mimir.reporting.audit.verification import AuditResult, verify
 from mimir.reporting.summary.run_data import RunData
@@ -94,7 +94,7 @@ class Mimir:
 
     async def workers(self, run: str) -> Mapping[str, object]:
         """Return the processes of a run, their claims and metrics: `workers`, `locks`, `metrics`."""
-        return await worker_status.load_workers(self._parts, run)
+        return await inspection.load_workers(self._parts, run)
 
     async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
         """Return a run's id: exact, by a unique prefix, or the newest one.

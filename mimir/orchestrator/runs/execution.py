@@ -18,7 +18,7 @@ from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError, WorkspaceError
 from mimir.orchestrator import plan_creation, project_identity, result_application, run_models
 from mimir.orchestrator.gc_tuning import reduced_collection
-from mimir.orchestrator.runs import creation, inspection, worker_status
+from mimir.orchestrator.runs import creation, inspection
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling import lifecycle
 from mimir.scheduling.completion.result_reuse import take_over
@@ -113,7 +113,7 @@ async def take_coordination(
         run=run,
         owner=services.owner,
         seconds=services.lease_seconds,
-        dead=await worker_status.find_dead_processes(services, run),
+        dead=await inspection.find_dead_processes(services, run),
         resumed=resumed,
         models=models,
     )

@@ -12,7 +12,7 @@ from mimir.domain.run import RunResult
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, Paused, StoreError, UsageError
 from mimir.orchestrator import project_identity, run_models
-from mimir.orchestrator.runs import creation, execution, inspection, worker_status
+from mimir.orchestrator.runs import creation, execution, inspection
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling import lifecycle
 from mimir.scheduling.processes.election import ELSEWHERE
@@ -101,7 +101,7 @@ async def _wait_for_preambles(services: ProjectServices, run: str) -> bool | Non
         return record, is_ready, lease_holder(record, lifecycle.COORDINATOR, reads.now(), dead)
 
     while True:
-        dead = await worker_status.find_dead_processes(services, run)
+        dead = await inspection.find_dead_processes(services, run)
         record, is_ready, holder = await services.store.read(partial(look, dead=dead))
         if record.status in RUN_ENDED:
             return None

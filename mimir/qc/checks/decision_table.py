@@ -46,15 +46,9 @@ def decide_check(
     self_authored: bool = False,
     notes: tuple[str, ...] = (),
 ) -> CheckOutcome:
-    """Decide what the runs of one check prove.
+    """Decide what the runs of one check prove; `notes` follow the findings of the table.
 
-    Args:
-        check: From the plan.
-        before: Run on the task's first base, with the check's own files.
-        after: Run on the deliverable, protected files restored.
-        again: Second run on the tree of `after`, if `needs_second_run`. None: not made.
-        self_authored: The attempt wrote the check's files itself.
-        notes: Findings of the caller, added after those of the table.
+    `again` is the second run on the tree of `after`, if `needs_second_run`.
     """
     kind = kind_of(check, before)
     finding, state = _decide(kind, before, after)

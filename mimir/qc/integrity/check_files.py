@@ -144,11 +144,7 @@ def find_config_changes(
 ) -> tuple[str, ...]:
     """Return the changed paths that configure the check's runner and are not declared work.
 
-    Args:
-        found: Files of the check.
-        task: Task of the attempt; its `files` declare a file by its own name (`conftest.py`, not `src/**`).
-        changed: Paths that the attempt changed, added or deleted.
-        added: Those of them that are new.
+    `changed` includes deleted paths, and the new ones, `added`.
     """
     return tuple(
         path

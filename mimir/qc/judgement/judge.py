@@ -115,12 +115,7 @@ def qc_model_settings(
 async def review_attempt(
     given: QCInput, services: ReviewServices, *, protected: Sequence[str] = ()
 ) -> Review | ReviewUnavailable:
-    """Let QC judge a deliverable, and decide the verdict.
-
-    Args:
-        given: QC's context; `form` is filled in here, and `required_fixes` are the subject of QC's `fixes`.
-        services: Conversations, and the deliverable's files.
-        protected: Protected files that the attempt changed; they count against it in any case.
+    """Let QC judge a deliverable, and decide the verdict; changed `protected` files count against it.
 
     Raises:
         ModelError: Scope `call` or `run`; other errors as the services raise them (`Paused`, `LeaseLost`).
