@@ -136,7 +136,7 @@ async def migrate(
         async def open_one(uri: str, *, create: bool) -> GraphStore:
             settings = Settings.model_copy(loaded.settings, update={"store": uri})
             return await stack.enter_async_context(
-                _open_store(settings, state_dir, say=say, create=create)
+                stores.opened_store(settings, state_dir, say=say, create=create)
             )
 
         source_store = await open_one(source, create=False)
@@ -207,24 +207,12 @@ async def _open_read_only(
 ) -> AsyncGenerator[tuple[GraphStore, GitHistory]]:
     """Open a project's store and history for reading."""
     state_dir = prepare(project, create=False)
-    async with _open_store(loaded.settings, state_dir, say=lambda _: None, create=False) as store:
+    async with stores.opened_store(
+        loaded.settings, state_dir, say=lambda _: None, create=False
+    ) as store:
         repository = state_dir / "work" / "history.git"
         history = await GitHistory.open(project, repository, program=find_git())
         yield store, RecordedHistory({}, history)
-
-
-@contextlib.asynccontextmanager
-async def _open_store(
-    settings: Settings, state_dir: Path, *, say: Callable[[str], None], create: bool
-) -> AsyncGenerator[GraphStore]:
-    store = stores.open_store(
-        settings, state_dir, SystemClock(), door=secrets.token_hex(8), say=say, create=create
-    )
-    await store.init()
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 def _display_path(path: Path | None, project: Path) -> str:

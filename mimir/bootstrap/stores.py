@@ -1,9 +1,12 @@
 """Selection of the store: the project's SQLite file, another file, or a Neo4j server."""
 
+import contextlib
 import os
-from collections.abc import Callable
+import secrets
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
+from mimir.bootstrap.clock import SystemClock
 from mimir.domain.clock import Clock
 from mimir.errors import ConfigurationError, UsageError
 from mimir.settings import Settings
@@ -62,6 +65,20 @@ def open_store(
     from mimir.store.sqlite.sqlite_store import SqliteStore
 
     return SqliteStore(path, clock)
+
+
+@contextlib.asynccontextmanager
+async def opened_store(
+    settings: Settings, room: Path, *, say: Callable[[str], None], create: bool
+) -> AsyncGenerator[GraphStore]:
+    """Open the store that the settings name during the block; arguments as of `open_store`."""
+    door = secrets.token_hex(8)
+    store = open_store(settings, room, SystemClock(), door=door, say=say, create=create)
+    await store.init()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 async def check_connection(settings: Settings) -> None:

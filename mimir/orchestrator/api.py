@@ -38,13 +38,7 @@ class Mimir:
         model: str,
         limits: RunBudget = NO_LIMITS,
     ) -> PlanningResult:
-        """Plan a request in its own run and write the plan, within `limits`.
-
-        Raises:
-            Paused: The planning run can be resumed.
-            ConfigurationError: The settings do not allow a model call.
-            AnswerError: The model gave no usable answer.
-        """
+        """Plan a request in its own run and write the plan, within `limits`."""
         run = await plan_creation.create_planning_run(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
@@ -85,11 +79,7 @@ class Mimir:
         return await join.join_run(self._parts, run, workers=workers)
 
     async def find_work(self, run: str | None) -> str:
-        """Return the run to serve: exact, by a unique prefix, or the newest running one.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """Return the run to serve: exact, by a unique prefix, or the newest running one."""
         return await join.find_joinable_run(self._parts, run)
 
     async def workers(self, run: str) -> Mapping[str, object]:
@@ -97,11 +87,7 @@ class Mimir:
         return await inspection.load_workers(self._parts, run)
 
     async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
-        """Return a run's id: exact, by a unique prefix, or the newest one.
-
-        Raises:
-            UsageError: There is none; the message names the nearest ids.
-        """
+        """Return a run's id: exact, by a unique prefix, or the newest one."""
         return await inspection.find_own_run(self._parts, run, resumable=resumable)
 
     async def events(self, run: str, after: int) -> Sequence[Event]:

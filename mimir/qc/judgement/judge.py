@@ -2,8 +2,7 @@
 
 Pure rules decide on each answer: `verdict_parser`, `quotes`, `score`. This module holds their order. After an invalid answer QC is asked
 once more in the same conversation, with the fault. If the second answer is invalid too, a second conversation starts; if that fails,
-QC is unavailable, and no attempt is used up. Missing quotes are requested once more if a criterion depends on them. Only QC's own
-closing answers are read as a verdict.
+QC is unavailable, and no attempt is used up. Only QC's own closing answers are read as a verdict.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
