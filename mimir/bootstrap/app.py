@@ -207,9 +207,8 @@ async def _open_read_only(
 ) -> AsyncGenerator[tuple[GraphStore, GitHistory]]:
     """Open a project's store and history for reading."""
     state_dir = prepare(project, create=False)
-    async with stores.opened_store(
-        loaded.settings, state_dir, say=lambda _: None, create=False
-    ) as store:
+    settings = loaded.settings
+    async with stores.opened_store(settings, state_dir, say=lambda _: None, create=False) as store:
         repository = state_dir / "work" / "history.git"
         history = await GitHistory.open(project, repository, program=find_git())
         yield store, RecordedHistory({}, history)
