@@ -81,8 +81,10 @@ def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> DecisionRow:
     if before.missing and after.missing:
         return _MISSING, "unverified"
     if after.green:
-        proves = kind == "hold" or not before.green
-        return ("", "passed") if proves else (_PROVES_NOTHING, "unverified")
+        # A flip that was green already can pass without the work.
+        if kind == "flip" and before.green:
+            return _PROVES_NOTHING, "unverified"
+        return "", "passed"
     # "Red as before" excuses only what the work did not touch.
     got_worse = (
         before.green

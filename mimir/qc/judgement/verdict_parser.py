@@ -250,7 +250,7 @@ def _texts(value: object, what: str) -> tuple[str, ...]:
 
 def _opinion(fields: Json, what: str) -> tuple[State, str, str]:
     """Read state, quote and source of an opinion."""
-    state = _option(fields["state"], _STATES, f"The state of {what}")
+    state: State = _option(fields["state"], _STATES, f"The state of {what}")
     return state, _evidence(fields["quote"], "`quote`"), _evidence(fields["source"], "`source`")
 
 
