@@ -57,15 +57,8 @@ async def open(
 ) -> AsyncGenerator[Mimir]:
     """Open a project: its store, history, sandbox and models; all are closed at the end.
 
-    Args:
-        project: Its directory.
-        loaded: Settings in force.
-        create: False: refuse a directory without `.mimir`.
-        say: Receives warnings at once, such as a lost store.
-        around: Wraps the tools of worker and QC; the benchmark plants faults there.
-        around_store: Wraps the store; benchmarks measure its operations there.
-        record: File to record into. None: no recording.
-        replay: Recording that replaces every model. None: models are called.
+    Without `create`, a directory without `.mimir` is refused. `say` receives warnings at once. For benchmarks, `around` wraps the tools of
+    worker and QC, and `around_store` the store. The file `record` is written; the recording `replay` replaces every model.
 
     Raises:
         UnavailableError: The store or git is not available.
@@ -128,13 +121,8 @@ async def migrate(
 ) -> CopyResult:
     """Copy a run, or a whole store, into another store; the settings need not name either.
 
-    Args:
-        project: Base of relative paths, and place of the lock files of this host's processes.
-        loaded: Settings in force; user and password of a Neo4j store whose URI has none.
-        source: URI or path of an existing store.
-        target: URI or path; an absent file is created.
-        run: Id; empty: all runs.
-        say: Receives warnings, such as a lost store.
+    `source` and `target` are URIs or paths, also relative to `project`, whose directory holds the lock files of this host's processes. An
+    empty `run` stands for all runs. `loaded` gives user and password of a Neo4j store whose URI has none.
 
     Raises:
         UsageError: The source does not exist, or is the target.
@@ -147,7 +135,7 @@ async def migrate(
         async def open_one(uri: str, *, create: bool) -> GraphStore:
             settings = Settings.model_copy(loaded.settings, update={"store": uri})
             return await stack.enter_async_context(
-                _open_store(settings, state_dir, say=say, create=create)
+                stores.opened_store(settings, state_dir, say=say, create=create)
             )
 
         source_store = await open_one(source, create=False)
@@ -166,11 +154,7 @@ async def replay(
 ) -> Sequence[ReplayResult]:
     """Replay a recording or a stored run from its record alone; no model or tool is called.
 
-    Args:
-        project: Directory of the run, and base of relative paths.
-        loaded: Settings in force.
-        what: File of a recording, or the beginning of a run's id; empty: the newest run.
-        delay: Awaited before each outcome.
+    `what` is a file, or the beginning of a run's id; empty: the newest run. `delay` is awaited before each outcome.
 
     Raises:
         PlanError: The recording cannot be read, or a run of it cannot be replayed.
@@ -216,24 +200,11 @@ async def _open_read_only(
 ) -> AsyncGenerator[tuple[GraphStore, GitHistory]]:
     """Open a project's store and history for reading."""
     state_dir = prepare(project, create=False)
-    async with _open_store(loaded.settings, state_dir, say=lambda _: None, create=False) as store:
+    settings = loaded.settings
+    async with stores.opened_store(settings, state_dir, say=lambda _: None, create=False) as store:
         repository = state_dir / "work" / "history.git"
         history = await GitHistory.open(project, repository, program=find_git())
         yield store, RecordedHistory({}, history)
-
-
-@contextlib.asynccontextmanager
-async def _open_store(
-    settings: Settings, state_dir: Path, *, say: Callable[[str], None], create: bool
-) -> AsyncGenerator[GraphStore]:
-    store = stores.open_store(
-        settings, state_dir, SystemClock(), door=secrets.token_hex(8), say=say, create=create
-    )
-    await store.init()
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 def _display_path(path: Path | None, project: Path) -> str:

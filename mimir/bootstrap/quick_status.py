@@ -1,6 +1,5 @@
 """Status of a run from the store alone; opening a whole project takes ten times as long."""
 
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -22,13 +21,9 @@ async def status(
         UsageError: There is no store, or no such run.
         UnavailableError: The store cannot be reached.
     """
-    state_dir, clock, name = project / ROOM, SystemClock(), secrets.token_hex(8)
-    store = stores.open_store(loaded.settings, state_dir, clock, door=name, say=say, create=False)
-    await store.init()
-    try:
+    state_dir = project / ROOM
+    async with stores.opened_store(loaded.settings, state_dir, say=say, create=False) as store:
         project_id = project_identity.find_project_id(project, state_dir)
         id = await lookup.find_run(store, project_id, run)
         dead = ProcessLocks(state_dir / "work" / "owners").find_dead()
-        return await lookup.status(store, id, dead, clock.now())
-    finally:
-        await store.close()
+        return await lookup.status(store, id, dead, SystemClock().now())

@@ -1,9 +1,12 @@
 """Selection of the store: the project's SQLite file, another file, or a Neo4j server."""
 
+import contextlib
 import os
-from collections.abc import Callable
+import secrets
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
+from mimir.bootstrap.clock import SystemClock
 from mimir.domain.clock import Clock
 from mimir.errors import ConfigurationError, UsageError
 from mimir.settings import Settings
@@ -26,15 +29,9 @@ def open_store(
     say: Callable[[str], None],
     create: bool,
 ) -> GraphStore:
-    """Return the store that the settings name; its `init` opens it.
+    """Return the store that the settings name, or the file in `room`; its `init` opens it.
 
-    Args:
-        settings: `store` decides; empty: the project's own file.
-        room: `.mimir` of the project.
-        clock: For durations, and for the time of the SQLite store.
-        door: Name that no other process has.
-        say: Receives warnings at once: a server is lost or back, a file is on a network drive.
-        create: False: refuse an absent file.
+    `door` is a name that no other process has; `say` receives warnings at once; without `create`, an absent file is refused.
 
     Raises:
         ConfigurationError: The URI is of an unknown kind.
@@ -68,6 +65,20 @@ def open_store(
     from mimir.store.sqlite.sqlite_store import SqliteStore
 
     return SqliteStore(path, clock)
+
+
+@contextlib.asynccontextmanager
+async def opened_store(
+    settings: Settings, room: Path, *, say: Callable[[str], None], create: bool
+) -> AsyncGenerator[GraphStore]:
+    """Open the store that the settings name during the block; arguments as of `open_store`."""
+    door = secrets.token_hex(8)
+    store = open_store(settings, room, SystemClock(), door=door, say=say, create=create)
+    await store.init()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 async def check_connection(settings: Settings) -> None:

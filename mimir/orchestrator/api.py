@@ -9,7 +9,7 @@ from mimir.domain.plan import Plan
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation, result_application, store_transfer
 from mimir.orchestrator.plan_creation import PlanningResult
-from mimir.orchestrator.runs import creation, execution, inspection, join, worker_status
+from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.services import ProjectServices
 from mimir.reporting.audit.verification import AuditResult, verify
 from mimir.reporting.summary.run_data import RunData
@@ -38,13 +38,7 @@ class Mimir:
         model: str,
         limits: RunBudget = NO_LIMITS,
     ) -> PlanningResult:
-        """Plan a request in its own run and write the plan, within `limits`.
-
-        Raises:
-            Paused: The planning run can be resumed.
-            ConfigurationError: The settings do not allow a model call.
-            AnswerError: The model gave no usable answer.
-        """
+        """Plan a request in its own run and write the plan, within `limits`."""
         run = await plan_creation.create_planning_run(
             self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
         )
@@ -85,23 +79,15 @@ class Mimir:
         return await join.join_run(self._parts, run, workers=workers)
 
     async def find_work(self, run: str | None) -> str:
-        """Return the run to serve: exact, by a unique prefix, or the newest running one.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """Return the run to serve: exact, by a unique prefix, or the newest running one."""
         return await join.find_joinable_run(self._parts, run)
 
     async def workers(self, run: str) -> Mapping[str, object]:
         """Return the processes of a run, their claims and metrics: `workers`, `locks`, `metrics`."""
-        return await worker_status.load_workers(self._parts, run)
+        return await inspection.load_workers(self._parts, run)
 
     async def find_run(self, run: str | None, *, resumable: bool = False) -> str:
-        """Return a run's id: exact, by a unique prefix, or the newest one.
-
-        Raises:
-            UsageError: There is none; the message names the nearest ids.
-        """
+        """Return a run's id: exact, by a unique prefix, or the newest one."""
         return await inspection.find_own_run(self._parts, run, resumable=resumable)
 
     async def events(self, run: str, after: int) -> Sequence[Event]:

@@ -7,7 +7,7 @@ import asyncio
 import itertools
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -38,7 +38,6 @@ from mimir.planning.renderer import render
 from mimir.scheduling import lifecycle
 from mimir.store.operations import budget, memory, runs
 from mimir.store.operations.record_loading import find_json, load_run, save_run_text
-from mimir.store.operations.runs import NewRun
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import pack
 from mimir.store.transcripts.stored_transcript import StoredTranscript
@@ -96,23 +95,15 @@ async def create_planning_run(
         budget.must_have_prices(services.prices, models_of_planning(services, model))
     run = services.ids.new("plan")
     base = await services.history.base(run, hidden=HIDDEN)
-    new = NewRun(
-        id=run,
+    new = services.new_run(
+        run,
+        base,
+        replace(limits, seconds=None),  # the conversation with the PM has a time limit of its own
         kind="plan",
-        project_id=services.project_id,
-        project_name=services.project.name,
         name=" ".join(request.split())[:80] or run,
         request=request,
-        plan=None,
         plan_path=output or _new_path(services, request),
         settings={**services.pinned, "ecko": with_ecko, "model": model},
-        engine_version=services.engine_version,
-        base_commit=base.commit,
-        base_tree=base.tree,
-        max_calls=limits.max_calls,
-        max_tokens=limits.max_tokens,
-        max_cost=limits.max_cost,
-        prices=services.prices,
     )
     await services.store.write(partial(runs.create, new=new))
     return run

@@ -10,16 +10,20 @@ from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock, IdFactory
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.money import ModelPrice
+from mimir.domain.plan import Plan
+from mimir.domain.run import RunBudget
 from mimir.llm.protocol import ChatModel
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.reporting.render.sections import Link
 from mimir.scheduling.attempt_order import AttemptOrder
 from mimir.scheduling.run_services import WorkSignals
+from mimir.store.operations.runs import NewRun, RunKind
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.tools.protocol import Toolset
+from mimir.workspace.git.base_capture import BaseCommit
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.sandbox.sandbox import Sandbox
@@ -84,6 +88,42 @@ class ProjectServices:
     def work_room(self) -> Path:
         """Directory of the attempts' workspaces."""
         return self.room / "work"
+
+    def new_run(
+        self,
+        run: str,
+        base: BaseCommit,
+        limits: RunBudget,
+        *,
+        kind: RunKind,
+        name: str,
+        request: str,
+        plan_path: str,
+        plan: Plan | None = None,
+        settings: Mapping[str, object] | None = None,
+        only: tuple[str, ...] = (),
+    ) -> NewRun:
+        """Return a run to be created from `base`; it pins `settings`, or those in force."""
+        return NewRun(
+            id=run,
+            kind=kind,
+            project_id=self.project_id,
+            project_name=self.project.name,
+            name=name,
+            request=request,
+            plan=plan,
+            plan_path=plan_path,
+            settings=settings or self.pinned,
+            engine_version=self.engine_version,
+            base_commit=base.commit,
+            base_tree=base.tree,
+            max_calls=limits.max_calls,
+            max_tokens=limits.max_tokens,
+            time_limit_seconds=limits.seconds,
+            max_cost=limits.max_cost,
+            prices=self.prices,
+            only=only,
+        )
 
     async def open_transcript(self, run: str, role: str, number: int = 1) -> StoredTranscript:
         """Open a transcript of an agent of the run itself; no lease protects it."""

@@ -95,21 +95,13 @@ def _fill(reads: ReadOps, target: StoreSpool, run: str, dead: Collection[str] | 
 
 
 def _find_run_id(reads: ReadOps, run: str) -> str:
-    """Return the id of a run of any project: exact, or by a unique prefix.
-
-    Raises:
-        UsageError: There is none, or there are several.
-    """
+    """Return the id of a run of any project: exact, or by a unique prefix."""
     # The last step raises, and names the nearest ids.
     return match_id(run, [one.id for one in find_runs(reads)]) or load_run(reads, run).id
 
 
 def _require_idle(reads: ReadOps, run: str, dead: Collection[str]) -> None:
-    """Require that no process works on what is copied: both stores would continue it.
-
-    Raises:
-        BusyError: A process does.
-    """
+    """Require that no process works on what is copied: both stores would continue it."""
     for one in [load_run(reads, run)] if run else find_runs(reads):
         holder = _find_holder(reads, one, dead)
         if holder:

@@ -4,19 +4,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from mimir.agents.context.receipt import ContextReceipt
+from mimir.agents.context.receipt import ContextReceipt, GivenPiece, fingerprint
 from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.agents.preambles.preamble_cache import Kind
 from mimir.attempts.deliverable import HIDDEN
 from mimir.attempts.services import PinnedPreamble, PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
-from mimir.domain.json_value import as_object
+from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.json_value import as_object, as_objects
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
+from mimir.domain.usage import estimate
 from mimir.errors import BusyError, UnavailableError, UsageError
-from mimir.orchestrator import plan_provenance
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.execution.preparation import named_model
@@ -27,20 +28,28 @@ from mimir.store.operations.record_loading import (
     find_json,
     find_latest_run,
     lease_holder,
+    load_calls,
     load_run_with_plan,
     save_change,
     save_run_text,
 )
-from mimir.store.operations.runs import NewRun
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.artifact_records import JsonArtifactRecord
 from mimir.store.records.record_codec import PackedJson
-from mimir.store.records.run_changes import RunEnvironmentChange, RunEstimatesChange
+from mimir.store.records.run_changes import (
+    RunEnvironmentChange,
+    RunEstimatesChange,
+    RunPlanSourceChange,
+)
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import EdgeType, pack
+from mimir.store.transcripts import shared_texts
 from mimir.workspace.aio import await_all, gather_both
 from mimir.workspace.git.base_capture import BaseCommit
 
+_PIECES = {"system": "instructions", "user": "brief", "tool": "research"}
+"""Role of a message to the PM → piece of its context; its own messages are the plan."""
+_Artifact = JsonArtifactRecord | None
 Preambles = dict[tuple[str, str], PinnedPreamble]
 """By (kind, role)."""
 
@@ -71,7 +80,17 @@ async def create_run(
     await _require_not_running(services, plan_path)
     run = services.ids.new("run")
     plan_text, (base, rules) = await _prepare(services, run, plan)
-    new = _new_run(services, run, plan, plan_path, base=base, limits=limits, only=only)
+    new = services.new_run(
+        run,
+        base,
+        limits,
+        kind="execute",
+        name=plan.title or run,
+        request=plan.request,
+        plan=plan,
+        plan_path=plan_path,
+        only=tuple(only),
+    )
     environment = RunEnvironmentChange(
         user_head=base.head,
         user_branch=base.branch,
@@ -85,7 +104,7 @@ async def create_run(
     def work(ops: WriteOps) -> None:
         runs.create(ops, new, plan_text)
         save_change(ops, run, environment)
-        plan_provenance.save_provenance(ops, run, services.project_id, plan_path)
+        _save_provenance(ops, run, services.project_id, plan_path)
         roles = [task.worker_role for task in plan.tasks]
         known = estimates.load_estimates(ops, services.project_id, roles)
         if known:
@@ -99,38 +118,6 @@ async def create_run(
     # Nothing exists outside the store yet, so after a power cut the run may be absent: no durable write is needed.
     await services.store.write(work, durable=False)
     return run
-
-
-def _new_run(
-    services: ProjectServices,
-    run: str,
-    plan: Plan,
-    plan_path: str,
-    *,
-    base: BaseCommit,
-    limits: RunBudget,
-    only: Sequence[str],
-) -> NewRun:
-    return NewRun(
-        id=run,
-        kind="execute",
-        project_id=services.project_id,
-        project_name=services.project.name,
-        name=plan.title or run,
-        request=plan.request,
-        plan=plan,
-        plan_path=plan_path,
-        settings=services.pinned,
-        engine_version=services.engine_version,
-        base_commit=base.commit,
-        base_tree=base.tree,
-        max_calls=limits.max_calls,
-        max_tokens=limits.max_tokens,
-        time_limit_seconds=limits.seconds,
-        max_cost=limits.max_cost,
-        prices=services.prices,
-        only=tuple(only),
-    )
 
 
 async def _prepare(
@@ -171,12 +158,14 @@ async def require_sandbox(services: ProjectServices) -> None:
 async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
     """Return the pinned values of a run; the first call makes and pins its preambles."""
 
-    def look(reads: ReadOps) -> tuple[RunRecord, JsonArtifactRecord | None, ContextReceipt | None]:
-        pinned = find_json(reads, run, "preambles")
-        return load_run_with_plan(reads, run), pinned, plan_provenance.load_provenance(reads, run)
+    def look(reads: ReadOps) -> tuple[RunRecord, _Artifact, _Artifact]:
+        background = find_json(reads, run, "background")
+        return load_run_with_plan(reads, run), find_json(reads, run, "preambles"), background
 
-    record, pinned, given = await services.store.read(look, brief=True)
+    record, pinned, background = await services.store.read(look, brief=True)
     plan = decode_plan(record)
+    # No background: the user wrote the plan.
+    given = ContextReceipt.from_json(background.value.mapping()) if background else None
     if pinned is None:
         preambles = await _make_preambles(services, run, plan)
     else:
@@ -272,3 +261,35 @@ async def _make_preambles(services: ProjectServices, run: str, plan: Plan) -> Pr
     # Preambles from the cache can be found again; only new ones cost model calls.
     await services.store.write(work, durable=bool(new))
     return preambles
+
+
+def _save_provenance(ops: WriteOps, run: str, project: str, plan_path: str) -> None:
+    """Record the planning run of a plan and its PM's context; a user's plan has none."""
+    planning = find_latest_run(ops, project_id=project, kinds=["plan"], plan_path=plan_path)
+    # Only a completed planning run is the source: a failed one left a file that the user edited.
+    if planning is None or not plan_path or planning.status is not RunStatus.COMPLETED:
+        return
+    receipt = _receipt_of_pm(ops, lane_id(planning.id, PLAN_TASK, 1, "pm"))
+    save_change(ops, run, RunPlanSourceChange(plan_run=planning.id))
+    ops.link(EdgeType.FOLLOWS, [(run, planning.id)])
+    save_run_text(ops, run, "background", pack(receipt.as_json()))
+
+
+def _receipt_of_pm(reads: ReadOps, lane: str) -> ContextReceipt:
+    """Add up the messages to the PM: each call stores only the new part of its request."""
+    texts: dict[str, list[str]] = {}
+    for call in load_calls(reads, lane, kind="model"):
+        for message in as_objects(shared_texts.delta_of(reads, call).get("messages")):
+            piece = _PIECES.get(str(message.get("role")))
+            if piece:
+                texts.setdefault(piece, []).append(str(message.get("text")))
+    given = tuple(
+        GivenPiece(
+            name=piece,
+            importance="important",
+            tokens=sum(map(estimate, parts)),
+            hash=fingerprint("\n".join(parts)),
+        )
+        for piece, parts in sorted(texts.items())
+    )
+    return ContextReceipt(role="pm", lane=lane, given=given)

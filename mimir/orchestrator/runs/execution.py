@@ -18,7 +18,7 @@ from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError, WorkspaceError
 from mimir.orchestrator import plan_creation, project_identity, result_application, run_models
 from mimir.orchestrator.gc_tuning import reduced_collection
-from mimir.orchestrator.runs import creation, inspection, worker_status
+from mimir.orchestrator.runs import creation, inspection
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling import lifecycle
 from mimir.scheduling.completion.result_reuse import take_over
@@ -113,7 +113,7 @@ async def take_coordination(
         run=run,
         owner=services.owner,
         seconds=services.lease_seconds,
-        dead=await worker_status.find_dead_processes(services, run),
+        dead=await inspection.find_dead_processes(services, run),
         resumed=resumed,
         models=models,
     )
@@ -124,11 +124,7 @@ async def take_coordination(
 async def _take_or_follow(
     services: ProjectServices, run: str, *, resumed: bool, models: Mapping[str, str]
 ) -> bool:
-    """Take the coordinator lease; False: a worker was faster than the creating process.
-
-    Raises:
-        BusyError: The run is resumed, and another process coordinates it.
-    """
+    """Take the coordinator lease; False: a worker was faster than the creating process."""
     try:
         await take_coordination(services, run, resumed=resumed, models=models)
     except BusyError:
@@ -193,11 +189,7 @@ async def cancel(services: ProjectServices, run: str) -> None:
 async def run_to_end(
     services: ProjectServices, run: str, workers: int, apply: Apply, *, leads: bool
 ) -> RunResult:
-    """Serve a run until it has ended, with any other processes that serve it.
-
-    Raises:
-        Paused: This process stops.
-    """
+    """Serve a run until it has ended, with other processes; `Paused` if this process stops."""
     async with _renewing_lease(services, run) if leads else contextlib.nullcontext():
         facts = await creation.load_pinned_run(services, run)
     services.show_base(facts.base_commit, facts.project)
@@ -267,11 +259,7 @@ async def _lead(services: ProjectServices, run_services: RunServices, apply: App
 
 
 async def _decide(run_services: RunServices, seconds: float | None) -> None:
-    """Release and block tasks until all have ended.
-
-    Raises:
-        Paused: The run's time limit is reached.
-    """
+    """Release and block tasks until all have ended; raise `Paused` at the time limit."""
     limit = asyncio.timeout(seconds)
     try:
         async with limit:

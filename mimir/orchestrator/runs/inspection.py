@@ -1,4 +1,4 @@
-"""Read-only verbs: status, report, size of a plan, and the diagnosis of `mimir doctor`."""
+"""Read-only verbs: status, processes, report, size of a plan, and `mimir doctor`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,19 @@ from mimir.domain.plan import Plan, call_limit
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import MimirError
 from mimir.llm.protocol import ChatModel
-from mimir.orchestrator.runs import lookup, worker_status
+from mimir.orchestrator.runs import lookup
 from mimir.orchestrator.services import ProjectServices
 from mimir.reporting.narrative import write_prose as ask_for_prose
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import ReportDraft, as_json
 from mimir.reporting.summary.run_loader import load_summary
 from mimir.reporting.summary.summary import RunSummary
+from mimir.scheduling.processes import pool_metrics
+from mimir.scheduling.run_services import ProcessLiveness
 from mimir.store.operations import runs
 from mimir.store.operations.record_loading import (
     find_text,
+    load_processes,
     load_task_answers,
     load_whole_answer,
     save_run_text,
@@ -49,8 +52,22 @@ async def find_own_run(services: ProjectServices, run: str | None, *, resumable:
 
 async def status(services: ProjectServices, run: str) -> Mapping[str, object]:
     """Return the status of a run in the shape of `status --json`."""
-    dead = await worker_status.find_dead_processes(services, run)
+    dead = await find_dead_processes(services, run)
     return await lookup.status(services.store, run, dead, services.clock.now())
+
+
+async def load_workers(services: ProjectServices, run: str) -> Mapping[str, object]:
+    """Return `workers`, `locks` and `metrics` of a run."""
+    dead = await find_dead_processes(services, run)
+    return await services.store.read(partial(pool_metrics.shape, run=run, dead=dead))
+
+
+async def find_dead_processes(services: ProjectServices, run: str) -> frozenset[str]:
+    """Return the dead processes of this directory, and those of this host that served the run."""
+    liveness = ProcessLiveness(owners=services.owners, host=services.process.host)
+    # Lock files of other directories on this host are known only through the registrations.
+    liveness.learn(await services.store.read(partial(load_processes, run=run)))
+    return liveness.dead()
 
 
 async def write_report(services: ProjectServices, run: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from mimir.domain.run import RunResult
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, Paused, StoreError, UsageError
 from mimir.orchestrator import project_identity, run_models
-from mimir.orchestrator.runs import creation, execution, inspection, worker_status
+from mimir.orchestrator.runs import creation, execution, inspection
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling import lifecycle
 from mimir.scheduling.processes.election import ELSEWHERE
@@ -26,11 +26,7 @@ POLL_SECONDS = 0.25
 
 
 async def find_joinable_run(services: ProjectServices, run: str | None) -> str:
-    """Return the run to serve: the named one, or the project's newest running one.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """Return the run to serve: the named one, or the project's newest running one."""
     if run is not None:
         return await inspection.find_own_run(services, run, resumable=False)
     running = await services.store.read(
@@ -46,10 +42,7 @@ async def find_joinable_run(services: ProjectServices, run: str | None) -> str:
 
 
 async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunResult:
-    """Serve a running run until it ends or pauses.
-
-    Returns:
-        The result of the run; `paused` if the run is, or if this process had to leave it.
+    """Serve a running run until it ends or pauses, or until this process must leave it (`paused`).
 
     Raises:
         UnavailableError: The run is of another project, its commits cannot be fetched, or the sandbox does not work.
@@ -89,11 +82,7 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
 
 
 async def _wait_for_preambles(services: ProjectServices, run: str) -> bool | None:
-    """Wait for the preambles; True: this process makes them, as coordinator; None: run ended.
-
-    Raises:
-        Paused: The run is paused.
-    """
+    """Wait for the preambles; True: this process makes them, as coordinator; None: run ended."""
 
     def look(reads: ReadOps, dead: frozenset[str]) -> tuple[RunRecord, bool, str]:
         record = load_run(reads, run)
@@ -101,7 +90,7 @@ async def _wait_for_preambles(services: ProjectServices, run: str) -> bool | Non
         return record, is_ready, lease_holder(record, lifecycle.COORDINATOR, reads.now(), dead)
 
     while True:
-        dead = await worker_status.find_dead_processes(services, run)
+        dead = await inspection.find_dead_processes(services, run)
         record, is_ready, holder = await services.store.read(partial(look, dead=dead))
         if record.status in RUN_ENDED:
             return None

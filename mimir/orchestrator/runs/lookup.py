@@ -24,12 +24,9 @@ async def find_run(
     runs = await store.read(partial(find_runs, project_id=project_id))
     if run is None:
         return _find_newest(runs, resumable=resumable)
-    return (
-        match_id(run, [one.id for one in runs])
-        or (
-            await store.read(partial(load_run, run=run))  # raises, and names the nearest ids
-        ).id
-    )
+    id = match_id(run, [one.id for one in runs])
+    # The last step raises, and names the nearest ids.
+    return id or (await store.read(partial(load_run, run=run))).id
 
 
 def match_id(run: str, ids: Sequence[str]) -> str:
@@ -49,11 +46,7 @@ def match_id(run: str, ids: Sequence[str]) -> str:
 async def status(
     store: GraphStore, run: str, dead: Collection[str], now: datetime
 ) -> Mapping[str, object]:
-    """Return the status of a run in the shape of `status --json`.
-
-    Raises:
-        UsageError: There is no such run.
-    """
+    """Return the status of a run in the shape of `status --json`."""
 
     def look(reads: ReadOps) -> Mapping[str, object]:
         shown = lifecycle.shown_status(reads, load_run(reads, run), dead)

@@ -75,11 +75,7 @@ class CheckExecution:
     async def run(
         self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
     ) -> CheckRun:
-        """Run a check on a tree.
-
-        Raises:
-            Paused: The sandbox or the disk failed; the check has no result.
-        """
+        """Run a check on a tree; raise `Paused` if the sandbox or the disk failed."""
         async with self._slots:
             try:
                 result, directory = await self._run_isolated(check, tree, answer)

@@ -16,8 +16,6 @@ the work counts as "red as before" only if the run before timed out too: a resul
 A required check that fails runs once more on the same tree; if that run is green, the check is flaky and proves nothing.
 """
 
-from typing import assert_never
-
 from mimir.domain.evidence import CheckOutcome, CheckRun, CheckState
 from mimir.domain.plan import Check, CheckKind
 
@@ -46,15 +44,9 @@ def decide_check(
     self_authored: bool = False,
     notes: tuple[str, ...] = (),
 ) -> CheckOutcome:
-    """Decide what the runs of one check prove.
+    """Decide what the runs of one check prove; `notes` follow the findings of the table.
 
-    Args:
-        check: From the plan.
-        before: Run on the task's first base, with the check's own files.
-        after: Run on the deliverable, protected files restored.
-        again: Second run on the tree of `after`, if `needs_second_run`. None: not made.
-        self_authored: The attempt wrote the check's files itself.
-        notes: Findings of the caller, added after those of the table.
+    `again` is the second run on the tree of `after`, if `needs_second_run`.
     """
     kind = kind_of(check, before)
     finding, state = _decide(kind, before, after)
@@ -88,32 +80,21 @@ def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> DecisionRow:
     # No retry can install a program, so this is a finding on the plan, not on the attempt.
     if before.missing and after.missing:
         return _MISSING, "unverified"
-    match kind:
-        case "flip":
-            row = _flip(before, after)
-        case "hold":
-            row = _hold(before, after)
-        case _:
-            assert_never(kind)
-    return row or (_failure(after), "failed")
-
-
-def _flip(before: CheckRun, after: CheckRun) -> DecisionRow | None:
-    if not after.green:
-        return None
-    return (_PROVES_NOTHING, "unverified") if before.green else ("", "passed")
-
-
-def _hold(before: CheckRun, after: CheckRun) -> DecisionRow | None:
     if after.green:
+        # A flip that was green already can pass without the work.
+        if kind == "flip" and before.green:
+            return _PROVES_NOTHING, "unverified"
         return "", "passed"
     # "Red as before" excuses only what the work did not touch.
     got_worse = (
-        after.missing
+        before.green
+        or after.missing
         or (after.timed_out and not before.timed_out)
         or (after.cut_short and not before.cut_short)
     )
-    return None if before.green or got_worse else (_WAS_RED, "unverified")
+    if kind == "hold" and not got_worse:
+        return _WAS_RED, "unverified"
+    return _failure(after), "failed"
 
 
 def _failure(after: CheckRun) -> str:

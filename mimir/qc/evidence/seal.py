@@ -81,13 +81,8 @@ def verify(
 ) -> tuple[ChainProblem, ...]:
     """Recompute a chain, and return its problems in chain order.
 
-    A record that is wrong in itself does not make later ones wrong.
-
-    Args:
-        chain: Its name.
-        records: As stored, in stored order.
-        length: Recorded number of records. None: unknown, so a removed end is not found.
-        last_hash: Recorded hash of the last record (`first_link` of an empty chain). None: unknown.
+    A record that is wrong in itself does not make later ones wrong. Without the recorded `length` and `last_hash` (`first_link` of an
+    empty chain), a removed end is not found.
     """
     problems = [*_links(chain, records), *_extent(chain, records, length)]
     end = records[-1].hash if records else first_link(chain)

@@ -1,19 +1,10 @@
 """Files of a check: its tests, and the files that configure their runner. Pure.
 
 A check proves something only as far as it is not the work itself. So its files are part of the run before the work, too: a test that
-cannot fail passes there, and is found.
+cannot fail passes there, and is found. `tests` of the plan decide. If they are absent, path arguments of `run` belong to the check if
+their name says that they test, and the files that a test runner collects.
 
-`tests` of the plan decide. If they are absent, these path arguments of `run` belong to the check:
-- an argument whose name says that it tests (`tests/test_a.py::test_x`, `check.sh`, `spec/`), with everything below it;
-- for a test runner, what it collects below any other directory, or everywhere if it has no path argument;
-- none for programs that only read a file (`grep`, `test -f`, linters …): they read the work. A script whose name does not say that it
-  tests is the work as well.
-
-Files *beside* tests are data and helpers by which they judge: a rewritten expected result passes any work.
-
-Hooks and settings configure a runner without being tests: one new `conftest.py` can make every test pass. They count as part of the
-check if the attempt changed them, unless the task's `files` name that very file. The *rules* of a linter are to it what tests are to a
-runner: one new `ruff.toml` can exclude every fault.
+Rules and reasons: docs/decisions/0002-which-files-make-up-a-check.md.
 """
 
 import posixpath
@@ -144,11 +135,7 @@ def find_config_changes(
 ) -> tuple[str, ...]:
     """Return the changed paths that configure the check's runner and are not declared work.
 
-    Args:
-        found: Files of the check.
-        task: Task of the attempt; its `files` declare a file by its own name (`conftest.py`, not `src/**`).
-        changed: Paths that the attempt changed, added or deleted.
-        added: Those of them that are new.
+    `changed` includes deleted paths, and the new ones, `added`.
     """
     return tuple(
         path
@@ -261,6 +248,7 @@ def _script_words(command: ProgramCall) -> set[str]:
 
 def _find_tests(command: ProgramCall) -> Iterator[str]:
     """Yield the globs of one program's tests."""
+    # Programs that only read a file (`grep`, `test -f`, linters) read the work.
     if command.program in test_runners.READERS - test_runners.COMPARERS or is_outside(
         command.below
     ):

@@ -178,12 +178,7 @@ def compare_counts(run: CheckRun, then: CountedTests | None, *, was_green: bool)
     """Return a run, as cut short if another run shows that its tests have not passed.
 
     It shows this if the run reports no tests although the other passed with some; if at least as many failed; or if more are skipped
-    and fewer pass (or no more, if some failed).
-
-    Args:
-        run: Run of a check.
-        then: Counts of the other run. None: it reported none.
-        was_green: Whether the other run was green.
+    and fewer pass (or no more, if some failed). `then` and `was_green` are of the other run.
     """
     now = count_tests(run)
     if now is None:

@@ -47,12 +47,9 @@ _ASKED = ("-h", "--help", "-V", "--version")
 
 
 def main(words: "list[str]", options: str, place: str) -> None:
-    """Run a program, and end the process as it ended.
+    """Run a program, and end the process as it ended; `words` follow `python`, with `options`.
 
-    Args:
-        words: Program and arguments, as they follow `python`.
-        options: Options of this Python.
-        place: Folder of the shims, with the paths of programs that are the work (`work`).
+    `place` is the folder of the shims, with the paths of programs that are the work (`work`).
     """
     end = os._exit  # bound before the work can replace it
     if os.environ.pop("MIMIR_SHIMMED", None):
@@ -72,13 +69,7 @@ def main(words: "list[str]", options: str, place: str) -> None:
 
 
 def _run(words: "list[str]", work: "frozenset[str]", pipe: int) -> int:
-    """Run the program and return the exit code of this process.
-
-    Args:
-        words: Program and arguments.
-        work: Files that are the work.
-        pipe: Descriptor that reports that another program replaces this one, as its own end.
-    """
+    """Run the program and return the exit code of this process; `pipe` as of `_fork`."""
     code, failed, report, is_own_end = _UNKNOWN, _failure_code, _report_error, _is_own_end
     inline = words[1] if words[0] == "-c" else ""
     try:
@@ -144,8 +135,7 @@ def _run_unsupervised(words: "list[str]", options: str) -> None:
 def _fork(words: "list[str]", options: str, place: str) -> int:
     """Continue in a child process; the parent forwards signals and ends as the child does.
 
-    Returns:
-        Descriptor that reports that another program replaces this one, as its own end.
+    The descriptor reports that another program replaces this one, as its own end.
     """
 
     def forward(number: int, _: object) -> None:

@@ -2,8 +2,7 @@
 
 Pure rules decide on each answer: `verdict_parser`, `quotes`, `score`. This module holds their order. After an invalid answer QC is asked
 once more in the same conversation, with the fault. If the second answer is invalid too, a second conversation starts; if that fails,
-QC is unavailable, and no attempt is used up. Missing quotes are requested once more if a criterion depends on them. Only QC's own
-closing answers are read as a verdict.
+QC is unavailable, and no attempt is used up. Only QC's own closing answers are read as a verdict.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -115,12 +114,7 @@ def qc_model_settings(
 async def review_attempt(
     given: QCInput, services: ReviewServices, *, protected: Sequence[str] = ()
 ) -> Review | ReviewUnavailable:
-    """Let QC judge a deliverable, and decide the verdict.
-
-    Args:
-        given: QC's context; `form` is filled in here, and `required_fixes` are the subject of QC's `fixes`.
-        services: Conversations, and the deliverable's files.
-        protected: Protected files that the attempt changed; they count against it in any case.
+    """Let QC judge a deliverable, and decide the verdict; changed `protected` files count against it.
 
     Raises:
         ModelError: Scope `call` or `run`; other errors as the services raise them (`Paused`, `LeaseLost`).

@@ -33,7 +33,7 @@ _DECISIONS: tuple[Literal["PASS", "FAIL"], ...] = ("PASS", "FAIL")
 _STATES: tuple[State, ...] = get_args(State)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _AnswerField:
     """One member of the answer."""
 
@@ -47,31 +47,24 @@ class _AnswerField:
 
 _TEXT: Json = {"type": "string"}
 _STATE: Json = {"type": "string", "enum": list(_STATES)}
-_EVIDENCE = (
+_NUMBER: Json = {"type": "integer"}
+_OPINION = (
+    _AnswerField("state", _STATE, "passed, failed or unverified", needed=True),
+    _AnswerField("quote", _TEXT, "words copied from the source, at least 12 characters"),
     _AnswerField(
-        name="quote", schema=_TEXT, says="words copied from the source, at least 12 characters"
-    ),
-    _AnswerField(
-        name="source",
-        schema=_TEXT,
-        says="where the quote stands: check:<id>, file:<path>, qc:<number of your tool call>, "
+        "source",
+        _TEXT,
+        "where the quote stands: check:<id>, file:<path>, qc:<number of your tool call>, "
         "call:<number of the worker's tool call>, or answer",
     ),
 )
 _CRITERION = (
-    _AnswerField(name="id", schema=_TEXT, says="id of the criterion", needed=True),
-    _AnswerField(name="state", schema=_STATE, says="passed, failed or unverified", needed=True),
-    *_EVIDENCE,
+    _AnswerField("id", _TEXT, "id of the criterion", needed=True),
+    *_OPINION,
 )
 _FIX = (
-    _AnswerField(
-        name="index",
-        schema={"type": "integer"},
-        says="number of the required fix of the attempt before",
-        needed=True,
-    ),
-    _AnswerField(name="state", schema=_STATE, says="passed, failed or unverified", needed=True),
-    *_EVIDENCE,
+    _AnswerField("index", _NUMBER, "number of the required fix of the attempt before", needed=True),
+    *_OPINION,
 )
 
 
@@ -92,34 +85,31 @@ def _list(items: Json) -> Json:
 
 _VERDICT = (
     _AnswerField(
-        name="verdict",
-        schema={"type": "string", "enum": list(_DECISIONS)},
-        says=f"PASS only if the deliverable deserves {PASS_SCORE} or more",
+        "verdict",
+        {"type": "string", "enum": list(_DECISIONS)},
+        f"PASS only if the deliverable deserves {PASS_SCORE} or more",
         needed=True,
     ),
-    _AnswerField(name="score", schema={"type": "number"}, says="0 to 100", needed=True),
-    _AnswerField(name="feedback", schema=_TEXT, says="what you found, in a few sentences"),
-    _AnswerField(name="issues", schema=_list(_TEXT), says="each thing that is wrong"),
+    _AnswerField("score", {"type": "number"}, "0 to 100", needed=True),
+    _AnswerField("feedback", _TEXT, "what you found, in a few sentences"),
+    _AnswerField("issues", _list(_TEXT), "each thing that is wrong"),
     _AnswerField(
-        name="requiredFixes",
-        schema=_list(_TEXT),
-        says="each thing that must be done before it can pass; empty with PASS",
+        "requiredFixes",
+        _list(_TEXT),
+        "each thing that must be done before it can pass; empty with PASS",
     ),
     _AnswerField(
-        name="criteria",
-        schema=_list(_schema(_CRITERION)),
-        says="one entry for each criterion",
-        needed=True,
+        "criteria", _list(_schema(_CRITERION)), "one entry for each criterion", needed=True
     ),
     _AnswerField(
-        name="fixes",
-        schema=_list(_schema(_FIX)),
-        says="one entry for each required fix of the attempt before; empty if there was none",
+        "fixes",
+        _list(_schema(_FIX)),
+        "one entry for each required fix of the attempt before; empty if there was none",
     ),
     _AnswerField(
-        name="criteriaImpossible",
-        schema={"type": "boolean"},
-        says="true only with FAIL, and only if no deliverable could ever meet the criteria",
+        "criteriaImpossible",
+        {"type": "boolean"},
+        "true only with FAIL, and only if no deliverable could ever meet the criteria",
     ),
 )
 
@@ -145,12 +135,7 @@ def instructions() -> str:
 
 
 def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
-    """Parse the untrusted text of a QC answer.
-
-    Args:
-        text: QC's closing answer.
-        criteria: Criteria of the task; an entry for another one is a fault.
-        fixes: Number of required fixes that QC was asked about, numbered from 1.
+    """Parse the untrusted text of a QC answer about `criteria` and the fixes 1 to `fixes`.
 
     Raises:
         AnswerError: It is not one valid, consistent answer; the message tells QC the fault.
@@ -263,6 +248,12 @@ def _texts(value: object, what: str) -> tuple[str, ...]:
     return tuple(_text(item, f"Each entry of {what}") for item in _items(value, what))
 
 
+def _opinion(fields: Json, what: str) -> tuple[State, str, str]:
+    """Read state, quote and source of an opinion."""
+    state: State = _option(fields["state"], _STATES, f"The state of {what}")
+    return state, _evidence(fields["quote"], "`quote`"), _evidence(fields["source"], "`source`")
+
+
 def _items(value: object, what: str) -> list[object]:
     items = as_list(value, what)
     if len(items) > MAX_ITEMS:
@@ -280,12 +271,8 @@ def _criteria(value: object, criteria: Sequence[Criterion]) -> tuple[CriterionOp
             raise AnswerError(f"There is no criterion {id[:60]!r}; they are {_format_ids(known)}.")
         if id in opinions:
             raise AnswerError(f"The criterion {id!r} is judged twice.")
-        opinions[id] = CriterionOpinion(
-            id=id,
-            state=_option(fields["state"], _STATES, f"The state of criterion {id!r}"),
-            quote=_evidence(fields["quote"], "`quote`"),
-            source=_evidence(fields["source"], "`source`"),
-        )
+        state, quote, source = _opinion(fields, f"criterion {id!r}")
+        opinions[id] = CriterionOpinion(id=id, state=state, quote=quote, source=source)
     return tuple(opinions.values())
 
 
@@ -296,12 +283,8 @@ def _fixes(value: object, count: int) -> tuple[FixOpinion, ...]:
         index = _index(fields["index"], count)
         if index in opinions:
             raise AnswerError(f"The fix {index} is judged twice.")
-        opinions[index] = FixOpinion(
-            index=index,
-            state=_option(fields["state"], _STATES, f"The state of fix {index}"),
-            quote=_evidence(fields["quote"], "`quote`"),
-            source=_evidence(fields["source"], "`source`"),
-        )
+        state, quote, source = _opinion(fields, f"fix {index}")
+        opinions[index] = FixOpinion(index=index, state=state, quote=quote, source=source)
     return tuple(opinions.values())
 
 
