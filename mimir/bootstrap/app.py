@@ -6,7 +6,7 @@ import secrets
 import socket
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,21 +19,20 @@ from mimir.bootstrap.project_services import (
     make_endpoints,
     make_sandbox,
 )
-from mimir.domain.clock import Clock
 from mimir.errors import UsageError
 from mimir.orchestrator import project_identity, store_transfer
 from mimir.orchestrator.api import Mimir
 from mimir.orchestrator.runs.lookup import find_run
 from mimir.orchestrator.services import ProjectServices
 from mimir.recordings.engine_replay.differences import ReplayResult
-from mimir.recordings.engine_replay.playback import Delay, at_once
-from mimir.recordings.engine_replay.replay_runner import replay_runs
+from mimir.recordings.engine_replay.playback import Delay, yield_once
+from mimir.recordings.engine_replay.replay_runner import ReplaySetup, replay_runs
 from mimir.recordings.format.recording import Recording
 from mimir.recordings.format.recording_file import read_recording
 from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.model_replay.replay_session import ReplayingMimir, tell_drift
 from mimir.recordings.recorded_history import RecordedHistory
-from mimir.recordings.recorder import RecordingMimir, recorder, tape_of
+from mimir.recordings.recorder import RecordingMimir, load_recorded_run, recorder
 from mimir.settings import LoadedSettings, Settings
 from mimir.store.protocol import GraphStore
 from mimir.store.transfer.store_copy import CopyResult
@@ -163,7 +162,7 @@ async def migrate(
 
 
 async def replay(
-    project: Path, loaded: LoadedSettings, what: str, *, delay: Delay = at_once
+    project: Path, loaded: LoadedSettings, what: str, *, delay: Delay = yield_once
 ) -> Sequence[ReplayResult]:
     """Replay a recording or a stored run from its record alone; no model or tool is called.
 
@@ -180,41 +179,36 @@ async def replay(
     # A replay leaves nothing in the project: its store and work are temporary.
     with tempfile.TemporaryDirectory(prefix="mimir-replay-") as name:
         work_dir, file = Path(name), project / what
+
+        def setup(history: GitHistory) -> ReplaySetup:
+            make_services = partial(_replay_services, project, loaded, history, work_dir)
+            open_store = stores.open_temporary_store
+            return ReplaySetup(
+                open_store=open_store, make_services=make_services, work_dir=work_dir, delay=delay
+            )
+
         if not what or not file.is_file():
             async with _open_read_only(project, loaded) as (store, history):
                 project_id = project_identity.find_project_id(project, project / ROOM)
                 id = await find_run(store, project_id, what or None)
-                runs = [await store.read(partial(tape_of, run=id))]
-                setup = _ReplaySetup(project, loaded, history, work_dir)
-                return await replay_runs(runs, (), setup, work_dir, delay)
+                recorded = await store.read(partial(load_recorded_run, run=id))
+                return await replay_runs([recorded], (), setup(history))
         recording, broken = read_recording(file, _display_path(file, project), forgive=True)
         history = RecordedHistory(recording.git, None)
-        setup = _ReplaySetup(project, loaded, history, work_dir)
-        return await replay_runs(list(recording.runs.values()), broken, setup, work_dir, delay)
+        return await replay_runs(list(recording.runs.values()), broken, setup(history))
 
 
-@dataclass(frozen=True, slots=True)
-class _ReplaySetup:
-    """Services of a replay."""
-
-    project: Path
-    loaded: LoadedSettings
-    history: GitHistory
-    work_dir: Path
-
-    def store(self, path: Path, clock: Clock) -> GraphStore:
-        return stores.open_temporary_store(path, clock)
-
-    async def parts(self, store: GraphStore) -> ProjectServices:
-        # A replay serves recorded calls, so its models answer nothing.
-        models = RecordedModels(Recording(), "", on_drift=partial(tell_drift, None))
-        process = (ProcessLocks(self.work_dir / "owners"), "replay")
-        redact = Redactor(self.loaded.secrets)
-        sandbox = make_sandbox(self.loaded.settings, self.project / ROOM, SystemClock())
-        return await compose_services(
-            *(self.project, self.loaded, store, models, process, redact, sandbox),
-            history=self.history,
-        )
+async def _replay_services(
+    project: Path, loaded: LoadedSettings, history: GitHistory, work_dir: Path, store: GraphStore
+) -> ProjectServices:
+    # A replay serves recorded calls, so its models answer nothing.
+    models = RecordedModels(Recording(), "", on_drift=partial(tell_drift, None))
+    process = (ProcessLocks(work_dir / "owners"), "replay")
+    redact = Redactor(loaded.secrets)
+    sandbox = make_sandbox(loaded.settings, project / ROOM, SystemClock())
+    return await compose_services(
+        project, loaded, store, models, process, redact, sandbox, history=history
+    )
 
 
 @contextlib.asynccontextmanager

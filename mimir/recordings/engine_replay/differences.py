@@ -108,21 +108,21 @@ def with_broken(replayed: ReplayResult, broken: Sequence[BrokenLine]) -> ReplayR
 
 
 def diff_transcripts(
-    tape: RecordedRun, hashes: Mapping[tuple[str, int], tuple[str, str]]
+    recorded: RecordedRun, hashes: Mapping[tuple[str, int], tuple[str, str]]
 ) -> list[ReplayDifference]:
     """Find calls with a changed outcome: the same request, another transcript hash.
 
     `hashes`: (transcript, number) → replayed hashes of the request and of the transcript.
     """
     found: list[ReplayDifference] = []
-    for lane, calls in sorted(tape.lanes.items()):
+    for lane, calls in sorted(recorded.lanes.items()):
         for seq in sorted(calls):
             asked, now = hashes.get((lane, seq), ("", ""))
             if not now or now == calls[seq].lane_hash:
                 continue
             # Another request explains another hash; it is reported where it was made.
             if asked == calls[seq].request_hash:
-                where = f"lane {tape.own(lane)}, call {seq}"
+                where = f"lane {recorded.own(lane)}, call {seq}"
                 what = "its recorded outcome was changed: the lane's hash differs from here on"
                 found.append(ReplayDifference(where=where, what=what))
             break

@@ -57,7 +57,7 @@ def read_recording(
     broken: list[BrokenLine] = []
     try:
         with path.open("rb") as file:
-            tape = _tape(file, name, broken)
+            recording = _build_recording(file, name, broken)
     except OSError as error:
         raise PlanError(
             f"The recording {name!r} cannot be read: {error.strerror}.",
@@ -72,18 +72,18 @@ def read_recording(
             "recording-changed",
             f"See what the change does: mimir replay {name} --diff",
         )
-    if not tape.runs:
+    if not recording.runs:
         raise _line_error(
             name, 1, "The recording has no run.", "recording-empty", "Record one: --record FILE"
         )
-    return tape, broken
+    return recording, broken
 
 
-def _tape(file: Iterable[bytes], name: str, broken: list[BrokenLine]) -> Recording:
-    tape = Recording()
+def _build_recording(file: Iterable[bytes], name: str, broken: list[BrokenLine]) -> Recording:
+    recording = Recording()
     for number, line in _lines(file, name, broken):
         try:
-            add(tape, line)
+            add(recording, line)
         except (MimirError, ValueError, KeyError, TypeError, RecursionError) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise _line_error(
@@ -93,7 +93,7 @@ def _tape(file: Iterable[bytes], name: str, broken: list[BrokenLine]) -> Recordi
                 "recording-damaged",
                 _WHOLE,
             ) from None
-    return in_order(tape)
+    return in_order(recording)
 
 
 def _lines(
@@ -244,7 +244,7 @@ class RecordingWriter:
 def read_any(path: Path, name: str) -> Recording:
     """Read a recording that may have no run yet."""
     with path.open("rb") as file:
-        return _tape(file, name, [])
+        return _build_recording(file, name, [])
 
 
 def _whole_bytes(path: Path) -> int:

@@ -95,7 +95,7 @@ def proof(summary: RunSummary) -> Iterator[str]:
         shown = [*_criteria(task.criteria), *_proofs(of_task.get(task.id, ()))]
         if shown:
             yield from ("", f"### {code(task.id)}", "", fence_text("\n".join(shown)))
-    yield from _merged(summary)
+    yield from _merged_tree_checks(summary)
     yield from _gate(summary)
 
 
@@ -124,7 +124,7 @@ def failures(summary: RunSummary) -> str:
     if impact is None:
         return ""
     lines = ["## Failures", ""]
-    lines += [_blocked(task) for task in summary.tasks if task.blocked_by]
+    lines += [_blocked_line(task) for task in summary.tasks if task.blocked_by]
     lines += [""] if lines[-1] else []
     lines += [
         "### Effect on the plan",
@@ -253,7 +253,7 @@ def _run(run: CheckRunLine) -> str:
     )
 
 
-def _merged(summary: RunSummary) -> list[str]:
+def _merged_tree_checks(summary: RunSummary) -> list[str]:
     if not summary.proof.merged:
         return []
     shown = [
@@ -283,7 +283,7 @@ def _last_commit_note(task: TaskLine) -> str:
     return f"; last deliverable: commit {code(commit[:SHORT])}" if commit else ""
 
 
-def _blocked(task: TaskLine) -> str:
+def _blocked_line(task: TaskLine) -> str:
     return f"- {code(task.id)} is blocked by {code(task.blocked_by)}"
 
 
