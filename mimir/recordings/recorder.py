@@ -126,6 +126,7 @@ class Recorder:
         known = self._writer.known.runs.get(run) if self._writer.known else None
         if known is None:
             return ExportProgress()
+        # Check runs of the last time are written again: a reader counts equal ones once.
         return ExportProgress(
             seq=max((event.seq for event in known.events), default=0),
             checks_at=max((check.at for check in known.checks), default=""),

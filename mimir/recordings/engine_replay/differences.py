@@ -102,6 +102,7 @@ def with_broken(replayed: ReplayResult, broken: Sequence[BrokenLine]) -> ReplayR
             what="it was changed: its hash is not that of its content",
         )
         for one in broken
+        # Lines without a run, such as answers of git, belong to every run.
         if one.content.get("run", replayed.run) == replayed.run
     ]
     return replace(replayed, differences=(*found, *replayed.differences))
@@ -146,6 +147,7 @@ def _diff_texts(name: str, one: str, other: str) -> list[ReplayDifference]:
         return []
     old, new = one.splitlines(), other.splitlines()
     at = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
+    # One text is the beginning of the other: its first extra line differs.
     if at is None:
         at = min(len(old), len(new))
     before = old[at] if at < len(old) else ""

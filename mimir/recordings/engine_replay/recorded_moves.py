@@ -126,6 +126,7 @@ def take(ops: WriteOps, run: str, event: Event) -> Claim:
 def pause(ops: WriteOps, run: str, paused: Paused) -> None:
     """Pause a run: every process gives its leases back."""
     tasks = record_loading.load_tasks(ops, run, TaskStatusRecord)
+    # Sorted: a set has another order in each process.
     for holder in sorted({task.locked_by for task in tasks} - {""}):
         claims.give_back_all(ops, run, holder)
     record = record_loading.find_run(ops, run)

@@ -140,6 +140,7 @@ def must_be_playable(recorded: RecordedRun) -> None:
     why = ""
     if not recorded.events or recorded.events[0].seq != 1 or not recorded.pinned:
         why = "its beginning is missing"
+    # Repeated events are merged by the reader, so a gap is a lost line.
     elif [event.seq for event in recorded.events] != list(range(1, len(recorded.events) + 1)):
         why = "events of it are missing"
     elif any(cut.data.get("answered") != 0 for cut in cuts):

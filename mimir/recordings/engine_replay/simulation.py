@@ -180,6 +180,7 @@ class Simulation:
         run = self._cursor.recorded.id
 
         def watched(ops: WriteOps) -> tuple[T, list[Event]]:
+            # In the same transaction: events of another actor must not count as this one's.
             before = _last_event(ops, run)
             value = work(ops)
             is_changed = _last_event(ops, run) > before

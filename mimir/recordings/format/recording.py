@@ -149,6 +149,7 @@ def build(lines: Iterable[Json]) -> Recording:
 def in_order(recording: Recording) -> Recording:
     """Sort the events that were written twice, or by several processes."""
     for run in recording.runs.values():
+        # By number: of two lines for one event, the last one counts.
         known = {event.seq: event for event in run.events}
         run.events = [known[seq] for seq in sorted(known)]
     return recording
@@ -156,6 +157,7 @@ def in_order(recording: Recording) -> Recording:
 
 def add(recording: Recording, line: Json) -> None:
     """Add one line; everything that a replay reads later is checked here."""
+    # Recordings can be concatenated: each outcome belongs to the version line before it.
     if "recording" in line:
         recording.engine = as_text(line.get("engine"))
     elif line["kind"] == "git":
@@ -232,6 +234,7 @@ def _event(line: Json) -> Event:
 
 def _call(line: Json) -> RecordedCall:
     usage = None if line["usage"] is None else codec.decode(tuple[int, int], line["usage"])
+    # A recording may be edited: these counts go into sums that the store must hold.
     if usage and not all(0 <= tokens < MOST for tokens in usage):
         raise ValueError("usage: not two counts of tokens")
     request, answer = _decode_mapping(line["request"]), _decode_mapping(line["answer"])

@@ -37,6 +37,7 @@ class BrokenLine:
 
 def hash_line(line: Mapping[str, object]) -> str:
     """Return a line with its hash, as the file holds it."""
+    # The hash is not part of its own input.
     bare = {name: value for name, value in line.items() if name != "sha256"}
     return pack({**bare, "sha256": _digest(bare)})
 
@@ -64,6 +65,7 @@ def read_recording(
             code="recording-unreadable",
             next_step="Name a file that `mimir execute --record` wrote.",
         ) from None
+    # A replay reports changed lines as differences; other commands refuse them.
     if broken and not forgive:
         raise _line_error(
             name,
@@ -135,6 +137,7 @@ def _line(raw: bytes, name: str, number: int) -> Line:
             "Continue recording (mimir resume --record FILE), or remove this line.",
         )
     try:
+        # A limit: a parsed line takes many times its own memory.
         value: object = json.loads(raw) if len(raw) <= MAX_LINE_BYTES else None
     except (ValueError, RecursionError):
         value = None
@@ -252,6 +255,7 @@ def _whole_bytes(path: Path) -> int:
     whole = 0
     with path.open("rb") as file:
         for raw in file:
+            # Only the last line can be incomplete: lines are appended.
             if not raw.endswith(b"\n"):
                 break
             whole += len(raw)

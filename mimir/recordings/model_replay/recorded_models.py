@@ -94,6 +94,7 @@ class RecordedModels:
             for lane in run.lanes:
                 own = run.own(lane)
                 calls = list(iterate_requests(run.model_calls(own)))
+                # A later run replaces an earlier transcript of the same name.
                 if calls:
                     self._lanes[own] = _RecordedCalls(own, calls)
         for own, lane in self._lanes.items():
@@ -116,6 +117,7 @@ class RecordedModels:
         left = [
             f"{lane.name}, call {call.seq}"
             for lane in self._lanes.values()
+            # A preamble file in the project replaces the call.
             if not _is_preamble(lane.name)
             for at, (call, _) in enumerate(lane.calls)
             if at not in lane.served

@@ -93,10 +93,12 @@ class AnswerIndex:
 
 
 def _is_of(own: str, lane: str) -> bool:
+    # Clients may name a transcript with its run.
     return not lane or lane == own or lane.endswith(f"/{own}")
 
 
 def _alike(one: RecordedRequest, other: RecordedRequest) -> int:
+    # Equal messages outweigh every equal beginning of a text.
     same = 0
     for a, b in zip(one.messages, other.messages, strict=False):
         if a != b:
@@ -111,6 +113,7 @@ def _alike(one: RecordedRequest, other: RecordedRequest) -> int:
 class RecordingServer(ThreadingHTTPServer):
     """HTTP server of the endpoint."""
 
+    # A client that keeps its connection open must not delay the end of the command.
     daemon_threads = True
 
     def __init__(self, recording: Recording, port: int) -> None:
@@ -135,6 +138,7 @@ class RecordingServer(ThreadingHTTPServer):
 
 class _RequestHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # The default header names the version of Python.
     server_version, sys_version = "mimir", ""
 
     def do_GET(self) -> None:

@@ -36,6 +36,7 @@ def run_seal(data: AuditData) -> str:
 def task_problems(data: AuditData, row: AuditedTaskRecord) -> Iterator[str]:
     """Yield claims of a task that no sealed record backs."""
     id, status = row.id, as_text(row.status)
+    # Events are a second record of the status: an edit of the node alone is found.
     expected = data.statuses.get(row.task_id)
     if expected is not None and expected.value != status:
         yield f"{id}: its status is {status!r}, but its events say {expected.value!r}"
@@ -74,6 +75,7 @@ def _completion_problems(data: AuditData, row: AuditedTaskRecord) -> Iterator[st
     if chain is None or delivered is None or not chain.verdicts:
         yield f"{id}: it is completed, but no sealed verdict of attempt {number} backs it"
         return
+    # The first verdict is on the attempt's own tree, a later one on the merged tree.
     first, last = chain.verdicts[0], chain.verdicts[-1]
     yield from (
         f"{one.id}: {id} is completed, but this verdict did not pass it"
@@ -117,6 +119,7 @@ def _merge_problems(
 
 def _red_on(data: AuditData, runs: Iterable[AuditedRecord], tree: str, why: str) -> Iterator[str]:
     """Yield the last red runs of required checks on a tree."""
+    # A repeated check run replaces the earlier one.
     newest: dict[tuple[str, str], AuditedRecord] = {}
     for one in runs:
         if one.about == tree:
@@ -189,6 +192,7 @@ def _score_problems(data: AuditData, row: AuditedTaskRecord) -> Iterator[str]:
     claimed, id = row.qc_score, row.id
     if claimed is None:
         return
+    # The newest attempt may have no verdict yet: the score is of an earlier one.
     for number in range(row.attempt_number, 0, -1):
         chain = data.chains.get(f"{id}/{number}")
         if chain and chain.verdicts:
@@ -250,6 +254,7 @@ def _gate(data: AuditData, status: RunStatus) -> Iterator[str]:
         tree,
         f"the run is {status.value!r}, but this check is red at its final gate",
     )
+    # Without this comparison, a gate that runs no check would be green.
     seen = {(one.text("task"), one.text("check")) for one in passage}
     for task in data.stored.plan.tasks if data.stored.plan else ():
         yield from _missing_gate_checks(data, task, seen, closing)
@@ -265,6 +270,7 @@ def _missing_gate_checks(
 
 def _last_passage(gate: EvidenceChain) -> tuple[list[AuditedRecord], AuditedRecord | None]:
     """Return the runs of the last passage and the record that closes it."""
+    # After a crash between gate and end, the gate is passed again.
     passages: list[tuple[list[AuditedRecord], AuditedRecord]] = []
     runs: list[AuditedRecord] = []
     for one in gate.records:
