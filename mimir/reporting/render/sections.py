@@ -54,6 +54,7 @@ def outcome(summary: RunSummary) -> str:
 def _cost(totals: RunTotals) -> str:
     if totals.cost is None:
         return ""
+    # Without this note, an unpriced call would look free.
     more = f" and {amount(totals.unpriced_calls, 'call')} without a price"
     return f", cost {totals.cost}{more if totals.unpriced_calls else ''}"
 
