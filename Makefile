@@ -47,7 +47,7 @@ neo4j: ## Start a Neo4j server with its browser, to look at runs
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/python -m scripts.neo4j_server serve $(ARGS)
 
-recordings: ## Record anew what the tests replay
+recordings: ## Record again the run that the tests replay
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/python -m scripts.recordings ship
 

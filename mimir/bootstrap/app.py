@@ -32,7 +32,7 @@ from mimir.recordings.format.recording_file import read_recording
 from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.model_replay.replay_session import ReplayingMimir, tell_drift
 from mimir.recordings.recorded_history import RecordedHistory
-from mimir.recordings.recorder import RecordingMimir, recorder, tape_of
+from mimir.recordings.recorder import RecordingMimir, load_recorded_run, recorder
 from mimir.settings import LoadedSettings, Settings
 from mimir.store.protocol import GraphStore
 from mimir.store.transfer.store_copy import CopyResult
@@ -150,7 +150,7 @@ async def migrate(
 
 
 async def replay(
-    project: Path, loaded: LoadedSettings, what: str, *, delay: Delay = at_once
+    project: Path, loaded: LoadedSettings, what: str, *, delay: Delay = yield_once
 ) -> Sequence[ReplayResult]:
     """Replay a recording or a stored run from its record alone; no model or tool is called.
 
@@ -163,6 +163,14 @@ async def replay(
     # A replay leaves nothing in the project: its store and work are temporary.
     with tempfile.TemporaryDirectory(prefix="mimir-replay-") as name:
         work_dir, file = Path(name), project / what
+
+        def setup(history: GitHistory) -> ReplaySetup:
+            make_services = partial(_replay_services, project, loaded, history, work_dir)
+            open_store = stores.open_temporary_store
+            return ReplaySetup(
+                open_store=open_store, make_services=make_services, work_dir=work_dir, delay=delay
+            )
+
         if not what or not file.is_file():
             async with _open_read_only(project, loaded) as (store, history):
                 project_id = project_identity.find_project_id(project, project / ROOM)

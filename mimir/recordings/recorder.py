@@ -34,8 +34,8 @@ EVERY_SECONDS = 0.25
 class RecordingMimir(Mimir):
     """API of a project that records its runs to a file."""
 
-    def __init__(self, parts: ProjectServices, recorder: "Recorder") -> None:
-        super().__init__(parts)
+    def __init__(self, services: ProjectServices, recorder: "Recorder") -> None:
+        super().__init__(services)
         self._recorder = recorder
 
     async def plan(
@@ -66,20 +66,20 @@ class RecordingMimir(Mimir):
 
 @contextlib.contextmanager
 def recorder(
-    parts: ProjectServices, path: Path, name: str, say: Callable[[str], None]
+    services: ProjectServices, path: Path, name: str, say: Callable[[str], None]
 ) -> Generator["Recorder"]:
     """Open a recording to append to it, with git's answers.
 
     Raises:
         PlanError: The file is not a recording.
     """
-    writer = RecordingWriter(path, name, engine=parts.engine_version)
+    writer = RecordingWriter(path, name, engine=services.engine_version)
     if writer.healed:
         say(f"{name} was cut in the middle of its last line; the half line was removed.")
-    made = Recorder(writer, parts)
+    made = Recorder(writer, services)
     # A replay has a history that never changes: it has nothing to record.
-    if isinstance(parts.history, RecordingHistory):
-        parts.history.note = made.note
+    if isinstance(services.history, RecordingHistory):
+        services.history.note = made.note
     try:
         yield made
     finally:
@@ -89,9 +89,9 @@ def recorder(
 class Recorder:
     """Recording that is written."""
 
-    def __init__(self, writer: RecordingWriter, parts: ProjectServices) -> None:
+    def __init__(self, writer: RecordingWriter, services: ProjectServices) -> None:
         self._writer = writer
-        self._parts = parts
+        self._parts = services
         self._asked: set[str] = set(writer.known.git) if writer.known else set()
 
     def note(self, ask: Sequence[object], answer: object) -> None:
@@ -126,6 +126,7 @@ class Recorder:
         known = self._writer.known.runs.get(run) if self._writer.known else None
         if known is None:
             return ExportProgress()
+        # Check runs of the last time are written again: a reader counts equal ones once.
         return ExportProgress(
             seq=max((event.seq for event in known.events), default=0),
             checks_at=max((check.at for check in known.checks), default=""),
@@ -154,7 +155,7 @@ class Recorder:
         self._writer.write(await self._parts.store.read(partial(outcome_record, run=run)))
 
 
-def tape_of(reads: ReadOps, run: str) -> RecordedRun:
+def load_recorded_run(reads: ReadOps, run: str) -> RecordedRun:
     """Return a run of the store as a recording has it."""
     whole = [*lines(reads, run, ExportProgress()), outcome_record(reads, run)]
     return build(whole).runs[run]

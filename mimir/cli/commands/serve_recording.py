@@ -32,7 +32,7 @@ def serve_recording(session: CommandSession, recording: Recording, port: Port = 
             f"Port {port} is not available: {error.strerror}.",
             next_step="Choose another port: --port N",
         ) from None
-    calls = len(server.shelf.calls)
+    calls = len(server.index.calls)
     if session.json:
         session.console.json({"schema": 1, "url": server.url, "calls": calls})
     else:
@@ -51,6 +51,6 @@ def serve_recording(session: CommandSession, recording: Recording, port: Port = 
         session.run(job())
     finally:
         server.server_close()
-        unused = len(server.shelf.left)
+        unused = len(server.index.left)
         session.console.note(f"{calls - unused} of {calls} recorded calls were requested")
     return 0

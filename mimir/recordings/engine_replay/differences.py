@@ -102,27 +102,28 @@ def with_broken(replayed: ReplayResult, broken: Sequence[BrokenLine]) -> ReplayR
             what="it was changed: its hash is not that of its content",
         )
         for one in broken
+        # Lines without a run, such as answers of git, belong to every run.
         if one.content.get("run", replayed.run) == replayed.run
     ]
     return replace(replayed, differences=(*found, *replayed.differences))
 
 
 def diff_transcripts(
-    tape: RecordedRun, hashes: Mapping[tuple[str, int], tuple[str, str]]
+    recorded: RecordedRun, hashes: Mapping[tuple[str, int], tuple[str, str]]
 ) -> list[ReplayDifference]:
     """Find calls with a changed outcome: the same request, another transcript hash.
 
     `hashes`: (transcript, number) → replayed hashes of the request and of the transcript.
     """
     found: list[ReplayDifference] = []
-    for lane, calls in sorted(tape.lanes.items()):
+    for lane, calls in sorted(recorded.lanes.items()):
         for seq in sorted(calls):
             asked, now = hashes.get((lane, seq), ("", ""))
             if not now or now == calls[seq].lane_hash:
                 continue
             # Another request explains another hash; it is reported where it was made.
             if asked == calls[seq].request_hash:
-                where = f"lane {tape.own(lane)}, call {seq}"
+                where = f"lane {recorded.own(lane)}, call {seq}"
                 what = "its recorded outcome was changed: the lane's hash differs from here on"
                 found.append(ReplayDifference(where=where, what=what))
             break
@@ -146,6 +147,7 @@ def _diff_texts(name: str, one: str, other: str) -> list[ReplayDifference]:
         return []
     old, new = one.splitlines(), other.splitlines()
     at = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
+    # One text is the beginning of the other: its first extra line differs.
     if at is None:
         at = min(len(old), len(new))
     before = old[at] if at < len(old) else ""

@@ -35,7 +35,7 @@ Delay = Callable[[str], Awaitable[None]]
 """Awaited before each outcome, with its transcript; tests reorder the outcomes with it."""
 
 
-async def at_once(_lane: str) -> None:
+async def yield_once(_lane: str) -> None:
     """Yield once, without a delay."""
     await asyncio.sleep(0)
 
@@ -44,9 +44,9 @@ async def at_once(_lane: str) -> None:
 class PlaybackState:
     """State that all services of a replay share."""
 
-    score: EventCursor
+    cursor: EventCursor
     store: GraphStore
-    delay: Delay = at_once
+    delay: Delay = yield_once
     outcomes: int = 0
     checks: int = 0
     _questions: dict[str, dict[int, RecordedRequest]] = field(
@@ -54,39 +54,39 @@ class PlaybackState:
     )
 
     @property
-    def tape(self) -> RecordedRun:
+    def recorded(self) -> RecordedRun:
         """Recorded run."""
-        return self.score.tape
+        return self.cursor.recorded
 
     def question(self, lane: str, seq: int) -> RecordedRequest:
         """Return a recorded request."""
         # Requests are built from deltas: once for each transcript.
         known = self._questions.get(lane)
         if known is None:
-            calls = self.tape.model_calls(self.tape.own(lane))
+            calls = self.recorded.model_calls(self.recorded.own(lane))
             known = self._questions[lane] = {c.seq: asked for c, asked in iterate_requests(calls)}
         return known[seq]
 
-    def missing(self, lane: str, seq: int, what: str) -> RecordingMiss:
+    def miss(self, lane: str, seq: int, what: str) -> RecordingMiss:
         """Return the error that a call is not recorded."""
-        return RecordingMiss(f"lane {self.tape.own(lane)}, call {seq}: {what}")
+        return RecordingMiss(f"lane {self.recorded.own(lane)}, call {seq}: {what}")
 
 
 @dataclass(frozen=True, slots=True)
 class PlaybackModels:
     """Source of the recorded models."""
 
-    served: PlaybackState
+    state: PlaybackState
 
     def for_lane(self, role: str, lane: str, model: str = "") -> ChatModel:
         """Return the recorded model of a transcript."""
         del role, model
-        return _PlaybackModel(self.served, lane)
+        return _PlaybackModel(self.state, lane)
 
 
 @dataclass(frozen=True, slots=True)
 class _PlaybackModel:
-    served: PlaybackState
+    state: PlaybackState
     lane: str
 
     async def ask(self, request: ModelRequest) -> Answer:
@@ -95,18 +95,18 @@ class _PlaybackModel:
         Raises:
             RecordingMiss: No call of this number is recorded.
         """
-        served, lane = self.served, self.lane
-        await served.delay(lane)
-        seq, hash = await served.store.read(self._open)
-        call = served.tape.lanes.get(lane, {}).get(seq)
+        state, lane = self.state, self.lane
+        await state.delay(lane)
+        seq, hash = await state.store.read(self._open)
+        call = state.recorded.lanes.get(lane, {}).get(seq)
         if call is None or call.kind != "model":
-            raise served.missing(lane, seq, "this question was not recorded")
+            raise state.miss(lane, seq, "this question was not recorded")
         # Equal hashes: no need to build the recorded request, which may be megabytes.
         if call.request_hash != hash:
-            found = difference(served.question(lane, seq), request_of(request), exactly=True)
+            found = difference(state.question(lane, seq), request_of(request), exactly=True)
             if found is not None:
-                served.score.differ(f"lane {served.tape.own(lane)}, call {seq}", str(found))
-        served.outcomes += 1
+                state.cursor.differ(f"lane {state.recorded.own(lane)}, call {seq}", str(found))
+        state.outcomes += 1
         return codec.read_answer(call.outcome.value)
 
     def _open(self, reads: ReadOps) -> tuple[int, str]:
@@ -118,11 +118,11 @@ class _PlaybackModel:
 class PlaybackTranscript:
     """Transcript that replays recorded tool outcomes and decides permissions again."""
 
-    def __init__(self, inner: Transcript, served: PlaybackState, lane: str) -> None:
+    def __init__(self, inner: Transcript, state: PlaybackState, lane: str) -> None:
         self._inner = inner
-        self._served = served
+        self._state = state
         self._lane = lane
-        calls = served.tape.lanes.get(lane, {})
+        calls = state.recorded.lanes.get(lane, {})
         self._calls = [calls[seq] for seq in sorted(calls) if calls[seq].kind == "tool"]
         self._number = 0
 
@@ -144,7 +144,7 @@ class PlaybackTranscript:
         number, self._number = self._number, self._number + 1
 
         async def serve() -> CallOutcome:
-            await self._served.delay(self._lane)
+            await self._state.delay(self._lane)
             return self._outcome(number, request)
 
         return await self._inner.call(
@@ -161,14 +161,14 @@ class PlaybackTranscript:
     def _outcome(self, number: int, request: Mapping[str, object]) -> CallOutcome:
         if number >= len(self._calls):
             what = f"this tool call was not recorded: {pack(request)[:200]}"
-            raise self._served.missing(self._lane, number, what)
+            raise self._state.miss(self._lane, number, what)
         call = self._calls[number]
         one, other = pack(call.request), pack(request)
         if one != other:
-            where = f"lane {self._served.tape.own(self._lane)}, call {call.seq}"
+            where = f"lane {self._state.recorded.own(self._lane)}, call {call.seq}"
             what = f"tool call: recorded {one[:200]}, replayed {other[:200]}"
-            self._served.score.differ(where, what)
-        self._served.outcomes += 1
+            self._state.cursor.differ(where, what)
+        self._state.outcomes += 1
         return call.outcome
 
 
@@ -178,7 +178,7 @@ class PlaybackTools:
 
     inner: RoleTools
     planners: PlannerToolFactory
-    served: PlaybackState
+    state: PlaybackState
 
     def worker(self, bench: WorkerWorkspace) -> Toolset:
         """Return the worker's tools."""
@@ -202,7 +202,7 @@ class PlaybackTools:
     def _lane(self, lane: Transcript) -> Transcript:
         # The protocol has no name; every transcript of the store has one.
         name = str(getattr(lane, "name", ""))
-        return PlaybackTranscript(lane, self.served, name)
+        return PlaybackTranscript(lane, self.state, name)
 
 
 class NullCache(dict[str, CheckRun]):
@@ -215,12 +215,12 @@ class NullCache(dict[str, CheckRun]):
 class PlaybackChecks:
     """Recorded check runs, each used as often as it was made."""
 
-    def __init__(self, served: PlaybackState) -> None:
-        self._served = served
-        self._resumed = [e.at for e in served.tape.events if e.kind is EventKind.RUN_RESUMED]
+    def __init__(self, state: PlaybackState) -> None:
+        self._state = state
+        self._resumed = [e.at for e in state.recorded.events if e.kind is EventKind.RUN_RESUMED]
         self._runs: dict[str, list[tuple[int, CheckRun]]] = {}
         self._before: dict[tuple[str, str], CheckRun] = {}
-        for one in served.tape.checks:
+        for one in state.recorded.checks:
             key = _recorded_key(one)
             self._runs.setdefault(key, []).append((self._epoch(one.at), one.ran))
             self._before[one.owner, key] = one.ran
@@ -235,17 +235,17 @@ class PlaybackChecks:
             RecordingMiss: It is not recorded.
         """
         del answer  # the recorded run is found without it
-        speaker = CURRENT_ACTOR.get()
-        by = f"{speaker.place} {check.id}" if speaker and phase != "before" else ""
+        actor = CURRENT_ACTOR.get()
+        by = f"{actor.place} {check.id}" if actor and phase != "before" else ""
         key = _key(by, check.argv, check.timeout_seconds, tree, phase, again=again)
-        await self._served.delay(f"check {check.id}")
+        await self._state.delay(f"check {check.id}")
         known = self._runs.get(key, [])
         if not known:
             raise RecordingMiss(
                 f"check {check.id!r} ({phase}, tree {tree[:12]}) was not run in the recording"
             )
-        self._served.checks += 1
-        holder = self._served.score.holders.get(speaker.task, "") if speaker else ""
+        self._state.checks += 1
+        holder = self._state.cursor.holders.get(actor.task, "") if actor else ""
         # Each process makes a run before the work once and reuses it.
         if phase != "before":
             return replace(self._next(key, known), check=check.id)
@@ -254,12 +254,12 @@ class PlaybackChecks:
 
     def _latest(self, known: Sequence[tuple[int, CheckRun]]) -> CheckRun:
         """Return the last run up to the present time, otherwise the first one."""
-        epoch = self._epoch(self._served.score.time)
+        epoch = self._epoch(self._state.cursor.time)
         return next((ran for at, ran in reversed(known) if at <= epoch), known[0][1])
 
     def _next(self, key: str, known: Sequence[tuple[int, CheckRun]]) -> CheckRun:
         """Return the next run of this epoch; one of a later epoch is not used up."""
-        epoch = self._epoch(self._served.score.time)
+        epoch = self._epoch(self._state.cursor.time)
         at = self._used.get(key, 0)
         while at < len(known) - 1 and known[at][0] < epoch:
             at += 1

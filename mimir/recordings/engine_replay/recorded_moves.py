@@ -26,15 +26,15 @@ FIRST = 1e18
 """Priority of the task that is claimed next."""
 
 
-def create(ops: WriteOps, tape: RecordedRun) -> None:
+def create(ops: WriteOps, recorded: RecordedRun) -> None:
     """Create a run as it was created, with its pinned values and texts."""
     recording_rows.create_recorded_run(
         ops,
-        tape.id,
-        pinned=tape.pinned,
-        plan=tape.plan,
-        settings=tape.settings,
-        texts=tape.texts,
+        recorded.id,
+        pinned=recorded.pinned,
+        plan=recorded.plan,
+        settings=recorded.settings,
+        texts=recorded.texts,
     )
 
 
@@ -46,18 +46,18 @@ def lead(ops: WriteOps, run: str, owner: str) -> None:
 class RecordedReleases:
     """Releases and blocks of the coordinator, decided again."""
 
-    def __init__(self, score: EventCursor) -> None:
-        self._score = score
+    def __init__(self, cursor: EventCursor) -> None:
+        self._cursor = cursor
         self._at = 0
         self._snapshot: RunSnapshot | None = None
 
-    async def write(self, stage: Simulation) -> None:
+    async def write(self, simulation: Simulation) -> None:
         """Write the tasks that were released and blocked together.
 
         Raises:
             RecordingMiss: The engine decides differently.
         """
-        score, batch = self._score, _batch(self._score)
+        cursor, batch = self._cursor, _batch(self._cursor)
         decided = decide(self._load_snapshot())
         ready = {one.task for one in decided if isinstance(one, ReleaseTask)}
         doomed = {one.task: one.because for one in decided if isinstance(one, BlockTask)}
@@ -71,20 +71,20 @@ class RecordedReleases:
 
         def work(ops: WriteOps) -> None:
             if releases:
-                claims.release_task(ops, score.tape.id, releases)
+                claims.release_task(ops, cursor.recorded.id, releases)
             for task, because in blocks:
-                claims.block_task(ops, score.tape.id, task, because)
+                claims.block_task(ops, cursor.recorded.id, task, because)
 
-        await stage.write(work)
+        await simulation.write(work)
 
     def _load_snapshot(self) -> RunSnapshot:
         """Return the status of every task before the next event."""
-        score, plan = self._score, self._score.tape.plan
+        cursor, plan = self._cursor, self._cursor.recorded.plan
         if plan is None:
             raise RecordingMiss("A planning run has no tasks.")
         if self._snapshot is None:
             self._snapshot = RunSnapshot.from_rows(plan, {}, (), weights(plan))
-        for event in score.tape.events[self._at : score.at]:
+        for event in cursor.recorded.events[self._at : cursor.at]:
             to = event.data.get("to")
             if event.kind is EventKind.TASK_READY:
                 self._snapshot.note_released(event.task)
@@ -92,7 +92,7 @@ class RecordedReleases:
                 if to not in _STATUSES:
                     raise RecordingMiss(f"Event {event.seq} has an unknown status.")
                 self._snapshot.apply(event.task, TaskStatus(to))
-        self._at = score.at
+        self._at = cursor.at
         return self._snapshot
 
 
@@ -126,23 +126,24 @@ def take(ops: WriteOps, run: str, event: Event) -> Claim:
 def pause(ops: WriteOps, run: str, paused: Paused) -> None:
     """Pause a run: every process gives its leases back."""
     tasks = record_loading.load_tasks(ops, run, TaskStatusRecord)
+    # Sorted: a set has another order in each process.
     for holder in sorted({task.locked_by for task in tasks} - {""}):
         claims.give_back_all(ops, run, holder)
     record = record_loading.find_run(ops, run)
     lifecycle.pause(ops, run, record.coordinator if record else "", paused, 0.0)
 
 
-def put_measured(ops: WriteOps, tape: RecordedRun) -> None:
+def put_measured(ops: WriteOps, recorded: RecordedRun) -> None:
     """Write the measurements of a run: no clock runs in a replay."""
-    recording_rows.import_measurements(ops, tape.end.measured if tape.end else ())
+    recording_rows.import_measurements(ops, recorded.end.measured if recorded.end else ())
 
 
-def _batch(score: EventCursor) -> list[Event]:
+def _batch(cursor: EventCursor) -> list[Event]:
     """Return the next events that one write of the coordinator made."""
     kinds = (EventKind.TASK_READY, EventKind.TASK_BLOCKED)
-    first = score.next
+    first = cursor.next
     found: list[Event] = []
-    for event in score.tape.events[score.at :]:
+    for event in cursor.recorded.events[cursor.at :]:
         if first is None or event.kind not in kinds or event.at != first.at:
             break
         found.append(event)

@@ -74,13 +74,13 @@ class _NullLock:
 class RunReplay:
     """One run that is replayed."""
 
-    parts: ProjectServices
+    services: ProjectServices
     """Services over the simulation and recorded outcomes."""
-    stage: Simulation
-    score: EventCursor
-    served: PlaybackState
+    simulation: Simulation
+    cursor: EventCursor
+    state: PlaybackState
     releases: recorded_moves.RecordedReleases
-    crew: RunServices | None = None
+    run_services: RunServices | None = None
     working: dict[Actor, "asyncio.Future[None]"] = field(
         default_factory=dict[Actor, "asyncio.Future[None]"]
     )
@@ -90,11 +90,11 @@ class RunReplay:
     """Accepted attempt → head that it conflicts with, still to come."""
 
     @property
-    def tape(self) -> RecordedRun:
+    def recorded(self) -> RecordedRun:
         """Recorded run."""
-        return self.score.tape
+        return self.cursor.recorded
 
-    async def through(self) -> None:
+    async def replay_events(self) -> None:
         """Replay all events.
 
         Raises:
@@ -103,12 +103,12 @@ class RunReplay:
         await self._create()
         await self._engage()
         try:
-            while (event := self.score.next) is not None:
+            while (event := self.cursor.next) is not None:
                 # A stalled engine waits for ever: the recording is the only source of outcomes.
                 async with asyncio.timeout(STALL_SECONDS):
                     await self._play(event)
         except TimeoutError:
-            event = self.score.next
+            event = self.cursor.next
             what = event_label(event) if event else "nothing"
             raise RecordingMiss(
                 f"The engine does not reach the next recorded event: {what}."
@@ -117,7 +117,7 @@ class RunReplay:
             await self._stop()
 
     async def _play(self, event: Event) -> None:
-        actor = owner_of(self.score, event)
+        actor = owner_of(self.cursor, event)
         if actor == RUN and event.kind is EventKind.RUN_RESUMED:
             # A planning run writes this event itself, so it is started before it.
             await self._stop()
@@ -131,7 +131,7 @@ class RunReplay:
             return
         match event.kind:
             case EventKind.TASK_READY | EventKind.TASK_BLOCKED:
-                await self.releases.write(self.stage)
+                await self.releases.write(self.simulation)
             case EventKind.ATTEMPT_STARTED | EventKind.LEASE_TAKEN:
                 await self._claim(event)
             case EventKind.RUN_RESUMED:
@@ -149,15 +149,15 @@ class RunReplay:
         work = self.working.get(actor)
         if work is None:
             raise RecordingMiss(f"{event_label(event)} was recorded, but no attempt is active.")
-        before = self.score.at
-        await self.stage.act(actor, work)
+        before = self.cursor.at
+        await self.simulation.act(actor, work)
         if not work.done():
             return
         del self.working[actor]
         if error := work.exception():
             raise error
         # Without this check, an actor that ended early would be asked for its event again and again.
-        if self.score.at == before:
+        if self.cursor.at == before:
             what = f"{event_label(event)} was recorded, but the engine ended before it."
             raise RecordingMiss(what)
 
@@ -177,17 +177,21 @@ class RunReplay:
 
     async def _claim(self, event: Event) -> None:
         """Claim the recorded task for the recorded process, and start its attempt."""
-        crew = self._require_services()
+        run_services = self._require_services()
         earlier = [actor for actor in self.working if actor[0] == event.task]
         await _cancel_all([self.working.pop(actor) for actor in earlier])
-        claim = await self.stage.write(partial(recorded_moves.take, run=self.tape.id, event=event))
+        claim = await self.simulation.write(
+            partial(recorded_moves.take, run=self.recorded.id, event=event)
+        )
         actor = event.task, claim.attempt
-        if isinstance(crew.clock, RecordedClock):
-            crew.clock.again(actor)
-        record, head = await self.stage.read(partial(_at_start, run=self.tape.id, actor=actor))
+        if isinstance(run_services.clock, RecordedClock):
+            run_services.clock.restart(actor)
+        record, head = await self.simulation.read(
+            partial(_at_start, run=self.recorded.id, actor=actor)
+        )
         self._begin(actor, self._pursuit(claim))
         # No await before it may start: with its turn it would pass that point, and act out of turn.
-        facts = self.tape.attempts.get(actor)
+        facts = self.recorded.attempts.get(actor)
         if not (record and record.start) and facts and facts.base and not claim.died:
             self.starting[actor] = facts.base
         if claim.record.status is TaskStatus.QC_PASSED:
@@ -195,7 +199,7 @@ class RunReplay:
         await self._let(head)
 
     def _will_merge(self, actor: Actor) -> None:
-        after = self.score.after(actor)
+        after = self.cursor.next_event_of(actor)
         onto = str(after.data.get("onto") or "") if after else ""
         # `onto` is stored only if the attempt had a merge conflict.
         if onto:
@@ -203,102 +207,108 @@ class RunReplay:
 
     async def _ahead(self) -> None:
         """Let attempts read the run branch whose recorded head is the present one."""
-        last = self.tape.events[self.score.at - 1] if self.score.at else None
+        last = self.recorded.events[self.cursor.at - 1] if self.cursor.at else None
         if last and last.kind is EventKind.VERDICT_GIVEN and last.data.get("passed") is True:
             self._will_merge((last.task, last.attempt))
         if not self.starting and not self.merging:
             return
-        await self._let(await self.stage.read(partial(_head, run=self.tape.id)))
+        await self._let(await self.simulation.read(partial(_head, run=self.recorded.id)))
 
     async def _let(self, head: str) -> None:
         for actor in [one for one, base in self.starting.items() if base == head]:
             del self.starting[actor]
             if actor in self.working:
-                await self.stage.let(actor, self.working[actor], "start")
+                await self.simulation.let(actor, self.working[actor], "start")
         for actor in [one for one, onto in self.merging.items() if onto == head]:
             del self.merging[actor]
             if actor in self.working:
-                await self.stage.let(actor, self.working[actor], "reads")
+                await self.simulation.let(actor, self.working[actor], "reads")
 
     async def _create(self) -> None:
-        await self.stage.init()
-        await self.stage.write(partial(recorded_moves.create, tape=self.tape))
+        await self.simulation.init()
+        await self.simulation.write(partial(recorded_moves.create, recorded=self.recorded))
 
     async def _engage(self) -> None:
         """Take over the run as its process did; without preambles no attempt has started."""
-        parts, run = self.parts, self.tape.id
+        services, run = self.services, self.recorded.id
         # A planning run starts its services itself.
-        if self.tape.plan is None or "preambles" not in self.tape.texts:
+        if self.recorded.plan is None or "preambles" not in self.recorded.texts:
             return
-        await self.stage.write(partial(recorded_moves.lead, run=run, owner=OWNER))
-        facts = await creation.load_pinned_run(parts, run)
-        crew = RunServices(
+        await self.simulation.write(partial(recorded_moves.lead, run=run, owner=OWNER))
+        facts = await creation.load_pinned_run(services, run)
+        run_services = RunServices(
             facts=facts,
-            store=self.stage,
-            leases=self.stage,
-            clock=parts.clock,
+            store=self.simulation,
+            leases=self.simulation,
+            clock=services.clock,
             owner=OWNER,
-            process=parts.process,
-            owners=ProcessLiveness(owners=parts.owners, host=parts.process.host),
+            process=services.process,
+            owners=ProcessLiveness(owners=services.owners, host=services.process.host),
             lease_seconds=recorded_moves.LEASE_SECONDS,
-            work_room=parts.work_room,
-            wake=parts.wake,
+            work_room=services.work_room,
+            wake=services.wake,
             completions=CompletedTasks(facts.plan),
             # Turns replace the lock: a real one could block the actor that has the turn.
             integrating=cast("asyncio.Lock", _NullLock()),
             answers_wait=False,
         )
-        self.crew = crew
-        self._pursuit = AttemptRunner(crew, self._tools(crew))
+        self.run_services = run_services
+        self._pursuit = AttemptRunner(run_services, self._tools(run_services))
 
-    def _tools(self, crew: RunServices) -> WorkerServices:
-        parts = self.parts
+    def _tools(self, run_services: RunServices) -> WorkerServices:
+        services = self.services
         return WorkerServices(
-            history=parts.history,
+            history=services.history,
             checks=self._check_runner(),
-            models=parts.models,
-            tools=parts.tools,
-            preparer=AttemptPreparer(crew, parts.history, parts.choices["worker"], parts.redact),
-            qc_choice=parts.choices["qc"],
-            redact=parts.redact,
+            models=services.models,
+            tools=services.tools,
+            preparer=AttemptPreparer(
+                run_services, services.history, services.choices["worker"], services.redact
+            ),
+            qc_choice=services.choices["qc"],
+            redact=services.redact,
         )
 
     def _check_runner(self) -> CheckRunner:
-        return CheckRunner(self.parts.history, PlaybackChecks(self.served), NullCache())
+        return CheckRunner(self.services.history, PlaybackChecks(self.state), NullCache())
 
     def _require_services(self) -> RunServices:
-        if self.crew is None:
+        if self.run_services is None:
             raise RecordingMiss("Its preambles are not recorded, so no attempt can start.")
-        return self.crew
+        return self.run_services
 
     async def _resume(self, event: Event) -> None:
         """Stop all work, and resume the run as another process did."""
         await self._stop()
         seconds = recorded_moves.LEASE_SECONDS
-        take = partial(lifecycle.take_run, run=self.tape.id, owner=OWNER, seconds=seconds, dead=())
-        record = await self.stage.write(partial(take, resumed=True, models=_models(event)))
-        self.parts = run_models.services_for_run(self.parts, record)
+        take = partial(
+            lifecycle.take_run, run=self.recorded.id, owner=OWNER, seconds=seconds, dead=()
+        )
+        row = await self.simulation.write(partial(take, resumed=True, models=_models(event)))
+        self.services = run_models.services_for_run(self.services, row)
         await self._engage()
 
     async def _pause(self, event: Event) -> None:
         await self._stop()
         said = str(event.data.get("message") or "")
         paused = Paused(said, reason=str(event.data.get("reason") or ""))
-        await self.stage.write(partial(recorded_moves.pause, run=self.tape.id, paused=paused))
+        await self.simulation.write(
+            partial(recorded_moves.pause, run=self.recorded.id, paused=paused)
+        )
 
     async def _cancel(self) -> None:
         await self._stop()
 
         def work(ops: WriteOps) -> None:
-            claims.cancel(ops, self.tape.id)
+            claims.cancel(ops, self.recorded.id)
             data, expect = (
                 {"outcome": RunStatus.CANCELLED.value},
                 (RunStatus.RUNNING, RunStatus.PAUSED),
             )
             kind = EventKind.RUN_FINISHED
-            runs.set_status(ops, self.tape.id, RunStatus.CANCELLED, kind, data, expect=expect)
+            runs.set_status(ops, self.recorded.id, RunStatus.CANCELLED, kind, data, expect=expect)
 
-        await self.stage.write(work)
+        await self.simulation.write(work)
 
     async def _cut(self, event: Event) -> None:
         """Delete the call without an outcome, if the replay has come to it."""
@@ -308,31 +318,31 @@ class RunReplay:
             call_rows.delete_open_calls(ops, lane)
             _emit(ops, event)
 
-        await self.stage.write(work)
+        await self.simulation.write(work)
 
     async def _inject(self, event: Event) -> None:
         """Write an event that the engine does not decide."""
-        await self.stage.write(partial(_emit, event=event))
+        await self.simulation.write(partial(_emit, event=event))
 
     async def _plan(self, event: Event) -> None:
         # A pause is in the recording: the next event applies it.
         with contextlib.suppress(Paused):
-            await plan_creation.make_plan(self.parts, self.tape.id, models=_models(event))
+            await plan_creation.make_plan(self.services, self.recorded.id, models=_models(event))
 
     async def _finish(self) -> None:
         """Finish the run: final gate, seals, narrative, report."""
-        parts, run, crew = self.parts, self.tape.id, self._require_services()
-        end = await finish_run(crew, parts.history, self._check_runner())
+        services, run, run_services = self.services, self.recorded.id, self._require_services()
+        end = await finish_run(run_services, services.history, self._check_runner())
         # Before the report, which shows times and processes.
-        await self.stage.write(partial(recorded_moves.put_measured, tape=self.tape))
-        path = await inspection.write_last_report(parts, run, end.outcome)
+        await self.simulation.write(partial(recorded_moves.put_measured, recorded=self.recorded))
+        path = await inspection.write_last_report(services, run, end.outcome)
         data = {"seal": end.seal, "commit": end.commit, "report": path}
 
         def work(ops: WriteOps) -> None:
             runs.append_event(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
             lifecycle.end(ops, run, OWNER, end.outcome, data)
 
-        await self.stage.write(work)
+        await self.simulation.write(work)
 
 
 async def _cancel_all(jobs: Sequence["asyncio.Future[None]"]) -> None:
@@ -363,9 +373,9 @@ def _at_start(reads: ReadOps, run: str, actor: Actor) -> tuple[AttemptRecord | N
     return record_loading.find_attempt(reads, run, *actor), _head(reads, run)
 
 
-def owner_of(score: EventCursor, event: Event | None) -> Actor | None:
+def owner_of(cursor: EventCursor, event: Event | None) -> Actor | None:
     """Return the actor of an event: an attempt, the end of the run (`RUN`), or None."""
-    if event is None or score.tape.plan is None:
+    if event is None or cursor.recorded.plan is None:
         return None if event is None or event.kind in _EXTERNAL_EVENTS else RUN
     if event.kind in ATTEMPT_EVENTS and event.task and event.attempt:
         return event.task, event.attempt

@@ -38,94 +38,85 @@ from mimir.store.schema import pack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayServices:
-    """Factories of a replay, as `bootstrap.app` makes them."""
+class ReplaySetup:
+    """Store, services and directory of replays, from the caller."""
 
     open_store: Callable[[Path, Clock], GraphStore]
     """Opens a temporary store."""
     make_services: Callable[[GraphStore], Awaitable[ProjectServices]]
     """Makes the services of the engine, with recorded answers of git."""
+    work_dir: Path
+    """Temporary directory; the caller removes it."""
+    delay: Delay
+    """Awaited before each outcome."""
 
 
 async def replay_runs(
-    tapes: Sequence[RecordedRun],
-    broken: Sequence[BrokenLine],
-    factories: ReplayServices,
-    room: Path,
-    delay: Delay,
+    recorded_runs: Sequence[RecordedRun], broken: Sequence[BrokenLine], setup: ReplaySetup
 ) -> Sequence[ReplayResult]:
-    """Replay runs one after another.
-
-    Args:
-        tapes: Recorded runs.
-        broken: Lines of the recording that were changed.
-        factories: Make store and services of each replay.
-        room: Temporary directory; the caller removes it.
-        delay: Awaited before each outcome.
+    """Replay runs one after another; `broken`: changed lines of the recording.
 
     Raises:
         PlanError: One of them cannot be replayed.
     """
     played: list[ReplayResult] = []
-    for number, tape in enumerate(tapes):
-        must_be_playable(tape)
-        own = room / str(number)
-        own.mkdir()
-        played.append(with_broken(await _replay(tape, factories, own, delay), broken))
+    for number, recorded in enumerate(recorded_runs):
+        must_be_playable(recorded)
+        own = replace(setup, work_dir=setup.work_dir / str(number))
+        own.work_dir.mkdir()
+        played.append(with_broken(await _replay(recorded, own), broken))
     return played
 
 
-async def _replay(
-    tape: RecordedRun, factories: ReplayServices, room: Path, delay: Delay
-) -> ReplayResult:
+async def _replay(recorded: RecordedRun, setup: ReplaySetup) -> ReplayResult:
     """Replay one run and compare its outcome."""
-    score = EventCursor(tape=tape)
-    store = factories.open_store(room / "replay.db", RecordedClock(score))
-    made = Simulation(store, score, lambda: owner_of(score, score.next))
-    served = PlaybackState(score=score, store=made, delay=delay)
+    cursor = EventCursor(recorded=recorded)
+    store = setup.open_store(setup.work_dir / "replay.db", RecordedClock(cursor))
+    simulation = Simulation(store, cursor, lambda: owner_of(cursor, cursor.next))
+    state = PlaybackState(cursor=cursor, store=simulation, delay=setup.delay)
     run = RunReplay(
-        parts=_replay_services(await factories.make_services(store), served, room),
-        stage=made,
-        score=score,
-        served=served,
-        releases=recorded_moves.RecordedReleases(score),
+        services=_replay_services(await setup.make_services(store), state, setup.work_dir),
+        simulation=simulation,
+        cursor=cursor,
+        state=state,
+        releases=recorded_moves.RecordedReleases(cursor),
     )
     try:
         try:
-            await run.through()
+            await run.replay_events()
         except MimirError as error:
             # A miss that was noted as a difference is not reported twice.
-            if not score.differences or str(error) not in score.differences[-1].what:
-                where = f"event {score.next.seq}" if score.next else "the end"
-                score.differ(where, str(error))
+            if not cursor.differences or str(error) not in cursor.differences[-1].what:
+                where = f"event {cursor.next.seq}" if cursor.next else "the end"
+                cursor.differ(where, str(error))
         return await _result(run)
     finally:
-        await made.close()
+        await simulation.close()
 
 
 async def _result(play: RunReplay) -> ReplayResult:
-    tape, score, served = play.tape, play.score, play.served
+    recorded, cursor, state = play.recorded, play.cursor, play.state
     # Again, for a run that did not reach its end.
-    if tape.end is not None:
-        await play.stage.write(partial(recorded_moves.put_measured, tape=tape))
-    line = await play.stage.read(partial(outcome_record, run=tape.id))
-    end = build([line]).runs[tape.id].end
+    if recorded.end is not None:
+        await play.simulation.write(partial(recorded_moves.put_measured, recorded=recorded))
+    line = await play.simulation.read(partial(outcome_record, run=recorded.id))
+    end = build([line]).runs[recorded.id].end
     if end is None:
         raise AssertionError("a run without its end")
-    calls = await play.stage.read(partial(record_loading.load_run_calls, run=tape.id))
+    calls = await play.simulation.read(partial(record_loading.load_run_calls, run=recorded.id))
     hashes = {(call.transcript, call.number): (call.request_hash, call.hash) for call in calls}
     # The user looks for the first difference: the changed text, not the seals that follow from it.
-    noted = sorted(score.differences, key=lambda one: not one.where.startswith("lane "))
-    found = [*diff_transcripts(tape, hashes), *noted]
-    engine, report_engine = play.parts.engine_version, ""
-    if tape.end is not None:
-        found += diff_outcomes(tape.end, end, engine=engine)
-        report_engine = "" if has_report_of(tape.end, engine) else tape.end.engine
+    noted = sorted(cursor.differences, key=lambda one: not one.where.startswith("lane "))
+    found = [*diff_transcripts(recorded, hashes), *noted]
+    engine, report_engine = play.services.engine_version, ""
+    if recorded.end is not None:
+        found += diff_outcomes(recorded.end, end, engine=engine)
+        report_engine = "" if has_report_of(recorded.end, engine) else recorded.end.engine
     return ReplayResult(
-        run=tape.id,
-        events=score.at,
-        calls=served.outcomes,
-        checks=served.checks,
+        run=recorded.id,
+        events=cursor.at,
+        calls=state.outcomes,
+        checks=state.checks,
         report=end.report,
         plan=end.plan,
         seal=end.seal,
@@ -139,61 +130,66 @@ async def _result(play: RunReplay) -> ReplayResult:
     )
 
 
-def must_be_playable(tape: RecordedRun) -> None:
+def must_be_playable(recorded: RecordedRun) -> None:
     """Refuse a run that cannot be replayed.
 
     Raises:
         PlanError: Its beginning is missing, a transcript was cut, or it reuses tasks of another run.
     """
-    cuts = (event for event in tape.events if event.kind is EventKind.LANE_CUT)
+    cuts = (event for event in recorded.events if event.kind is EventKind.LANE_CUT)
     why = ""
-    if not tape.events or tape.events[0].seq != 1 or not tape.pinned:
+    if not recorded.events or recorded.events[0].seq != 1 or not recorded.pinned:
         why = "its beginning is missing"
-    elif [event.seq for event in tape.events] != list(range(1, len(tape.events) + 1)):
+    # Repeated events are merged by the reader, so a gap is a lost line.
+    elif [event.seq for event in recorded.events] != list(range(1, len(recorded.events) + 1)):
         why = "events of it are missing"
     elif any(cut.data.get("answered") != 0 for cut in cuts):
         why = "a transcript was cut when it was resumed, and the earlier calls are gone"
-    elif tape.pinned.get("fromRun"):
-        why = f"it reuses tasks of {tape.pinned['fromRun']!s}, which is not in the recording"
-    elif missing := _find_missing_preamble(tape):
+    elif recorded.pinned.get("fromRun"):
+        why = f"it reuses tasks of {recorded.pinned['fromRun']!s}, which is not in the recording"
+    elif missing := _find_missing_preamble(recorded):
         why = f"the preamble of {missing!r} is missing"
     if why:
         raise PlanError(
-            f"Run {tape.id} cannot be replayed: {why}.",
+            f"Run {recorded.id} cannot be replayed: {why}.",
             code="recording-incomplete",
-            next_step=f"Recompute its seals instead: mimir verify {tape.id}",
+            next_step=f"Recompute its seals instead: mimir verify {recorded.id}",
         )
 
 
-def _find_missing_preamble(tape: RecordedRun) -> str:
+def _find_missing_preamble(recorded: RecordedRun) -> str:
     """Return a role of the plan whose preamble is not recorded; empty: none."""
-    if tape.plan is None or "preambles" not in tape.texts:
+    if recorded.plan is None or "preambles" not in recorded.texts:
         return ""
     roles = (
-        role for t in tape.plan.tasks for role in (("worker", t.worker_role), ("qc", t.reviewer))
+        role
+        for t in recorded.plan.tasks
+        for role in (("worker", t.worker_role), ("qc", t.reviewer))
     )
-    return next((role for kind, role in roles if (kind, role) not in tape.preambles), "")
+    return next((role for kind, role in roles if (kind, role) not in recorded.preambles), "")
 
 
-def _replay_services(parts: ProjectServices, served: PlaybackState, room: Path) -> ProjectServices:
+def _replay_services(
+    services: ProjectServices, state: PlaybackState, work_dir: Path
+) -> ProjectServices:
     """Return the services of a replay."""
-    own = room / "project"
+    own = work_dir / "project"
     own.mkdir(parents=True, exist_ok=True)
-    preambles = parts.project / "preambles"  # templates of the project's own
+    preambles = services.project / "preambles"  # templates of the project's own
     if preambles.is_dir() and not (own / "preambles").exists():
         # A link: a role without a generated preamble needs the project's template.
         (own / "preambles").symlink_to(preambles)
-    tools = PlaybackTools(parts.tools, parts.planner_tools, served)
+    tools = PlaybackTools(services.tools, services.planner_tools, state)
     return replace(
-        run_models.apply_pinned_settings(parts, served.tape.settings),
+        run_models.apply_pinned_settings(services, state.recorded.settings),
         project=own,
-        room=room,
-        store=served.store,
-        checks=CheckRunner(parts.history, PlaybackChecks(served), NullCache()),
-        models=PlaybackModels(served),
+        room=work_dir,
+        store=state.store,
+        checks=CheckRunner(services.history, PlaybackChecks(state), NullCache()),
+        models=PlaybackModels(state),
         tools=tools,
         planner_tools=tools.planner,
-        clock=RecordedClock(served.score),
+        clock=RecordedClock(state.cursor),
         owner=OWNER,
         notices=list,
         check_models=lambda: None,

@@ -39,7 +39,7 @@ Pass = Literal["start", "reads"]
 class EventCursor:
     """Recorded events, and the next one to be replayed."""
 
-    tape: RecordedRun
+    recorded: RecordedRun
     at: int = 0
     differences: list[ReplayDifference] = field(default_factory=list[ReplayDifference])
     holders: dict[str, str] = field(default_factory=dict[str, str])
@@ -47,7 +47,7 @@ class EventCursor:
     _places: dict[Actor, list[int]] = field(default_factory=dict[Actor, list[int]])
 
     def __post_init__(self) -> None:
-        for at, event in enumerate(self.tape.events):
+        for at, event in enumerate(self.recorded.events):
             # A lease is taken by another process, not by the attempt.
             if event.kind is not EventKind.LEASE_TAKEN:
                 self._places.setdefault((event.task, event.attempt), []).append(at)
@@ -55,20 +55,20 @@ class EventCursor:
     @property
     def next(self) -> Event | None:
         """Next event; None: all are replayed."""
-        events = self.tape.events
+        events = self.recorded.events
         return events[self.at] if self.at < len(events) else None
 
     @property
     def time(self) -> str:
         """Time of the next event, otherwise of the last."""
-        events = self.tape.events
+        events = self.recorded.events
         return events[min(self.at, len(events) - 1)].at if events else ""
 
-    def after(self, actor: Actor) -> Event | None:
+    def next_event_of(self, actor: Actor) -> Event | None:
         """Return the next event of an actor."""
         own = self._places.get(actor, ())
         at = bisect_left(own, self.at)
-        return self.tape.events[own[at]] if at < len(own) else None
+        return self.recorded.events[own[at]] if at < len(own) else None
 
     def differ(self, where: str, what: str) -> None:
         """Record a difference."""
@@ -100,13 +100,13 @@ class EventCursor:
 class RecordedClock:
     """Clock of a replay: the time of the next event, and the recorded seconds of each attempt."""
 
-    def __init__(self, score: EventCursor) -> None:
-        self._score = score
+    def __init__(self, cursor: EventCursor) -> None:
+        self._cursor = cursor
         self._asked: set[Actor] = set()
 
     def now(self) -> datetime:
         """Return the time of the next event."""
-        time = self._score.time
+        time = self._cursor.time
         return moment(time) if time else datetime(2000, 1, 1, tzinfo=UTC)
 
     def monotonic(self) -> float:
@@ -117,7 +117,7 @@ class RecordedClock:
             self._asked |= {actor} if actor else set()
             return 0.0
         # By actor: one that only reads may be ahead of the others.
-        event = self._score.after(actor)
+        event = self._cursor.next_event_of(actor)
         if event is None:
             return 0.0
         left = event.data.get("secondsLeft") if event.kind is EventKind.BREAKER_TRIPPED else None
@@ -125,16 +125,16 @@ class RecordedClock:
         if isinstance(left, int | float):
             return self._minutes(event.task) * 60 - left
         if event.kind in _ANSWERS:
-            facts = self._score.tape.attempts.get((event.task, event.attempt))
+            facts = self._cursor.recorded.attempts.get((event.task, event.attempt))
             return (facts.seconds or 0.0) if facts else 0.0
         return 0.0
 
-    def again(self, actor: Actor) -> None:
+    def restart(self, actor: Actor) -> None:
         """Count again from 0: another process has the attempt."""
         self._asked.discard(actor)
 
     def _minutes(self, task: str) -> float:
-        plan = self._score.tape.plan
+        plan = self._cursor.recorded.plan
         return plan.task(task).time_limit_minutes if plan else 0.0
 
 
@@ -145,11 +145,11 @@ class Simulation:
     """Store in which every actor waits for its turn."""
 
     def __init__(
-        self, inner: GraphStore, score: EventCursor, owner: Callable[[], Actor | None]
+        self, inner: GraphStore, cursor: EventCursor, owner: Callable[[], Actor | None]
     ) -> None:
         """Wrap a store; `owner` returns the actor of the next event (None: the replay itself)."""
         self._inner = inner
-        self._score = score
+        self._cursor = cursor
         self._owner = owner
         self._passes: dict[Actor, Pass] = {}
         self._waiting: dict[Actor, list[asyncio.Future[None]]] = {}
@@ -177,9 +177,10 @@ class Simulation:
         """Write at the turn of the actor; the new events must be the recorded ones."""
         actor = ACTOR.get()
         await self._for_turn(writes=True)
-        run = self._score.tape.id
+        run = self._cursor.recorded.id
 
         def watched(ops: WriteOps) -> tuple[T, list[Event]]:
+            # In the same transaction: events of another actor must not count as this one's.
             before = _last_event(ops, run)
             value = work(ops)
             is_changed = _last_event(ops, run) > before
@@ -187,7 +188,7 @@ class Simulation:
 
         value, events = await self._inner.write(watched, durable=durable)
         if events:
-            self._score.take(events)
+            self._cursor.take(events)
         if actor is not None:
             self._step_done(actor)
         return value

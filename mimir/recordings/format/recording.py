@@ -149,6 +149,7 @@ def build(lines: Iterable[Json]) -> Recording:
 def in_order(recording: Recording) -> Recording:
     """Sort the events that were written twice, or by several processes."""
     for run in recording.runs.values():
+        # By number: of two lines for one event, the last one counts.
         known = {event.seq: event for event in run.events}
         run.events = [known[seq] for seq in sorted(known)]
     return recording
@@ -156,12 +157,13 @@ def in_order(recording: Recording) -> Recording:
 
 def add(recording: Recording, line: Json) -> None:
     """Add one line; everything that a replay reads later is checked here."""
+    # Recordings can be concatenated: each outcome belongs to the version line before it.
     if "recording" in line:
         recording.engine = as_text(line.get("engine"))
     elif line["kind"] == "git":
         recording.git[pack(line["ask"])] = line["answer"]
     else:
-        id = _text(line, "run")
+        id = _decode_text(line, "run")
         # A recording may hold several runs, and one run in several parts.
         run = recording.runs.setdefault(id, RecordedRun(id=id))
         _add_to_run(run, line, recording.engine)
@@ -170,10 +172,10 @@ def add(recording: Recording, line: Json) -> None:
 def _add_to_run(run: RecordedRun, line: Json, engine: str) -> None:
     match line["kind"]:
         case "run":
-            run.pinned = _mapping(line["pinned"])
+            run.pinned = _decode_mapping(line["pinned"])
             run.plan = codec.decode(Plan, line["plan"]) if line["plan"] else None
         case "text":
-            run.texts[_text(line, "name")] = _run_text(line)
+            run.texts[_decode_text(line, "name")] = _run_text(line)
         case "event":
             run.events.append(_event(line))
         case "call":
@@ -185,7 +187,7 @@ def _add_to_run(run: RecordedRun, line: Json, engine: str) -> None:
             if check not in run.checks:
                 run.checks.append(check)
         case "attempt":
-            place = _text(line, "task"), _whole(line, "attempt")
+            place = _decode_text(line, "task"), _decode_integer(line, "attempt")
             run.attempts[place] = codec.decode(RecordedAttempt, _pick(line, "base", "seconds"))
         case "end":
             names = ("status", "seal", "report", "plan", "evidence", "verdicts", "measured")
@@ -209,7 +211,7 @@ def _run_text(line: Json) -> object:
             for row in codec.decode(tuple[object, ...], text):
                 words.read_message(row)
         case "background":
-            ContextReceipt.from_json(_mapping(text))
+            ContextReceipt.from_json(_decode_mapping(text))
         case _:
             pass  # written by a later mimir: this one does not use it
     return text
@@ -220,21 +222,22 @@ def _event(line: Json) -> Event:
     event = codec.decode(Event, members)
     for name in _NAMED & event.data.keys():
         if event.data[name] is not None:
-            _text(event.data, name)
-    models = _mapping(event.data.get("models", {}))
+            _decode_text(event.data, name)
+    models = _decode_mapping(event.data.get("models", {}))
     for role in models:
-        _text(models, role)
+        _decode_text(models, role)
     moment(event.at)
-    _whole(line, "seq")
-    _whole(line, "attempt")
+    _decode_integer(line, "seq")
+    _decode_integer(line, "attempt")
     return event
 
 
 def _call(line: Json) -> RecordedCall:
     usage = None if line["usage"] is None else codec.decode(tuple[int, int], line["usage"])
+    # A recording may be edited: these counts go into sums that the store must hold.
     if usage and not all(0 <= tokens < MOST for tokens in usage):
         raise ValueError("usage: not two counts of tokens")
-    request, answer = _mapping(line["request"]), _mapping(line["answer"])
+    request, answer = _decode_mapping(line["request"]), _decode_mapping(line["answer"])
     match line["call"]:
         case "model":
             for row in codec.decode(tuple[object, ...], request.get("messages") or []):
@@ -246,15 +249,15 @@ def _call(line: Json) -> RecordedCall:
             raise ValueError(f"there is no call of the kind {other!r}")
     tokens = TokenUsage(input_tokens=usage[0], output_tokens=usage[1]) if usage else None
     return RecordedCall(
-        lane=_text(line, "lane"),
-        seq=_whole(line, "seq"),
-        kind=_text(line, "call"),
-        tool=_text(line, "tool"),
-        title=_text(line, "title"),
+        lane=_decode_text(line, "lane"),
+        seq=_decode_integer(line, "seq"),
+        kind=_decode_text(line, "call"),
+        tool=_decode_text(line, "tool"),
+        title=_decode_text(line, "title"),
         request=request,
-        request_hash=_text(line, "request_hash"),
-        outcome=CallOutcome(value=answer, tree=_text(line, "tree"), usage=tokens),
-        lane_hash=_text(line, "lane_hash"),
+        request_hash=_decode_text(line, "request_hash"),
+        outcome=CallOutcome(value=answer, tree=_decode_text(line, "tree"), usage=tokens),
+        lane_hash=_decode_text(line, "lane_hash"),
     )
 
 
@@ -265,15 +268,15 @@ def _check_run(line: Json) -> RecordedCheckRun:
     return check
 
 
-def _text(line: Json, name: str) -> str:
+def _decode_text(line: Json, name: str) -> str:
     return codec.decode(str, line[name])
 
 
-def _mapping(value: object) -> Json:
+def _decode_mapping(value: object) -> Json:
     return codec.decode(Mapping[str, object], value)
 
 
-def _whole(line: Json, name: str) -> int:
+def _decode_integer(line: Json, name: str) -> int:
     value = codec.decode(int, line[name])
     if abs(value) > _LARGEST:
         raise ValueError(f"{name}: too large a number")

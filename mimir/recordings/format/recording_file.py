@@ -37,6 +37,7 @@ class BrokenLine:
 
 def hash_line(line: Mapping[str, object]) -> str:
     """Return a line with its hash, as the file holds it."""
+    # The hash is not part of its own input.
     bare = {name: value for name, value in line.items() if name != "sha256"}
     return pack({**bare, "sha256": _digest(bare)})
 
@@ -57,13 +58,14 @@ def read_recording(
     broken: list[BrokenLine] = []
     try:
         with path.open("rb") as file:
-            tape = _tape(file, name, broken)
+            recording = _build_recording(file, name, broken)
     except OSError as error:
         raise PlanError(
             f"The recording {name!r} cannot be read: {error.strerror}.",
             code="recording-unreadable",
             next_step="Name a file that `mimir execute --record` wrote.",
         ) from None
+    # A replay reports changed lines as differences; other commands refuse them.
     if broken and not forgive:
         raise _line_error(
             name,
@@ -72,18 +74,18 @@ def read_recording(
             "recording-changed",
             f"See what the change does: mimir replay {name} --diff",
         )
-    if not tape.runs:
+    if not recording.runs:
         raise _line_error(
             name, 1, "The recording has no run.", "recording-empty", "Record one: --record FILE"
         )
-    return tape, broken
+    return recording, broken
 
 
-def _tape(file: Iterable[bytes], name: str, broken: list[BrokenLine]) -> Recording:
-    tape = Recording()
+def _build_recording(file: Iterable[bytes], name: str, broken: list[BrokenLine]) -> Recording:
+    recording = Recording()
     for number, line in _lines(file, name, broken):
         try:
-            add(tape, line)
+            add(recording, line)
         except (MimirError, ValueError, KeyError, TypeError, RecursionError) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise _line_error(
@@ -93,7 +95,7 @@ def _tape(file: Iterable[bytes], name: str, broken: list[BrokenLine]) -> Recordi
                 "recording-damaged",
                 _WHOLE,
             ) from None
-    return in_order(tape)
+    return in_order(recording)
 
 
 def _lines(
@@ -135,6 +137,7 @@ def _line(raw: bytes, name: str, number: int) -> Line:
             "Continue recording (mimir resume --record FILE), or remove this line.",
         )
     try:
+        # A limit: a parsed line takes many times its own memory.
         value: object = json.loads(raw) if len(raw) <= MAX_LINE_BYTES else None
     except (ValueError, RecursionError):
         value = None
@@ -244,7 +247,7 @@ class RecordingWriter:
 def read_any(path: Path, name: str) -> Recording:
     """Read a recording that may have no run yet."""
     with path.open("rb") as file:
-        return _tape(file, name, [])
+        return _build_recording(file, name, [])
 
 
 def _whole_bytes(path: Path) -> int:
@@ -252,6 +255,7 @@ def _whole_bytes(path: Path) -> int:
     whole = 0
     with path.open("rb") as file:
         for raw in file:
+            # Only the last line can be incomplete: lines are appended.
             if not raw.endswith(b"\n"):
                 break
             whole += len(raw)

@@ -65,7 +65,7 @@ class RecordedModels:
 
     def __init__(
         self,
-        tape: Recording,
+        recording: Recording,
         name: str,
         *,
         on_drift: Callable[[str, str, int, RequestDifference], Awaitable[None]],
@@ -73,7 +73,7 @@ class RecordedModels:
         """Index a recording.
 
         Args:
-            tape: The recording.
+            recording: The recording.
             name: Its name for messages.
             on_drift: Called with (run, transcript within the run, call, first difference).
         """
@@ -87,13 +87,14 @@ class RecordedModels:
         self._preambles: dict[tuple[str, str], tuple[str, str]] = {}
         self.preambles_by = ""
         """Model of the recorded preambles; it is part of their file names."""
-        for run in tape.runs.values():
+        for run in recording.runs.values():
             self._preambles.update(run.preambles)
             asked = run_models.pinned_choice(run.settings, AGENTINATOR)
             self.preambles_by = asked.model if asked else ""
             for lane in run.lanes:
                 own = run.own(lane)
                 calls = list(iterate_requests(run.model_calls(own)))
+                # A later run replaces an earlier transcript of the same name.
                 if calls:
                     self._lanes[own] = _RecordedCalls(own, calls)
         for own, lane in self._lanes.items():
@@ -116,6 +117,7 @@ class RecordedModels:
         left = [
             f"{lane.name}, call {call.seq}"
             for lane in self._lanes.values()
+            # A preamble file in the project replaces the call.
             if not _is_preamble(lane.name)
             for at, (call, _) in enumerate(lane.calls)
             if at not in lane.served
@@ -145,10 +147,10 @@ class RecordedModels:
 
     def record_miss(self, lane: str, call: int, what: str) -> Paused:
         """Note a request that is not recorded, and return the pause of the run."""
-        said = f"Lane {lane}, call {call}: {what}"
-        self._missed.append(said)
+        message = f"Lane {lane}, call {call}: {what}"
+        self._missed.append(message)
         return Paused(
-            f"The recording {self._name} does not have this request. {said}",
+            f"The recording {self._name} does not have this request. {message}",
             reason=MISSED,
             exit_code=65,
             next_step="Record the run again: mimir execute PLAN --record FILE",

@@ -132,6 +132,7 @@ class RecordedAttemptOrder:
         self._waiting[one] = is_due
         try:
             while self._is_kept and not is_due():
+                # Taken before the check, which may ring it and set another one.
                 bell = self._bell
                 self._check_deadlock()
                 await bell.wait()

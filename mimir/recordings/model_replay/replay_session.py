@@ -23,11 +23,11 @@ class ReplayingMimir(Mimir):
     """API with recorded answers."""
 
     def __init__(
-        self, parts: ProjectServices, models: RecordedModels, tape: Recording, name: str
+        self, services: ProjectServices, models: RecordedModels, recording: Recording, name: str
     ) -> None:
-        super().__init__(parts)
+        super().__init__(services)
         self._models = models
-        self._tape = tape
+        self._recording = recording
         self._name = name
 
     @property
@@ -49,7 +49,7 @@ class ReplayingMimir(Mimir):
         Raises:
             PlanError: It is another plan; the message names the first difference.
         """
-        recorded = [run.plan for run in self._tape.runs.values() if run.plan is not None]
+        recorded = [run.plan for run in self._recording.runs.values() if run.plan is not None]
         found = [describe_plan_change(before, plan, only) for before in recorded]
         if all(found):
             what = found[-1] if found else "it has no run of a plan"
@@ -68,7 +68,7 @@ class ReplayingMimir(Mimir):
         """Execute a run in the recorded order, with as many agents as were active at once."""
         load = partial(record_loading.load_tasks, run=run, kind=TaskProgressRecord)
         tasks = {task.task_id for task in await self._parts.store.read(load)}
-        for recorded in self._tape.runs.values():  # the last one counts, as for answers
+        for recorded in self._recording.runs.values():  # the last one counts, as for answers
             if recorded.plan and tasks <= {task.id for task in recorded.plan.tasks}:
                 order = order_of(recorded, tasks)
                 workers = max(workers, order.width)

@@ -46,18 +46,18 @@ class AnswerIndex:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def of(cls, tape: Recording) -> "AnswerIndex":
+    def of(cls, recording: Recording) -> "AnswerIndex":
         """Index the model calls of a recording."""
-        shelf = cls()
-        for run in tape.runs.values():
+        index = cls()
+        for run in recording.runs.values():
             for lane in run.lanes:
                 for call, question in iterate_requests(run.model_calls(run.own(lane))):
                     one = RecordedAnswer(
                         run.own(lane), call, chat_protocol.format_request(question)
                     )
-                    shelf.calls.append(one)
-                    shelf._by_key.setdefault(chat_protocol.key(one.question), []).append(one)
-        return shelf
+                    index.calls.append(one)
+                    index._by_key.setdefault(chat_protocol.key(one.question), []).append(one)
+        return index
 
     def find(self, question: RecordedRequest, lane: str) -> RecordedAnswer | None:
         """Return the least used call with this request; of one transcript if it is named."""
@@ -93,10 +93,12 @@ class AnswerIndex:
 
 
 def _is_of(own: str, lane: str) -> bool:
+    # Clients may name a transcript with its run.
     return not lane or lane == own or lane.endswith(f"/{own}")
 
 
 def _alike(one: RecordedRequest, other: RecordedRequest) -> int:
+    # Equal messages outweigh every equal beginning of a text.
     same = 0
     for a, b in zip(one.messages, other.messages, strict=False):
         if a != b:
@@ -111,15 +113,16 @@ def _alike(one: RecordedRequest, other: RecordedRequest) -> int:
 class RecordingServer(ThreadingHTTPServer):
     """HTTP server of the endpoint."""
 
+    # A client that keeps its connection open must not delay the end of the command.
     daemon_threads = True
 
-    def __init__(self, tape: Recording, port: int) -> None:
+    def __init__(self, recording: Recording, port: int) -> None:
         """Bind to 127.0.0.1; port 0: a free one.
 
         Raises:
             OSError: The port is in use.
         """
-        self.shelf = AnswerIndex.of(tape)
+        self.index = AnswerIndex.of(recording)
         super().__init__(("127.0.0.1", port), _RequestHandler)
 
     @property
@@ -135,6 +138,7 @@ class RecordingServer(ThreadingHTTPServer):
 
 class _RequestHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # The default header names the version of Python.
     server_version, sys_version = "mimir", ""
 
     def do_GET(self) -> None:
@@ -155,10 +159,10 @@ class _RequestHandler(BaseHTTPRequestHandler):
             self._refuse(400, f"This is not a chat completion: {error}.", "invalid_request_error")
             return
         lane = unquote(self.headers.get(LANE_HEADER, ""))
-        shelf = cast("RecordingServer", self.server).shelf
-        found = shelf.find(question, lane)
+        index = cast("RecordingServer", self.server).index
+        found = index.find(question, lane)
         if found is None:
-            self._refuse(404, shelf.why_not(question, lane), MISS)
+            self._refuse(404, index.why_not(question, lane), MISS)
             return
         self._answer(found, as_object(body))
 

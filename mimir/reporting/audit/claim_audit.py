@@ -36,6 +36,7 @@ def run_seal(data: AuditData) -> str:
 def task_problems(data: AuditData, row: AuditedTaskRecord) -> Iterator[str]:
     """Yield claims of a task that no sealed record backs."""
     id, status = row.id, as_text(row.status)
+    # Events are a second record of the status: an edit of the node alone is found.
     expected = data.statuses.get(row.task_id)
     if expected is not None and expected.value != status:
         yield f"{id}: its status is {status!r}, but its events say {expected.value!r}"
@@ -44,11 +45,11 @@ def task_problems(data: AuditData, row: AuditedTaskRecord) -> Iterator[str]:
         yield f"{id}: its status is {status!r}, but its attempt {newest.id} says {newest.status!r}"
     match status:
         case TaskStatus.COMPLETED.value:
-            yield from _completed(data, row)
+            yield from _completion_problems(data, row)
         case TaskStatus.QC_PASSED.value | TaskStatus.QC_FAILED.value:
-            yield from _ruled(data, row, passed=status == TaskStatus.QC_PASSED.value)
+            yield from _verdict_problems(data, row, passed=status == TaskStatus.QC_PASSED.value)
         case _:
-            yield from _scored(data, row)
+            yield from _score_problems(data, row)
 
 
 def run_problems(data: AuditData) -> Iterator[str]:
@@ -68,31 +69,32 @@ def run_problems(data: AuditData) -> Iterator[str]:
         yield from _completed_run(data, status)
 
 
-def _completed(data: AuditData, row: AuditedTaskRecord) -> Iterator[str]:
+def _completion_problems(data: AuditData, row: AuditedTaskRecord) -> Iterator[str]:
     id, number, chain = row.id, row.accepted_attempt, data.accepted_chain(row)
     delivered = chain.deliverable if chain else None
     if chain is None or delivered is None or not chain.verdicts:
         yield f"{id}: it is completed, but no sealed verdict of attempt {number} backs it"
         return
+    # The first verdict is on the attempt's own tree, a later one on the merged tree.
     first, last = chain.verdicts[0], chain.verdicts[-1]
     yield from (
         f"{one.id}: {id} is completed, but this verdict did not pass it"
         for one in (first, last)
         if not one.passed
     )
-    yield from _bound(id, delivered, first)
-    yield from _integrated(data, row, chain, delivered)
-    yield from _shown(row, delivered, last)
-    yield from _counted(row, chain)
+    yield from _binding_problems(id, delivered, first)
+    yield from _merge_problems(data, row, chain, delivered)
+    yield from _property_problems(row, delivered, last)
+    yield from _check_problems(row, chain)
 
 
-def _bound(id: str, delivered: AuditedRecord, verdict: AuditedRecord) -> Iterator[str]:
+def _binding_problems(id: str, delivered: AuditedRecord, verdict: AuditedRecord) -> Iterator[str]:
     for name, what in (("tree", "tree"), ("answerHash", "answer")):
         if delivered.text(name) != verdict.text(name):
             yield f"{verdict.id}: this verdict is on another {what} than {id} delivered"
 
 
-def _integrated(
+def _merge_problems(
     data: AuditData, row: AuditedTaskRecord, chain: EvidenceChain, delivered: AuditedRecord
 ) -> Iterator[str]:
     """Yield where the merge of a deliverable is not proven."""
@@ -117,16 +119,17 @@ def _integrated(
 
 def _red_on(data: AuditData, runs: Iterable[AuditedRecord], tree: str, why: str) -> Iterator[str]:
     """Yield the last red runs of required checks on a tree."""
+    # A repeated check run replaces the earlier one.
     newest: dict[tuple[str, str], AuditedRecord] = {}
     for one in runs:
         if one.about == tree:
             newest[one.text("task"), one.text("check")] = one
     for (task, check), one in newest.items():
-        if not one.green and check in _counting(data, task):
+        if not one.green and check in _required_passed_checks(data, task):
             yield f"{one.id}: {why}"
 
 
-def _counting(data: AuditData, task: str) -> set[str]:
+def _required_passed_checks(data: AuditData, task: str) -> set[str]:
     """Return the required checks of a completed task that its sealed records count as passed."""
     row = data.stored.tasks.get(task)
     if row is None or row.status != TaskStatus.COMPLETED.value:
@@ -139,7 +142,7 @@ def _counting(data: AuditData, task: str) -> set[str]:
     }
 
 
-def _shown(
+def _property_problems(
     row: AuditedTaskRecord, delivered: AuditedRecord, verdict: AuditedRecord
 ) -> Iterator[str]:
     """Yield where a completed task differs from its records."""
@@ -147,10 +150,10 @@ def _shown(
         yield f"{row.id}: its score, or that it passed, is not what {verdict.id} sealed"
     if sorted(row.files_changed) != sorted(map(well_formed, delivered.texts("changed"))):
         yield f"{row.id}: property 'filesChanged' is not what {delivered.id} sealed"
-    yield from _tallied(row, verdict)
+    yield from _count_problems(row, verdict)
 
 
-def _tallied(row: AuditedTaskRecord, verdict: AuditedRecord) -> Iterator[str]:
+def _count_problems(row: AuditedTaskRecord, verdict: AuditedRecord) -> Iterator[str]:
     """Yield criteria counts that differ from the sealed verdict; old tasks have no counts."""
     sealed = verdict.objects("criteria")
     counts = count_criteria((str(c.get("state")), str(c.get("basis"))) for c in sealed)
@@ -165,7 +168,7 @@ def _tallied(row: AuditedTaskRecord, verdict: AuditedRecord) -> Iterator[str]:
             yield f"{row.id}: property {name!r} is not what {verdict.id} sealed"
 
 
-def _counted(row: AuditedTaskRecord, chain: EvidenceChain) -> Iterator[str]:
+def _check_problems(row: AuditedTaskRecord, chain: EvidenceChain) -> Iterator[str]:
     """Yield checks that count as passed although their records say otherwise."""
     states = {one.text("check"): one for one in chain.checks if one.text("state")}
     passed = {check for check, one in states.items() if one.text("state") == "passed"}
@@ -176,7 +179,7 @@ def _counted(row: AuditedTaskRecord, chain: EvidenceChain) -> Iterator[str]:
             yield f"{one.id}: {row.id} is completed, but this required check failed"
 
 
-def _ruled(data: AuditData, row: AuditedTaskRecord, *, passed: bool) -> Iterator[str]:
+def _verdict_problems(data: AuditData, row: AuditedTaskRecord, *, passed: bool) -> Iterator[str]:
     id, chain = row.id, data.chains.get(f"{row.id}/{row.attempt_number}")
     if chain is None or not chain.verdicts:
         yield f"{id}: its status is {row.status!r}, but no verdict of its attempt is sealed"
@@ -184,17 +187,18 @@ def _ruled(data: AuditData, row: AuditedTaskRecord, *, passed: bool) -> Iterator
         yield f"{id}: its status is {row.status!r}, but {chain.verdicts[0].id} says otherwise"
 
 
-def _scored(data: AuditData, row: AuditedTaskRecord) -> Iterator[str]:
+def _score_problems(data: AuditData, row: AuditedTaskRecord) -> Iterator[str]:
     """Compare the score of a task that is not completed with its last verdict."""
     claimed, id = row.qc_score, row.id
     if claimed is None:
         return
+    # The newest attempt may have no verdict yet: the score is of an earlier one.
     for number in range(row.attempt_number, 0, -1):
         chain = data.chains.get(f"{id}/{number}")
         if chain and chain.verdicts:
             if claimed != sealed_score(chain.verdicts[0]):
                 yield f"{id}: property 'qcScore' is not what {chain.verdicts[0].id} sealed"
-            yield from _tallied(row, chain.verdicts[0])
+            yield from _count_problems(row, chain.verdicts[0])
             return
     yield f"{id}: it has a score, but no verdict of it is sealed"
 
@@ -250,21 +254,23 @@ def _gate(data: AuditData, status: RunStatus) -> Iterator[str]:
         tree,
         f"the run is {status.value!r}, but this check is red at its final gate",
     )
+    # Without this comparison, a gate that runs no check would be green.
     seen = {(one.text("task"), one.text("check")) for one in passage}
     for task in data.stored.plan.tasks if data.stored.plan else ():
-        yield from _unguarded(data, task, seen, closing)
+        yield from _missing_gate_checks(data, task, seen, closing)
 
 
-def _unguarded(
+def _missing_gate_checks(
     data: AuditData, task: Task, seen: set[tuple[str, str]], closing: AuditedRecord
 ) -> Iterator[str]:
-    for check in sorted(_counting(data, task.id)):
+    for check in sorted(_required_passed_checks(data, task.id)):
         if (task.id, check) not in seen:
             yield f"{closing.id}: this gate did not run check {check!r} of {task.id}"
 
 
 def _last_passage(gate: EvidenceChain) -> tuple[list[AuditedRecord], AuditedRecord | None]:
     """Return the runs of the last passage and the record that closes it."""
+    # After a crash between gate and end, the gate is passed again.
     passages: list[tuple[list[AuditedRecord], AuditedRecord]] = []
     runs: list[AuditedRecord] = []
     for one in gate.records:

@@ -37,7 +37,7 @@ async def problems(data: AuditData, history: GitHistory) -> list[str]:
     found = [_describe_problem(one, tree) for one, tree in zip(named, trees, strict=True)]
     there = [one for one, tree in zip(named, trees, strict=True) if tree]
     # Missing objects are reported already; a search from them would repeat that.
-    found += await _damaged(data.id, there, history)
+    found += await _find_damaged(data.id, there, history)
     found += await _trailer(data, history)
     return [problem for problem in found if problem]
 
@@ -80,7 +80,7 @@ def _commit(attempt: AuditedAttemptRecord) -> str:
         return ""  # `attempt_audit` reports it
 
 
-async def _damaged(run: str, named: Sequence[_NamedObject], history: GitHistory) -> list[str]:
+async def _find_damaged(run: str, named: Sequence[_NamedObject], history: GitHistory) -> list[str]:
     """Return changed objects, each with the first record that leads to it."""
     left = dict.fromkeys(await _verify(named, history))
     found: list[str] = []

@@ -47,6 +47,7 @@ def code(text: str, most: int = MOST_LINE) -> str:
 
 def cell(text: str, most: int = 80) -> str:
     """Return a text as inline code for a table cell, where a bar would end the cell."""
+    # Inside code, a backslash before the bar would be shown.
     return code(text.replace("|", "¦"), most)
 
 
@@ -85,6 +86,7 @@ def _printable(character: str) -> str:
             return "\n"
         case "Cc" | "Cf":
             return ""
+        # Half a surrogate pair cannot be written as UTF-8.
         case "Cs" | "Co" | "Cn":
             return "\ufffd"
         case _:

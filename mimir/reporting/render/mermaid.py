@@ -40,6 +40,7 @@ class DiagramNode:
 
 def diagram(name: str, tasks: Sequence[DiagramNode]) -> list[str]:
     """Return the lines of the diagram of a run; arrows lead to dependent tasks."""
+    # Ids of tasks may have characters that Mermaid does not accept.
     numbers = {task.id: n for n, task in enumerate(tasks)}
     lines = ["flowchart TD", f"    %% {_label(name)}"]
     for task in tasks:
@@ -48,6 +49,7 @@ def diagram(name: str, tasks: Sequence[DiagramNode]) -> list[str]:
     for task in tasks:
         known = [numbers[id] for id in task.dependencies if id in numbers]
         lines += [f"    t{n} --> t{numbers[task.id]}" for n in known]
+    # Sorted: equal runs give equal bytes.
     used = sorted({_colour(task.status) for task in tasks})
     return lines + [f"    classDef {c} fill:{fill},stroke:{line}" for c, fill, line in used]
 

@@ -39,7 +39,7 @@ def _receipt(attempt: str, one: ReceiptTotals) -> str:
 
 
 def _metric(one: Metric) -> str:
-    value = f"n/a: {one.why}" if one.value is None else _shown(one.value, one.unit)
+    value = f"n/a: {one.why}" if one.value is None else _format_value(one.value, one.unit)
     inputs = ", ".join(
         f"{name.replace('_', ' ')} {_number(number)}" for name, number in one.inputs.items()
     )
@@ -56,7 +56,7 @@ def _context(summary: RunSummary) -> list[str]:
     ]
 
 
-def _shown(value: float, unit: Unit) -> str:
+def _format_value(value: float, unit: Unit) -> str:
     return percent(value) if unit == "share" else seconds(value)
 
 

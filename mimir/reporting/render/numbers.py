@@ -7,6 +7,7 @@ def points(score: float | None) -> str:
     """Format a score, rounded down: `100`, `66.66`, `79.99`; a dash for None."""
     if score is None:
         return "—"
+    # Rounded first: 0.57 × 100 is less than 57 in binary fractions.
     return f"{math.floor(round(score * 100, 6)) / 100:.6g}"
 
 

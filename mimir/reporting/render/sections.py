@@ -54,6 +54,7 @@ def outcome(summary: RunSummary) -> str:
 def _cost(totals: RunTotals) -> str:
     if totals.cost is None:
         return ""
+    # Without this note, an unpriced call would look free.
     more = f" and {amount(totals.unpriced_calls, 'call')} without a price"
     return f", cost {totals.cost}{more if totals.unpriced_calls else ''}"
 
@@ -95,7 +96,7 @@ def proof(summary: RunSummary) -> Iterator[str]:
         shown = [*_criteria(task.criteria), *_proofs(of_task.get(task.id, ()))]
         if shown:
             yield from ("", f"### {code(task.id)}", "", fence_text("\n".join(shown)))
-    yield from _merged(summary)
+    yield from _merged_tree_checks(summary)
     yield from _gate(summary)
 
 
@@ -124,7 +125,7 @@ def failures(summary: RunSummary) -> str:
     if impact is None:
         return ""
     lines = ["## Failures", ""]
-    lines += [_blocked(task) for task in summary.tasks if task.blocked_by]
+    lines += [_blocked_line(task) for task in summary.tasks if task.blocked_by]
     lines += [""] if lines[-1] else []
     lines += [
         "### Effect on the plan",
@@ -253,7 +254,7 @@ def _run(run: CheckRunLine) -> str:
     )
 
 
-def _merged(summary: RunSummary) -> list[str]:
+def _merged_tree_checks(summary: RunSummary) -> list[str]:
     if not summary.proof.merged:
         return []
     shown = [
@@ -283,7 +284,7 @@ def _last_commit_note(task: TaskLine) -> str:
     return f"; last deliverable: commit {code(commit[:SHORT])}" if commit else ""
 
 
-def _blocked(task: TaskLine) -> str:
+def _blocked_line(task: TaskLine) -> str:
     return f"- {code(task.id)} is blocked by {code(task.blocked_by)}"
 
 

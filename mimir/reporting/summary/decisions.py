@@ -87,6 +87,7 @@ def collect_warnings(
     for check in checks:
         place = f"Check {check.check!r} of {check.task}"
         found += (f"{place}: {finding}" for finding in check.findings)
+        # An attempt can write a check that always passes.
         if check.self_authored:
             found.append(f"{place}: the attempt that it judges wrote its files.")
     return tuple(dict.fromkeys(text for text in (*found, *notes) if text))
@@ -161,6 +162,7 @@ def _list_refused_calls(events: Iterable[Event]) -> Iterator[_Decision]:
             titles.setdefault(as_text(data.get("role")) or "worker", []).append(title)
     for role, refused in sorted(titles.items()):
         text = f"Refused tool calls of its {role}: {len(refused)}. The agent received the reason."
+        # Bounded: an agent can repeat a refused call many times.
         yield "denied", text, refused[:MOST_TITLES]
 
 
@@ -188,6 +190,7 @@ def list_run_decisions(events: Iterable[Event]) -> Iterator[ReportedDecision]:
                 yield _run_decision("applied", text, as_texts(data.get("paths")))
             case _:
                 continue
+    # One line for all: a run can be resumed many times.
     if resumed:
         times = "once" if resumed == 1 else f"{resumed} times"
         yield _run_decision("resumed", f"The run was resumed {times}.", changes)

@@ -195,6 +195,7 @@ def _execution_metrics(m: MetricInputs) -> Sequence[Metric]:
             "red at the final gate ÷ (red at the final gate + rejected attempts)",
             ("<", 0.05),
             above=red,
+            # Without a gate, errors that spread are unknown: no value instead of 0.
             below=0 if m.red_tasks is None else red + m.rejected,
             inputs={"red_at_the_final_gate": m.red_tasks, "rejected_attempts": m.rejected},
             why="the final gate was not reached" if m.red_tasks is None else "no error was found",

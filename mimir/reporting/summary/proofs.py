@@ -184,6 +184,7 @@ def prove_run(data: RunData, proofs: Sequence[TaskProof]) -> ProofReport:
 
 def record_id(chain: str, record: EvidenceRecord) -> str:
     """Return the id of a record's node."""
+    # Five digits: ids sort in the order of the chain.
     return f"{chain}#{record.seq:05d}"
 
 
@@ -197,6 +198,7 @@ def _check_line(
         command=tuple(as_texts(sealed.get("argv"))),
         kind=as_text(sealed.get("kind")),
         state=as_text(sealed.get("state")),
+        # An edited value other than `true` counts as false.
         required=sealed.get("required") is True,
         flaky=sealed.get("flaky") is True,
         self_authored=sealed.get("selfAuthored") is True,

@@ -80,7 +80,7 @@ def load_audited_run(reads: ReadOps, run: str, events: Sequence[EventKind]) -> A
     row = record_loading.load_run_row(reads, run)
     reader = _AuditReader(reads, run)
     attempts = {one.id: one for one in reader.records(AuditedAttemptRecord)}
-    nodes = [_evidence(each, run) for each in reader.rows(NodeLabel.EVIDENCE)]
+    nodes = [decode_evidence(each, run) for each in reader.rows(NodeLabel.EVIDENCE)]
     tasks = {one.task_id: one for one in reader.records(AuditedTaskRecord)}
     answers = {one.id: one for one in reader.records(AuditedArtifactRecord, "answer")}
     verdicts = reader.records(AuditedVerdictRecord)
@@ -167,7 +167,8 @@ class _AuditReader:
         return self.labels
 
 
-def _evidence(row: Row, run: str) -> AuditedEvidence:
+def decode_evidence(row: Row, run: str) -> AuditedEvidence:
+    """Decode an evidence node, with its damage in words."""
     record, chain, error = evidence.record_of(row), str(row.get("chain")), ""
     differs: tuple[str, ...] = ()
     try:

@@ -88,7 +88,7 @@ def test_conversation_goes_on_with_the_result_of_a_tool(server: RecordingServer)
     result = {"role": "tool", "tool_call_id": "c1", "content": "what the tool says now"}
     answer = post(server, {"messages": [*ASKED, first["message"], result]})
     assert said(answer) == "It says alpha."
-    assert server.shelf.left == ["b/1/worker, call 0"]
+    assert server.index.left == ["b/1/worker, call 0"]
 
 
 def test_answer_is_streamed_where_that_is_wanted(server: RecordingServer):

@@ -89,7 +89,7 @@ def problems_of(chain: chain_audit.EvidenceChain, rows: Sequence[Row]) -> list[s
     """Audit a chain whose nodes were changed."""
     again = chain_audit.chain_of(
         chain.name,
-        [audit_loading._evidence(row, RUN) for row in rows],
+        [audit_loading.decode_evidence(row, RUN) for row in rows],
         length=chain.length,
         last_hash=chain.last_hash,
         linked=chain.linked,
