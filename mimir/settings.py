@@ -1,7 +1,6 @@
 """Settings, from weak to strong: defaults, project file, user file, environment, flags.
 
-With `bootstrap`, this module alone reads the environment. A cloned repository must not steal a key or open the sandbox, so a project
-file cannot set endpoint, key, sandbox, network, store or tool servers: such lines are ignored with a warning.
+With `bootstrap`, this module alone reads the environment. Forbidden lines of a project file are ignored with a warning.
 """
 
 import difflib
@@ -30,6 +29,7 @@ from mimir.domain.money import ModelPrice
 from mimir.errors import ConfigurationError
 from mimir.store.neo4j.address import secrets_of
 
+# A cloned repository must not steal a key or open the sandbox.
 _FROM_PROJECT_NEVER = (
     "llm.base_url",
     "llm.api_key",
@@ -46,10 +46,12 @@ _FROM_PROJECT_NEVER = (
     "history",
 )
 _SHORT = {"MIMIR_MODEL": "llm.model", "MIMIR_STORE": "store"}
+# These share the prefix and have other readers, so they cause no warning.
 _NOT_SETTINGS = ("MIMIR_CONFIG", "MIMIR_TEST_", "MIMIR_REQUIRE_", "MIMIR_ANSWER")
 _OPEN = ("llm.extra_body", "llm.headers", "llm.prices")
 """Tables that are values: their keys are not settings."""
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_CREDENTIALS")
+# Other variables of git could point it at another repository or index.
 _GIT_LOGIN = (
     "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME",
     "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "GIT_SSL_CAINFO", "SSL_CERT_FILE",
@@ -63,6 +65,7 @@ class _SettingsSection(BaseModel):
 
 
 def _temperature(value: object) -> object:
+    # TOML and the environment have no null.
     return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
 
@@ -191,6 +194,7 @@ class Settings(_SettingsSection):
     @field_validator("sandbox", mode="before")
     @classmethod
     def _expand_backend(cls, value: object) -> object:
+        # `sandbox = "none"` is the short form of the table.
         return {"backend": value} if isinstance(value, str) else value
 
     def role(self, name: str) -> RoleSettings:
@@ -251,15 +255,7 @@ def load(
             _require_known(name, source)
             _set_value(tree, name, value)
     _add_openai_names(tree, env)
-    try:
-        settings = Settings.model_validate(tree)
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(p) for p in first["loc"])
-        raise ConfigurationError(
-            f"Setting {name!r} is invalid: {first['msg']}.",
-            next_step=f"Correct {name} in mimir.toml, your own settings file or the environment.",
-        ) from None
+    settings = _validate(tree)
     return LoadedSettings(
         settings=settings,
         warnings=tuple(warnings),
@@ -287,7 +283,21 @@ def user_file(env: Mapping[str, str]) -> Path | None:
     if "MIMIR_CONFIG" in env:
         return Path(env["MIMIR_CONFIG"])
     base = env.get("XDG_CONFIG_HOME") or (f"{env['HOME']}/.config" if env.get("HOME") else "")
+    # A service may run without a home directory.
     return Path(base) / "mimir" / "mimir.toml" if base else None
+
+
+def _validate(tree: Mapping[str, object]) -> Settings:
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        # Only the first problem, because an error has at most three lines.
+        first = error.errors()[0]
+        name = ".".join(str(p) for p in first["loc"])
+        raise ConfigurationError(
+            f"Setting {name!r} is invalid: {first['msg']}.",
+            next_step=f"Correct {name} in mimir.toml, your own settings file or the environment.",
+        ) from None
 
 
 def _read_toml(path: Path) -> Mapping[str, object]:
@@ -345,6 +355,7 @@ def _from_environment(env: Mapping[str, str], warnings: list[str]) -> Mapping[st
 def _add_openai_names(tree: dict[str, object], env: Mapping[str, str]) -> None:
     """Take key and endpoint from OpenAI's variables if no layer sets them."""
     llm = cast("dict[str, object]", tree.setdefault("llm", {}))
+    # The name of the variable is a setting too, so it is read after all layers.
     key = env.get(str(llm.get("api_key_env", "OPENAI_API_KEY")), "")
     if key and not llm.get("api_key"):
         llm["api_key"] = key
@@ -354,11 +365,13 @@ def _add_openai_names(tree: dict[str, object], env: Mapping[str, str]) -> None:
 
 def _secrets(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
     found = {settings.api_key, settings.neo4j.password.get_secret_value()}
+    # A store URI may hold a password.
     found |= set(secrets_of(settings.store))
     # The password of the remote's URL, as it is and as it is encoded.
     login = settings.history.remote.partition("://")[2].partition("/")[0].rpartition("@")[0]
     password = login.partition(":")[2]
     found |= {password, unquote(password)}
+    # Other secrets of the process must not reach a model either, even if mimir does not use them.
     found |= {v for k, v in env.items() if k.upper().endswith(_SECRET_NAMES) and len(v) >= 8}
     found |= {
         v for k, v in settings.llm.headers.items() if "auth" in k.lower() or "key" in k.lower()
@@ -371,6 +384,7 @@ def _leaves(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
     """Yield dotted paths with their values."""
     for key, value in tree.items():
         path = f"{prefix}{key}"
+        # The keys of an open table are free, so it counts as one value.
         if is_object(value) and path not in _OPEN:
             yield from _leaves(value, f"{path}.")
         else:

@@ -15,8 +15,8 @@ from typing import TextIO
 from mimir.cli.symbols import Symbols, for_encoding
 
 # Patterns are texts, which `re` compiles once at first use: `_CONTROL` alone takes 3 ms.
+# Colours of test runners are dropped before `_CONTROL` checks the joined text.
 _COLOURS = r"\x1b\[[0-9;]{0,30}m"
-"""Colour sequences of test runners, which are dropped. `_CONTROL` then checks the joined text."""
 _CONTROL = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
     "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, turn text around
@@ -128,6 +128,7 @@ class Console:
         finally:
             loop.remove_reader(sys.stdin.fileno())
         answer = sys.stdin.readline()
+        # At the end of the input, the cursor is still on the line of the question.
         if not answer.endswith("\n"):
             self.err.write("\n")
         return answer.strip().lower() in ("y", "yes")
@@ -158,6 +159,7 @@ class Console:
 def _open_stream(stream: TextIO | None) -> TextIO:
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")
+    # A test may replace the stream by one without this method.
     reconfigure = getattr(stream, "reconfigure", None)
     if callable(reconfigure):
         reconfigure(errors="replace")

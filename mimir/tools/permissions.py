@@ -37,6 +37,7 @@ class ToolRights:
         name = quote_text(tool)
         if tool not in self.role_tools:
             return f"the role {quote_text(self.role)} may not use {name}."
+        # A plan can only narrow the tools of the role.
         if self.plan_tools and tool not in self.plan_tools:
             return f"{name} is not among the tools of this task ({list_names(self.plan_tools)})."
         if not self.policy.permits(tool):

@@ -43,6 +43,7 @@ def _show_status(session: CommandSession, run: str | None, *, workers: bool) -> 
     loaded = session.load()
 
     async def job() -> "Mapping[str, object]":
+        # Only the list of processes needs the whole project.
         if not workers:
             return await session.quick_status(loaded, run)
         async with session.open(loaded, create=False) as mimir:
@@ -127,11 +128,8 @@ def doctor(session: CommandSession) -> int:
         from mimir.cli.output import tables
 
         _say_all(session, tables.doctor_table(found, session.console.glyphs))
-    return (
-        0
-        if all(one.ok for one in found if one.what not in OPTIONAL)
-        else UnavailableError.exit_code
-    )
+    is_ready = all(one.ok for one in found if one.what not in OPTIONAL)
+    return 0 if is_ready else UnavailableError.exit_code
 
 
 def orientation(session: CommandSession) -> int:
@@ -165,6 +163,7 @@ def _latest_run(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[s
 
     async def job() -> "Mapping[str, object]":
         async with session.open(loaded, create=False) as mimir:
+            # A store without a run is no error here.
             try:
                 return await mimir.status(await mimir.find_run(None))
             except UsageError:

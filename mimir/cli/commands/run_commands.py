@@ -65,15 +65,8 @@ def execute(
     session.record, session.replay = record, replay
     rest, tasks = arguments.split_tasks(words or [], only or [], session.project)
     target = arguments.plan_or_request(rest, session.project)
-    flags = {
-        "run.workers": workers,
-        "run.max_calls": max_calls,
-        "run.max_tokens": max_tokens,
-        "run.max_cost": None if max_cost is None else arguments.amount(max_cost),
-        "run.time_limit_minutes": None if time_limit is None else arguments.minutes(time_limit),
-        "run.apply": apply,
-        "llm.model": model,
-    }
+    flags: dict[str, object] = {"run.workers": workers, "run.apply": apply, "llm.model": model}
+    flags |= _limit_flags(max_calls, max_tokens, max_cost, time_limit)
     options = RunOptions(only=tasks, from_run=from_run, is_confirmed=yes, is_strict=strict)
     if target.plan is not None:
         if ecko or output is not None:
@@ -81,21 +74,30 @@ def execute(
         return _execute_plan(session, target.plan, flags, options)
     # Before the planning: a request that cannot be confirmed must cost nothing.
     require_confirmable(session, options)
-    request = PlanRequest(
-        request=target.request,
-        ecko=ecko,
-        output=plan_commands.require_free_output(session.project, output),
-        model=model or "",
-    )
+    free = plan_commands.require_free_output(session.project, output)
+    request = PlanRequest(request=target.request, ecko=ecko, output=free, model=model or "")
     loaded = session.load(flags)
     session.require_model(loaded)
     return session.run(run_request(session, loaded, request, options))
+
+
+def _limit_flags(
+    max_calls: int | None, max_tokens: int | None, max_cost: str | None, time_limit: str | None
+) -> dict[str, object]:
+    """Return the limits of the command line by the path of their setting; None: not given."""
+    return {
+        "run.max_calls": max_calls,
+        "run.max_tokens": max_tokens,
+        "run.max_cost": None if max_cost is None else arguments.amount(max_cost),
+        "run.time_limit_minutes": None if time_limit is None else arguments.minutes(time_limit),
+    }
 
 
 def _execute_plan(
     session: CommandSession, path: Path, flags: Mapping[str, object], options: RunOptions
 ) -> int:
     """Check a plan file and execute it; the exit code."""
+    # The plan is checked before the settings: a bad plan needs no key and no store.
     checked = plan_commands.read_plan_file(session, path)
     if not checked.can_run:
         plan_commands.print_warnings(session, checked.findings, checked.name)

@@ -1,7 +1,6 @@
 """The board of a run: the state that its events add up to.
 
-`fold` takes events in order, in portions of any size; the same events give the same board. An event of a newer version changes only
-the status that it names.
+`fold` takes events in order, in portions of any size; the same events give the same board.
 """
 
 from collections.abc import Iterable, Mapping
@@ -110,6 +109,7 @@ def fold(board: RunBoard, events: Iterable[Event]) -> RunBoard:
         # The run first: its clock is the time of the task's change.
         board = _apply_to_run(board, event)
         if event.kind is EventKind.RUN_CREATED:
+            # A task of the status keeps its title and limit.
             for task in as_texts(event.data.get("tasks")):
                 rows.setdefault(task, TaskBoardRow(task=task))
         if event.task:
@@ -128,6 +128,7 @@ def event_seconds(event: Event, default: float = 0.0) -> float:
 
 def number(value: object) -> float | None:
     """Return a number, also of a fraction such as `"200/3"`; None if the value is neither."""
+    # In Python, True and False are numbers too.
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -189,6 +190,7 @@ def _apply_to_task(row: TaskBoardRow, event: Event, at: float) -> TaskBoardRow:
                 row, attempt=event.attempt, since=at, calls=0, activity="", score=None, note=""
             )
         case EventKind.LEASE_TAKEN:
+            # Another process continues the attempt, so its counts stay.
             return replace(row, attempt=event.attempt, since=at)
         case EventKind.TOOL_CALLED | EventKind.TOOL_DENIED:
             return _apply_call(row, event)
@@ -209,7 +211,7 @@ def _apply_to_task(row: TaskBoardRow, event: Event, at: float) -> TaskBoardRow:
 
 
 def _apply_status_change(row: TaskBoardRow, event: Event, at: float) -> TaskBoardRow:
-    # Every event that changes a status has `to`, also one of a newer version.
+    # Every event that changes a status has `to`. An event of a newer version changes only that.
     to = as_text(event.data.get("to"))
     if not event.task or to not in WORDS:
         return row
@@ -223,6 +225,7 @@ def _apply_call(row: TaskBoardRow, event: Event) -> TaskBoardRow:
     if event.kind is EventKind.TOOL_DENIED:
         tool = f"denied: {tool}"
     calls = number(data.get("calls"))
+    # The limit holds for the worker alone, so calls of QC are not counted.
     if data.get("role") != "worker" or calls is None:
         return replace(row, activity=tool)
     # Reads of one message run concurrently, so their events may be out of order.

@@ -1,7 +1,7 @@
 """The board as lines for a terminal: one for the run and one for each task.
 
-No line is longer than the terminal is wide: titles are dropped first, then scores, then attempt numbers. If there are more tasks
-than lines, the most urgent tasks are shown, and a last line counts the others.
+No line is longer than the terminal is wide. If there are more tasks than lines, the most urgent tasks are shown, and a last line
+counts the others.
 """
 
 from collections import Counter
@@ -17,6 +17,7 @@ from mimir.cli.symbols import Symbols
 from mimir.domain.task_states import TaskStatus
 
 NARROWEST = 20
+# Titles are dropped first, then scores, then attempt numbers.
 _WITH_ATTEMPT, _WITH_SCORE, _WITH_DETAIL = 46, 52, 64
 """Least columns of a line that shows these."""
 _OUTSIDE = 3
@@ -101,7 +102,7 @@ def _row(row: TaskBoardRow, width: int, column: int, glyphs: Symbols, now: float
     parts = [_glyph(row, glyphs), _cell(row.task, column, glyphs), f"{row.phase:<9}"]
     if width >= _WITH_ATTEMPT:
         parts.append(f"{f'#{row.attempt}' if row.attempt else '':<3}")
-    parts += [f"{calls:>6}", f"{_elapsed(row, now):>6}"]
+    parts += [f"{calls:>6}", f"{_format_elapsed(row, now):>6}"]
     if width >= _WITH_SCORE:
         parts.append(f"{score_of(row.score):>3}")
     if width >= _WITH_DETAIL:
@@ -111,7 +112,8 @@ def _row(row: TaskBoardRow, width: int, column: int, glyphs: Symbols, now: float
     return " ".join(parts)
 
 
-def _elapsed(row: TaskBoardRow, now: float) -> str:
+def _format_elapsed(row: TaskBoardRow, now: float) -> str:
+    # A task between two attempts has no running time.
     if row.since is None or (row.until is None and not row.is_running):
         return ""
     return clock((now if row.until is None else row.until) - row.since)
@@ -128,6 +130,7 @@ def _glyph(row: TaskBoardRow, glyphs: Symbols) -> str:
         case TaskStatus.BLOCKED | TaskStatus.CANCELLED:
             return glyphs.blocked
         case _:
+            # A task that waits for a retry has an attempt, and may start too.
             return glyphs.ready if row.is_ready or row.attempt else glyphs.waiting
 
 
@@ -172,6 +175,7 @@ def _task_column(tasks: Sequence[str], width: int) -> int:
 
 
 def _cell(text: str, width: int, glyphs: Symbols) -> str:
+    # Columns, not characters: some characters are two columns wide.
     clean = clean_line(text)
     if cell_len(clean) <= width:
         return set_cell_size(clean, width)

@@ -15,7 +15,7 @@ _CALL = "call"
 def as_json(event: Event) -> dict[str, object]:
     """Return an event as JSON: its own members first, then its data.
 
-    Data never replaces a member of the event: the `seq` of a call becomes `call`, any other such key is dropped.
+    Data never replaces a member of the event.
     """
     own: dict[str, object] = {
         "schema": SCHEMA,
@@ -26,7 +26,7 @@ def as_json(event: Event) -> dict[str, object]:
         "attempt": event.attempt,
         "at": event.at,
     }
-    # An event and a call in a transcript both have a `seq`.
+    # An event and a call in a transcript both have a `seq`; that of the call becomes `call`.
     data = {(_CALL if key == "seq" else key): value for key, value in event.data.items()}
     return {**own, **{key: value for key, value in data.items() if key not in own}}
 
@@ -59,6 +59,7 @@ Data = Mapping[str, object]
 
 def _tool(data: Data) -> str:
     tool, title = as_text(data.get("tool")), as_text(data.get("title"))
+    # The gateway writes the name of the tool at the start of a title.
     named = title if title.startswith(tool) else f"{tool} {title}"
     return f"{as_text(data.get('role'))} {named.strip()} (call {_int(data, 'calls')})"
 

@@ -58,6 +58,7 @@ class LineOutput:
     def show(self, events: Sequence[Event]) -> None:
         """Print each event as a line."""
         for event in events:
+            # Times are relative to the first event that is shown.
             at = event_seconds(event)
             self._began = at if self._began is None else self._began
             self._console.say(as_line(event, at - self._began))
@@ -101,6 +102,7 @@ class TerminalOutput:
             now=board.now + (self._now() - at),
             elapsed=self._now() - self._started,
         )
+        # The outcome replaces the note as soon as the run is paused.
         if self._is_stopping and not board.outcome:
             lines.append(
                 DrawnLine(text="Pausing; Ctrl-C again ends at once."[:width], style="bold")

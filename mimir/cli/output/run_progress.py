@@ -71,6 +71,7 @@ async def join_and_show(
     session: CommandSession, mimir: "Mimir", loaded: "LoadedSettings", run: str
 ) -> int:
     """Serve a run with other processes, and show it; return the exit code."""
+    # A process that joins late shows the run from its beginning.
     past = await mimir.events(run, 0)
     board = boards.fold(boards.begin(await mimir.status(run)), past)
     workers = loaded.settings.run.workers
@@ -120,6 +121,7 @@ def _open_view(
     console = session.console
     if session.json:
         return JsonOutput(console), nullcontext()
+    # A log or a dumb terminal cannot move its cursor.
     if not can_draw(console):
         return LineOutput(console), nullcontext()
     live = TerminalOutput(console, board)
@@ -183,6 +185,7 @@ def next_steps(result: RunResult) -> list[str]:
                 f"mimir report {run}",
                 f"mimir {'apply' if result.conflicts else 'verify'} {run}",
             ]
+        # Completed tasks of a failed run can be reused.
         case RunStatus.FAILED if result.plan_path:
             steps = [f"mimir report {run}", f"mimir execute {result.plan_path} --from {run}"]
         case _:

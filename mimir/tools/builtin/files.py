@@ -1,7 +1,6 @@
 """File tools: read, list, search, write, edit and delete in one directory and scope.
 
-`DirectoryTree` refuses every path that leads out; `PathScope` decides what the agent may see and write. Secrets are replaced in whole
-files before lines are selected, so that no part of one is left.
+`DirectoryTree` refuses every path that leads out; `PathScope` decides what the agent may see and write.
 """
 
 import asyncio
@@ -61,6 +60,7 @@ class FileTools(LocalTools):
     async def _read(self, given: ToolArguments) -> ToolResult:
         path = normalise_path(given.text("path"))
         self._scope.require_visible(path)
+        # The whole file is redacted before lines are selected, so that no part of a secret is left.
         text = self._redact(self._text(path))
         offset = given.number("offset", 1)
         limit = given.number("limit", 0) or None
@@ -110,6 +110,7 @@ class FileTools(LocalTools):
             path, text = sources[index]
             line = text.split("\n")[number - 1].removesuffix("\r")
             cut = "…" if len(line) > MAX_HIT_CHARS else ""
+            # A line of minified code would fill the whole result.
             lines.append(f"{list_path(path)}:{number}: {line[:MAX_HIT_CHARS]}{cut}")
             room -= len(lines[-1]) + 1
             if room < 0:
@@ -143,6 +144,7 @@ class FileTools(LocalTools):
         text = self._text(path)
         if MARK in new or MARK in old:
             self._require_no_secret(path, text)
+        # A failed search is explained with the text as the model saw it.
         edit = replace_unique(text, old, new, path, seen=self._redact(text))
         self._tree.write(path, edit.text.encode())
         was, now = count_noun(len(lines_of(old)), "line"), count_noun(len(lines_of(new)), "line")
@@ -159,6 +161,7 @@ class FileTools(LocalTools):
     def _text(self, path: str) -> str:
         """Return a file as text; a `ToolError` if it is missing, too large or not UTF-8."""
         data = self._tree.read(path)
+        # Git too takes a text with a NUL for binary.
         if b"\0" in data:
             raise ToolError(
                 f"{quote_text(path)} is a binary file of {count_noun(len(data), 'byte')}; it cannot be shown as text.",

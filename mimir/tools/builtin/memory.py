@@ -83,6 +83,7 @@ class MemoryTools(LocalTools):
         return self._format({"nodes": [await self._require_node(given)]})
 
     async def _neighbors(self, given: ToolArguments) -> ToolResult:
+        # An unknown id and a node without neighbours need different answers.
         await self._require_node(given)
         direction = as_member(given.text("direction"), _DIRECTIONS) or "both"
         nodes = await self._memory.get_neighbors(
@@ -113,6 +114,7 @@ class MemoryTools(LocalTools):
             for value in values:
                 # Measured as JSON, because the limit holds for the answer.
                 text = _json(_shorten(value))
+                # A cut node would be invalid JSON, so it is left out whole.
                 if len(text) > room:
                     left_out += 1
                 else:
@@ -124,7 +126,7 @@ class MemoryTools(LocalTools):
 
 def _filters(given: ToolArguments) -> Mapping[str, Scalar]:
     filters: dict[str, Scalar] = {}
-    for name, value in given.mapping("filters").items():
+    for name, value in given.members("filters").items():
         if not isinstance(value, str | int | float | bool):
             raise ToolError(
                 f"The filter {quote_text(name)} must be a string, a number, true or false.",
@@ -147,6 +149,7 @@ def _shorten(value: object) -> object:
 
 
 def _json(value: object) -> str:
+    # Sorted, so that the same memory gives the same bytes in a replay.
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 

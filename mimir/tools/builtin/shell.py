@@ -43,6 +43,7 @@ class RunTool(LocalTools):
         self._workspace = workspace
         self._redact = redact
         self._max_chars = max_chars
+        # A configured limit may be lower than the default.
         self._default_seconds = min(DEFAULT_SECONDS, max_seconds)
         super().__init__((_spec(max_seconds, self._default_seconds),))
 
@@ -55,6 +56,7 @@ class RunTool(LocalTools):
         try:
             ran = await self._sandbox.run(argv, workspace=self._workspace, seconds=seconds)
         except SandboxError as error:
+            # No model can repair the sandbox, and another attempt would fail too.
             raise Paused(
                 f"The sandbox stopped working, so no command can be run: {error}",
                 reason="sandbox",
@@ -64,6 +66,7 @@ class RunTool(LocalTools):
         return self._format(argv, ran, seconds)
 
     def _format(self, argv: Sequence[str], ran: CommandResult, seconds: int) -> ToolResult:
+        # The sandbox may have dropped a part of a very long output.
         lost = max(0, ran.output_bytes - len(ran.output.encode()))
         output = clip_both_ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
         if ran.exit_code is None:
@@ -71,6 +74,7 @@ class RunTool(LocalTools):
             said = f"Error: {how.format(program=quote_text(argv[0]), time=count_noun(seconds, 'second'))}"
         else:
             said = f"exit code {ran.exit_code}"
+        # A red test is a result, not an error: only a command without exit code is one.
         return ToolResult(
             text=f"{said}\n{output or '(no output)'}",
             is_error=ran.exit_code is None,
@@ -120,6 +124,7 @@ def _argv(given: ToolArguments) -> Sequence[str]:
             "run takes exactly one of argv and command.",
             next_step='Send {"argv": ["program", "argument"]} or {"command": "program argument | other"}.',
         )
+    # Without pipefail, `pytest | tail` would hide a failure.
     argv = given.texts("argv") or ("bash", "-o", "pipefail", "-c", given.text("command"))
     for word in argv:
         if "\0" in word:

@@ -1,7 +1,6 @@
 """Strict parser of tool arguments: unclear arguments are refused, never guessed.
 
-The text of a model may be anything: half a JSON object, ten thousand brackets, `NaN`, a key twice. The result is one object of known
-names and right types, or a `ToolError` that explains what to send.
+The result is one object of known names and right types, or a `ToolError` that explains the expected arguments.
 """
 
 import json
@@ -30,6 +29,7 @@ MAX_DEPTH = 16
 """Deepest nesting; far below the depth at which the JSON parser runs out of stack."""
 MAX_DIGITS = 18
 
+# Strings are matched first, so that brackets inside them do not count.
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -63,7 +63,7 @@ class ToolArguments:
         """Return a list of strings; empty if it is missing."""
         return tuple(as_texts(self.values.get(name)))
 
-    def mapping(self, name: str) -> Mapping[str, object]:
+    def members(self, name: str) -> Mapping[str, object]:
         """Return an object; empty if it is missing."""
         return as_object(self.values.get(name))
 
@@ -77,6 +77,7 @@ def parse_arguments(raw: str, spec: ToolSpec) -> ToolArguments:
     try:
         return ToolArguments(_check_arguments(_parse_object(raw, spec.name), spec))
     except ToolError as error:
+        # The model needs the whole signature to correct its call.
         error.next_step = error.next_step or schema.usage(spec.name, spec.input_schema)
         raise
 
@@ -121,6 +122,7 @@ def _check_arguments(values: Mapping[str, object], spec: ToolSpec) -> Mapping[st
     missing = [name for name in as_texts(spec.input_schema.get("required")) if name not in values]
     if missing:
         raise ToolError(f"{spec.name} was called without {list_names(missing)}.")
+    # Such text cannot be stored, so the call could not be recorded.
     _require_encodable(values, spec.name)
     return {
         name: schema.check(values[name], known[name], f"argument {name} of {spec.name}")

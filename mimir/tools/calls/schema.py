@@ -66,6 +66,7 @@ def usage(name: str, schema: Schema) -> str:
 
 def _require_type(value: object, kind: str, at: str) -> object:
     noun, types = _TYPES[kind]
+    # Some models write every number with a decimal point.
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value)
     # In Python, True and False are integers too.
@@ -119,6 +120,7 @@ def _check_properties(
         )
     if missing:
         raise ToolError(f"The {at} must hold {list_names(missing)}.")
+    # `true` and a missing keyword permit any value.
     rest = as_object(other)
     return {
         k: check(v, known.get(k, rest), f"{quote_text(k, 60)} in the {at}")

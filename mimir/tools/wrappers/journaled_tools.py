@@ -100,6 +100,7 @@ class JournaledTools:
     async def _take_snapshot(self) -> str:
         if self._snapshot is None:
             return ""
+        # A full disk pauses the run; another error of the disk is a bug.
         try:
             return await self._snapshot()
         except OSError as error:

@@ -176,7 +176,7 @@ def test_good_arguments_are_read():
     assert given_.text("path") == "a/b"
     assert given_.number("count", 1) == 3
     assert given_.texts("words") == ("x", "y")
-    assert given_.mapping("filters") == {"k": None}
+    assert given_.members("filters") == {"k": None}
     assert not given_.has("mode")
     assert given_.first == "a/b"
 
