@@ -53,7 +53,7 @@ async def answering_process(module: str) -> AsyncGenerator[Ask]:
                 yield partial(_answer, process, words)
                 await _wait_for_end(process, words)
             finally:
-                # An error in the block must not leave the process behind.
+                # An error in the block must not leave the process running.
                 if process.returncode is None:
                     process.kill()
                     await process.wait()

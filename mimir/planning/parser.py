@@ -48,36 +48,30 @@ def parse_document(path: Path) -> ParsedPlan:
     Raises:
         PlanError: The file cannot be read, is too large, or is not UTF-8.
     """
+
+    def fault(code: str, message: str, next_step: str, line: int = 1, column: int = 1) -> PlanError:
+        at = Location(file=str(path), line=line, column=column)
+        return PlanError(message, at=at, code=code, next_step=next_step)
+
     try:
         with path.open("rb") as file:
             # One byte above the limit shows that the file is too large, without reading it all.
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise PlanError(
-            f"The plan {str(path)!r} cannot be read: {error.strerror or error}.",
-            at=Location(file=str(path), line=1),
-            code="plan-unreadable",
-            next_step="Give the path of a chain-output.md.",
-        ) from None
+        message = f"The plan {str(path)!r} cannot be read: {error.strerror or error}."
+        hint = "Give the path of a chain-output.md."
+        raise fault("plan-unreadable", message, hint) from None
     if len(data) > MAX_BYTES:
-        raise PlanError(
-            f"The plan is larger than {MAX_BYTES // 1_000_000} MB.",
-            at=Location(file=str(path), line=1),
-            code="plan-too-large",
-            next_step="Split it into several plans.",
-        )
+        message = f"The plan is larger than {MAX_BYTES // 1_000_000} MB."
+        raise fault("plan-too-large", message, "Split it into several plans.")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         # In bytes: the line has no characters to count before it is decoded.
         column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        raise PlanError(
-            f"The plan is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}.",
-            at=Location(file=str(path), line=line, column=column),
-            code="plan-not-utf8",
-            next_step="Save it as UTF-8.",
-        ) from None
+        message = f"The plan is not UTF-8: byte {error.start} is 0x{data[error.start]:02x}."
+        raise fault("plan-not-utf8", message, "Save it as UTF-8.", line, column) from None
     return parse_plan(text, file=str(path))
 
 

@@ -138,9 +138,3 @@ def quote_excerpt(text: str, limit: int = 60) -> str:
     """Return a piece of the plan's text for a message: one line, shortened, in quotes."""
     flat = " ".join(text.split())
     return repr(flat if len(flat) <= limit else flat[: limit - 1] + "…")
-
-
-def code_table() -> str:
-    """Return the codes as the markdown table of the documentation."""
-    rows = [f"| `{code}` | {severity} | {meaning} |" for code, (severity, meaning) in CODES.items()]
-    return "\n".join(["| code | severity | when |", "|---|---|---|", *rows])

@@ -6,7 +6,7 @@ Labels are compared by their words: `**Max Retries:**`, `#### max retries` and t
 
 import re
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Literal
@@ -22,7 +22,7 @@ Key = Literal[
 PlanKey = Literal["title", "request", "goal", "reasoning", "notes"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TaskField:
     """A field of a task with its label and synonyms."""
 
@@ -30,6 +30,7 @@ class TaskField:
     """Attribute of `Task`."""
     label: str
     """As rendered."""
+    _: KW_ONLY
     synonyms: tuple[str, ...] = ()
     json_names: tuple[str, ...] = ()
     """Keys in JSON only: as a bold word in a prompt they would be ambiguous."""
@@ -43,22 +44,18 @@ class TaskField:
 
 FIELDS: tuple[TaskField, ...] = (
     TaskField(
-        key="id",
-        label="Task ID",
+        "id",
+        "Task ID",
         synonyms=("ID", "Task Identifier"),
         example="task-1.1",
         advice="letters, digits, `.`, `-` and `_`; each once in the plan; `task-0` validates the environment.",
     ),
     TaskField(
-        key="title",
-        label="Title",
-        synonyms=("Task Title",),
-        json_names=("Name",),
-        example="Token bucket",
+        "title", "Title", synonyms=("Task Title",), json_names=("Name",), example="Token bucket"
     ),
     TaskField(
-        key="worker_role",
-        label="Agent Role Description",
+        "worker_role",
+        "Agent Role Description",
         synonyms=(
             "Worker Role",
             "Agent Role",
@@ -68,84 +65,76 @@ FIELDS: tuple[TaskField, ...] = (
         ),
         example="Python engineer who knows concurrency",
     ),
+    TaskField("model", "Recommended Model", json_names=("Model",), example="default"),
     TaskField(
-        key="model",
-        label="Recommended Model",
-        json_names=("Model",),
-        example="default",
-    ),
-    TaskField(
-        key="prompt",
-        label="Prompt",
+        "prompt",
+        "Prompt",
         synonyms=("Optimized Prompt", "Task Description", "Description", "Instructions", "Work"),
         example="\n<prompt>\nWrite the class TokenBucket in limiter.py. …\n</prompt>",
         advice="all that the worker needs to know, between `<prompt>` and `</prompt>`, each on a line of its own; "
         "if the text itself holds these tags, use `<prompt-2>` and `</prompt-2>`.",
     ),
     TaskField(
-        key="tools",
-        label="Tools",
+        "tools",
+        "Tools",
         synonyms=("Allowed Tools",),
         example="read_file, write_file, edit_file, run",
         advice="names only; leave the line out for all tools of the role.",
     ),
     TaskField(
-        key="tool_execution",
-        label="Tool-Based Execution",
+        "tool_execution",
+        "Tool-Based Execution",
         synonyms=("Tool Execution",),
         example="Use read_file on api.py first, then write_file, then run the tests.",
     ),
     TaskField(
-        key="context_files",
-        label="Context Files",
+        "context_files",
+        "Context Files",
         synonyms=("Files Read",),
         example="api.py, docs/limits.md",
         advice="at most 10 files that the worker sees before it starts.",
     ),
     TaskField(
-        key="files",
-        label="Files",
+        "files",
+        "Files",
         synonyms=("Files Written",),
         example="limiter.py",
         advice="globs of what the task may write, inside the project; leave the line out if unknown. A test, data or helpers "
         "of tests, or settings of a runner or linter that are there already and that the task is to change must be named by their own paths.",
     ),
     TaskField(
-        key="dependencies",
-        label="Dependencies",
+        "dependencies",
+        "Dependencies",
         synonyms=("Dependency", "Depends On", "Requires", "After"),
         example="task-0, task-1.0",
         advice="ids of tasks that must be completed first, separated by commas, or `None`.",
     ),
     TaskField(
-        key="estimated_minutes",
-        label="Estimated Duration",
+        "estimated_minutes",
+        "Estimated Duration",
         synonyms=("Duration", "Time", "Estimate", "Estimated Time", "Estimated Minutes"),
         example="15 minutes",
     ),
     TaskField(
-        key="time_limit_minutes",
-        label="Time Limit",
-        synonyms=("Time Limit Minutes",),
-        example="30 minutes",
+        "time_limit_minutes", "Time Limit", synonyms=("Time Limit Minutes",), example="30 minutes"
     ),
     TaskField(
-        key="estimated_tool_calls",
-        label="Estimated Tool Calls",
+        "estimated_tool_calls",
+        "Estimated Tool Calls",
         synonyms=("Tool Calls", "Tool Call Estimate", "Expected Tool Calls"),
         example="8",
         advice="the worker is stopped at one and a half times this number.",
     ),
     TaskField(
-        key="parallel_group",
-        label="Parallel Group",
+        "parallel_group",
+        "Parallel Group",
         synonyms=("Parallel", "Group"),
         example="1",
         advice="a hint only; `N/A` for none.",
     ),
     TaskField(
-        key="qc_role",
-        label="QC Agent Role Description",
+        "qc_role",
+        "QC Agent Role Description",
         synonyms=(
             "QC Agent Role",
             "QC Role",
@@ -156,16 +145,16 @@ FIELDS: tuple[TaskField, ...] = (
         example="Reviewer of concurrent Python",
     ),
     TaskField(
-        key="criteria",
-        label="Verification Criteria",
+        "criteria",
+        "Verification Criteria",
         synonyms=("Criteria", "Acceptance Criteria", "Success Criteria"),
         example="\n- [ ] (60 pts) [critical] c1: refills at the configured rate\n"
         "- [ ] (40 pts) c2: safe under 8 threads",
         advice="what must be true of the result, each with an id; points sum to 100; `[critical]` marks what may not fail.",
     ),
     TaskField(
-        key="checks",
-        label="Checks",
+        "checks",
+        "Checks",
         example="""
 ```yaml
 - id: unit
@@ -183,13 +172,13 @@ FIELDS: tuple[TaskField, ...] = (
         "that make up the check, `protect` those that this task may not change. Every task should have a required check.",
     ),
     TaskField(
-        key="max_retries",
-        label="Max Retries",
+        "max_retries",
+        "Max Retries",
         synonyms=("Retries",),
         counts_attempts=("Max Attempts", "Attempts"),
         example="2",
     ),
-    TaskField(key="notes", label="Notes", example="kept in the plan; no agent sees them"),
+    TaskField("notes", "Notes", example="kept in the plan; no agent sees them"),
 )
 
 PLAN_LABELS: dict[PlanKey, tuple[str, ...]] = {
@@ -281,16 +270,6 @@ _JSON_KEYS = {words(name): field.label for field in FIELDS for name in field.jso
 _PLAN_KNOWN: dict[str, PlanKey] = {
     words(name): key for key, names in PLAN_LABELS.items() for name in names
 }
-
-
-def synonym_table() -> str:
-    """Return the labels as the markdown table of the documentation."""
-    rows = ["| field | label | also read |", "|---|---|---|"]
-    for field in FIELDS:
-        other = [*field.synonyms, *(f"{name} (− 1)" for name in field.counts_attempts)]
-        other += [f"`{name.casefold()}` in JSON" for name in field.json_names]
-        rows.append(f"| `{field.key}` | {field.label} | {', '.join(other)} |")
-    return "\n".join(rows)
 
 
 def format_instructions() -> str:

@@ -191,18 +191,12 @@ def _take(
         return "key" if inner[0].kind == "map" else "value"
     elif sign == wanted == "end":
         return "end"
+    wanted = wanted.removeprefix("first ")
     raise LocatedValueError(f"Invalid JSON: expected {_EXPECTED.get(wanted, wanted)}.", place)
 
 
 _SEPARATOR = "',' or the end"
-_EXPECTED = {
-    "end": "the end",
-    ":": "':'",
-    "key": "a key",
-    "first key": "a key",
-    "value": "a value",
-    "first value": "a value",
-}
+_EXPECTED = {"end": "the end", ":": "':'", "key": "a key", "value": "a value"}
 
 
 # YAML.

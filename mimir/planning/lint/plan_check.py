@@ -10,10 +10,7 @@ from mimir.planning.parser import ParsedPlan
 
 
 def check(
-    plan: ParsedPlan | Plan,
-    *,
-    tools: Collection[str],
-    exists: Callable[[str], bool] | None = None,
+    plan: ParsedPlan | Plan, *, tools: Collection[str], exists: Callable[[str], bool] | None = None
 ) -> tuple[PlanFinding, ...]:
     """Return every finding of a plan by position; errors come before warnings.
 

@@ -159,7 +159,7 @@ class PromptReader:
 
     def _field_follows(self, index: int) -> bool:
         """Return whether a field of this task follows a heading, which is then prompt text."""
-        # The last search already found a field behind this line.
+        # The last search already found a field after this line.
         if index < self._field_ahead:
             return True
         end = self._outline.next_start(index)

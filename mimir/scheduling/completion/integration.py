@@ -55,9 +55,9 @@ class MergeCandidate:
     onto: str
     """Head that it was made for."""
     runs: tuple[tuple[str, CheckRun], ...] = ()
-    """(task, run) of the checks on the merged tree. Empty: the attempt's base is still the head."""
+    """(task, run) of the checks on the merged tree; empty if the attempt's base is the head."""
     verdict: Verdict | None = None
-    """Verdict on the merged tree. None: no file was changed on both sides."""
+    """Second verdict, on the merged tree. None: no file was changed on both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

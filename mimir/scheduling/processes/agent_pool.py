@@ -121,7 +121,7 @@ class AgentPool:
         self._empty += not taken
         self._claimed += len(taken)
         self._count_time()
-        # A lease of this process that was not renewed in time is lost; a worker that has just prepared a retry was about to end.
+        # A lease of this process that was not renewed in time is lost, even right before a retry.
         self.lose([one.task for one in taken if not one.fresh])
         self._stop([one.task for one in taken if one.fresh])
         for one in taken:

@@ -17,7 +17,7 @@ async def send_heartbeat(
 ) -> None:
     """Renew all leases every third of a lease until cancelled; stop lost work at once."""
     while True:
-        # A process that was suspended for longer than a lease renews as soon as it continues: its timer has expired.
+        # After a suspension longer than a lease, renewal is immediate: the timer has expired.
         renewal = _renewal(services, pool.held, pool.counters(), leads=election.leads)
         lost, leads = await services.leases.write(renewal, durable=False)  # a power cut ends leases
         pool.lose(lost)

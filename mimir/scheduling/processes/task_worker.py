@@ -52,7 +52,7 @@ class TaskWorker:
                 await asyncio.shield(self._release())
 
     async def _run(self) -> None:
-        # In the caller's task: the end of a separate one would be noticed two steps of the loop later.
+        # In the task of the caller: a separate one would end two steps of the loop later.
         self._work = work = cast("asyncio.Task[None]", asyncio.current_task())
         try:
             await self._run_claim(self.claim)

@@ -7,7 +7,7 @@ import pytest
 from mimir.domain.plan import Task
 from mimir.planning import parser
 from mimir.planning.format import labels
-from mimir.planning.format.diagnostics import code_table
+from mimir.planning.format.diagnostics import CODES
 from mimir.planning.lint.plan_check import check
 
 DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "plan-format.md"
@@ -102,7 +102,23 @@ def test_a_slip_is_near_its_label():
     assert labels.nearest_label("Weather") == ""
 
 
-@pytest.mark.parametrize("table", [labels.synonym_table(), code_table()], ids=["labels", "codes"])
+def synonym_table() -> str:
+    """Return the labels as the markdown table of the documentation."""
+    rows = ["| field | label | also read |", "|---|---|---|"]
+    for field in labels.FIELDS:
+        other = [*field.synonyms, *(f"{name} (− 1)" for name in field.counts_attempts)]
+        other += [f"`{name.casefold()}` in JSON" for name in field.json_names]
+        rows.append(f"| `{field.key}` | {field.label} | {', '.join(other)} |")
+    return "\n".join(rows)
+
+
+def code_table() -> str:
+    """Return the codes as the markdown table of the documentation."""
+    rows = [f"| `{code}` | {severity} | {meaning} |" for code, (severity, meaning) in CODES.items()]
+    return "\n".join(["| code | severity | when |", "|---|---|---|", *rows])
+
+
+@pytest.mark.parametrize("table", [synonym_table(), code_table()], ids=["labels", "codes"])
 def test_the_documentation_holds_the_tables(table: str):
     assert table in DOCUMENT.read_text(encoding="utf-8")
 
