@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class Site:
     """What lies around a sandbox, and what must stay as it is."""
 
     top: Path
-    listeners: dict[str, socket.socket] = field(default_factory=dict)
+    listeners: dict[str, socket.socket] = field(default_factory=dict[str, socket.socket])
     victim: "subprocess.Popen[bytes]"
     """A process of the engine's user."""
     inherited: int
@@ -99,7 +99,7 @@ def _was_reached(listener: socket.socket) -> bool:
 
 
 @contextlib.contextmanager
-def site(top: Path) -> Iterator[Site]:
+def site(top: Path) -> Generator[Site]:
     """Build one below `top`, with listeners in this process."""
     key = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{SECRET}\n-----END OPENSSH PRIVATE KEY-----\n"
     write_files(

@@ -4,6 +4,7 @@ import socket
 import struct
 import threading
 from collections.abc import Mapping
+from typing import BinaryIO
 
 _HELLO, _LOGON, _GOODBYE, _RESET, _RUN, _BEGIN = 0x01, 0x6A, 0x02, 0x0F, 0x10, 0x11
 _SUCCESS, _IGNORED, _FAILURE = 0x70, 0x7E, 0x7F
@@ -71,7 +72,7 @@ class BoltStub:
         return ""
 
 
-def _message(stream) -> bytes:
+def _message(stream: BinaryIO) -> bytes:
     whole = b""
     while head := stream.read(2):
         (size,) = struct.unpack(">H", head)

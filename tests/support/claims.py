@@ -1,28 +1,34 @@
 """Claims and moves of run "r1", short."""
 
-from mimir.domain.event import EventKind
-from mimir.domain.task_states import TransitionActor
+from typing import Any
+
+from mimir.domain.event import Event, EventKind
+from mimir.domain.task_states import TaskStatus, TransitionActor
 from mimir.store.operations import claims, runs
+from mimir.store.operations.claims import Claim
+from mimir.store.protocol import Row, Transactions, Value
 
 
-async def claim(store, owner="w1", **how):
+async def claim(
+    store: Transactions, owner: str = "w1", lease_seconds: float = 300, **how: Any
+) -> list[Claim]:
     """Claim tasks of run "r1"."""
     return await store.write(
-        lambda ops: claims.claim(ops, "r1", owner, **{"lease_seconds": 300, **how})
+        lambda ops: claims.claim(ops, "r1", owner, lease_seconds=lease_seconds, **how)
     )
 
 
 async def move(
-    store,
-    held,
-    to,
-    mover=TransitionActor.MACHINE,
+    store: Transactions,
+    held: Claim,
+    to: TaskStatus,
+    mover: TransitionActor = TransitionActor.MACHINE,
     *,
-    fence=None,
-    props=None,
-    kind=EventKind.WORK_ANSWERED,
-    **how,
-):
+    fence: int | None = None,
+    props: Row | None = None,
+    kind: EventKind = EventKind.WORK_ANSWERED,
+    **how: Any,
+) -> Row:
     """Move a claimed task."""
     return await store.write(
         lambda ops: claims.move(
@@ -31,18 +37,20 @@ async def move(
     )  # fmt: skip
 
 
-async def row(store, task="a"):
+async def row(store: Transactions, task: str = "a") -> Row:
     """Return a task's row."""
-    return await store.read(lambda r: r.get("Task", f"r1/{task}"))
+    found = await store.read(lambda reads: reads.get("Task", f"r1/{task}"))
+    assert found is not None
+    return found
 
 
-async def events(store, *kinds):
+async def events(store: Transactions, *kinds: EventKind) -> list[Event]:
     """Return the run's events; of these kinds, if any are named."""
     return [
         e for e in await store.read(lambda r: runs.events(r, "r1")) if not kinds or e.kind in kinds
     ]
 
 
-def lock_of(row):
+def lock_of(row: Row) -> dict[str, Value]:
     """Return what a row says of its lease."""
     return {k: row[k] for k in ("lockedBy", "lockedAt", "expiresAt", "claimState") if k in row}

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from mimir.agents.context.inputs import ChangedFile, ContextBudgets, PMInput, QCInput, WorkerInput
 from mimir.agents.context.task_context import AgentContext, get_task_context
@@ -32,7 +33,7 @@ TASK = Task(
 WORKER = WorkerInput(preamble="You work.", task=TASK, attempt=1, attempts=3)
 
 
-def ran(exit_code: int | None, tail: str = "", **more: bool) -> CheckRun:
+def ran(exit_code: int | None, tail: str = "", **more: Any) -> CheckRun:
     return CheckRun(
         check="unit",
         argv=("pytest",),

@@ -41,7 +41,7 @@ class FakeModel:
     """Answers from a list, or from a function of the request; keeps what it was asked."""
 
     script: Sequence[Answer | Exception] | Callable[[ModelRequest], Answer]
-    asked: list[ModelRequest] = field(default_factory=list)
+    asked: list[ModelRequest] = field(default_factory=list[ModelRequest])
 
     async def ask(self, request: ModelRequest) -> Answer:
         self.asked.append(request)
@@ -62,7 +62,7 @@ class FakeTools:
         ToolSpec(name="run", description="Run.", input_schema={}, read_only=False),
         ToolSpec(name="read_file", description="Read.", input_schema={}),
     )
-    ran: list[ToolCall] = field(default_factory=list)
+    ran: list[ToolCall] = field(default_factory=list[ToolCall])
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
         assert context is CONTEXT

@@ -5,7 +5,8 @@ The process ends as SIGKILL would end it, just before or just after the named st
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from mimir.workspace.git.history import GitHistory
@@ -27,7 +28,7 @@ def _after_merge_commit(fuse: _Fuse) -> None:
     commit: Callable[..., Awaitable[str]] = GitHistory.commit
 
     async def dying(
-        self: GitHistory, tree: str, parents: object, message: str, **more: object
+        self: GitHistory, tree: str, parents: Sequence[str], message: str, **more: Any
     ) -> str:
         made = await commit(self, tree, parents, message, **more)
         if message.startswith("Merge "):
@@ -54,8 +55,10 @@ def _at_commit(fuse: _Fuse) -> None:
     start = SqliteStore.__init__
 
     def made(self: SqliteStore, *given: object, **more: object) -> None:
-        more["faults"] = lambda _place: fuse.burn()
-        start(self, *given, **more)  # type: ignore[arg-type]
+        def fault(_place: str) -> None:
+            fuse.burn()
+
+        start(self, *given, **more, faults=fault)  # type: ignore[arg-type]
 
     SqliteStore.__init__ = made  # type: ignore[method-assign]
 

@@ -1,5 +1,8 @@
 """A stand-in for `mimir.bootstrap.app`: what the command line asks of it is noted, and what it answers is what the test says."""
 
+# The fake application notes its calls in the private journal of its fake.
+# pyright: reportPrivateUsage=false
+
 import asyncio
 import json
 import sys

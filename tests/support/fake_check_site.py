@@ -1,11 +1,12 @@
 """A bench for checks: fake trees and a fake sandbox whose programs are functions of what they see."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from mimir.domain.evidence import CheckOutcome
-from mimir.domain.plan import Check, Task
+from mimir.domain.plan import Check, CheckKind, Task
 from mimir.qc.checks.check_runner import CheckRunner
 from tests.support.fake_trees import GREEN, RED, FakeHistory, FakeRan, FakeSandbox, Seen
 
@@ -59,9 +60,9 @@ class Bench:
         )
 
 
-def check(kind: str | None = "flip", **more: object) -> Check:
-    fields = {"id": "unit", "criteria": ("c1",), "run": ("pytest", "-q", TEST), "kind": kind}
-    return Check(**(fields | more))
+def check(kind: CheckKind | None = "flip", **more: Any) -> Check:
+    made = Check(id="unit", criteria=("c1",), run=("pytest", "-q", TEST), kind=kind)
+    return replace(made, **more)
 
 
 def task(*checks: Check, files: tuple[str, ...] = ()) -> Task:

@@ -37,7 +37,7 @@ class Entry:
 class FakeLane:
     """A journal in memory: takes the place before the first wait, serves what it was given to replay."""
 
-    rows: list[Entry] = field(default_factory=list)
+    rows: list[Entry] = field(default_factory=list[Entry])
     recorded: Sequence[CallOutcome] = ()
 
     async def call(

@@ -22,7 +22,7 @@ class FakeChange:
 class FakeHistory:
     """Trees by the hash of their files."""
 
-    trees: dict[str, dict[str, str]] = field(default_factory=dict)
+    trees: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def put(self, files: Files) -> str:
         id = hashlib.sha1(json.dumps(sorted(files.items())).encode()).hexdigest()
@@ -104,7 +104,7 @@ class FakeSandbox:
     """Runs `program` on what a command would see."""
 
     program: Callable[[Seen], FakeRan]
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list[Seen])
     broken: MimirError | None = None
 
     async def run(

@@ -5,7 +5,7 @@ the model: what is taken for an answer is an answer.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -114,7 +114,7 @@ class Run:
         return {"role": role, "turns": [*turns, spare], "closing": dict(_LAST[role])}
 
     @contextlib.asynccontextmanager
-    async def opened(self, server: PlayServer) -> AsyncIterator[Mimir]:
+    async def opened(self, server: PlayServer) -> AsyncGenerator[Mimir]:
         WARP.set(self.warp)
         given = {
             "llm.base_url": server.url,

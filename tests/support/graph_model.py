@@ -1,16 +1,20 @@
 """The simplest graph that obeys the store's protocol: what the real ones are compared with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+from mimir.store.protocol import Direction
 
 
 class GraphModel:
     """Nodes and edges in two dicts; no transactions, no speed."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, tuple[str, dict[str, object]]] = {}
+        self.nodes: dict[str, tuple[str, dict[str, Any]]] = {}
         self.edges: set[tuple[str, str, str]] = set()
 
-    def upsert(self, label: str, row: Mapping[str, object]) -> bool:
+    def upsert(self, label: str, row: Mapping[str, Any]) -> bool:
         """Set properties; False where the id is another label's."""
         held = self.nodes.get(row["id"])
         if held is not None and held[0] != label:
@@ -19,7 +23,7 @@ class GraphModel:
         self.nodes[row["id"]] = label, {k: v for k, v in merged.items() if v is not None}
         return True
 
-    def get(self, label: str, id: str) -> dict[str, object] | None:
+    def get(self, label: str, id: str) -> dict[str, Any] | None:
         """Return one row."""
         held = self.nodes.get(id)
         return dict(held[1]) if held and held[0] == label else None
@@ -28,7 +32,9 @@ class GraphModel:
         """Set properties of one node."""
         return self.get(label, id) is not None and self.upsert(label, {"id": id, **props})
 
-    def patch_if(self, label, id, expect, props) -> dict[str, object] | None:
+    def patch_if(
+        self, label: str, id: str, expect: Mapping[str, Any], props: Mapping[str, object]
+    ) -> dict[str, Any] | None:
         """Compare and set."""
         row = self.get(label, id)
         if row is None or not matches(row, expect):
@@ -51,19 +57,28 @@ class GraphModel:
         self.edges.add((source, type, target))
         return True
 
-    def find(self, label, where, order=(), limit=None) -> list[dict[str, object]]:
+    def find(
+        self,
+        label: str,
+        where: Mapping[str, Any],
+        order: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
         """Return matching rows in order."""
         rows = [dict(r) for held, r in self.nodes.values() if held == label and matches(r, where)]
         rows.sort(key=lambda r: r["id"])
         for name in reversed(order):
-            rows.sort(key=lambda r, n=name: _rank(r.get(n.lstrip("-"))), reverse=name[0] == "-")
+            key = name.lstrip("-")
+            rows.sort(key=partial(_rank, key), reverse=name[0] == "-")
         return rows[:limit]
 
-    def reach(self, id, types, direction, depth) -> list[str]:
+    def reach(
+        self, id: str, types: Sequence[str], direction: Direction, depth: int | None
+    ) -> list[str]:
         """Return ids within `depth` edges."""
         seen, frontier = {id}, {id}
         while frontier and (depth is None or depth > 0):
-            near = set()
+            near: set[str] = set()
             for source, type, target in self.edges:
                 if types and type not in types:
                     continue
@@ -77,15 +92,15 @@ class GraphModel:
         return sorted(seen - {id})
 
 
-def matches(row: Mapping[str, object], where: Mapping[str, object]) -> bool:
+def matches(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
     """Tell whether a row meets all conditions."""
     return all(_holds(row.get(name), wanted) for name, wanted in where.items())
 
 
-def _holds(value: object, wanted: object) -> bool:
+def _holds(value: Any, wanted: Any) -> bool:
     if not isinstance(wanted, tuple):
         return _same(value, wanted)
-    sign, other = wanted
+    sign, other = cast("tuple[str, Any]", wanted)
     if sign == "in":
         return any(_same(value, o) for o in other)
     if sign == "!=":
@@ -111,5 +126,6 @@ def _kind(value: object) -> str:
     return "list" if isinstance(value, list) else "number"
 
 
-def _rank(value: object) -> tuple[int, object]:
+def _rank(name: str, row: Mapping[str, Any]) -> tuple[int, Any]:
+    value = row.get(name)
     return (0, 0) if value is None else (1, value)

@@ -1,8 +1,23 @@
 """Transactions that Hypothesis makes up: what is done in them, on a store and on the simplest graph there is."""
 
+from typing import Literal
+
 from hypothesis import strategies as st
 
 from mimir.errors import StoreError
+from mimir.store.protocol import Value, Where, WriteOps
+from tests.support.graph_model import GraphModel
+
+Props = dict[str, Value]
+Step = (
+    tuple[Literal["get"], str, str]
+    | tuple[Literal["find"], str, Where]
+    | tuple[Literal["upsert", "patch"], str, str, Props]
+    | tuple[Literal["patch_if"], str, str, Where, Props]
+    | tuple[Literal["delete"], str, list[str]]
+    | tuple[Literal["link"], str, str, str]
+)
+"""Name of an operation with its arguments."""
 
 IDS = st.sampled_from(["a", "b", "c", "e's 🧊"])
 LABELS = st.sampled_from(["Task", "Memory"])
@@ -60,7 +75,7 @@ class UndoneError(Exception):
     """Ends a transaction that must leave nothing."""
 
 
-def on_store(ops, step):
+def on_store(ops: WriteOps, step: Step) -> object:
     """Do one step in a transaction; what it answered."""
     match step:
         case ("get", label, id):
@@ -81,7 +96,7 @@ def on_store(ops, step):
             return True
 
 
-def on_model(model, step):
+def on_model(model: GraphModel, step: Step) -> object:
     """Do one step on the model; what it answers, or `StoreError` itself where a store must refuse."""
     match step:
         case ("get", label, id):

@@ -1,6 +1,7 @@
 """A project with a protected test, and what its task asks of a worker that may be up to no good."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from tests.support.whole_run import README, calls, check
 
@@ -23,6 +24,6 @@ PROTECTED = check(
 """The check of such a task: `tests/test_a.py` stands on a module that the worker writes."""
 
 
-def shell(command: str, **more: object) -> Mapping[str, object]:
+def shell(command: str, **more: Any) -> Mapping[str, object]:
     """Return a wish to run a command line."""
     return calls("run", command=command, **more)

@@ -8,7 +8,7 @@ piece. No header of the request is kept (keys stand there), and of the answer on
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -80,7 +80,7 @@ async def _played(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
 
 
 @contextlib.contextmanager
-def recording(file: Path) -> Iterator[None]:
+def recording(file: Path) -> Generator[None]:
     """Write every exchange of endpoints that are made in the block."""
     made = type("Recorder", (_Recorder,), {"file": file})
     with pytest.MonkeyPatch.context() as patch:
@@ -89,7 +89,7 @@ def recording(file: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def playing(file: Path) -> Iterator[None]:
+def playing(file: Path) -> Generator[None]:
     """Serve exchanges in their order to endpoints that are made in the block; all of them must be asked for.
 
     Raises:

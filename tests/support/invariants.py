@@ -6,8 +6,9 @@ itself: events are folded here, limits are counted from the recorded calls, tree
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import lane_id
@@ -163,7 +164,11 @@ def _i12(facts: Facts, outside: Outside) -> Iterator[str]:
     if outside.before is None:
         return
     now = listing(facts.project)
-    applied = {p for e in facts.told(EventKind.APPLIED) for p in e.data.get("paths", ())}
+    applied = {
+        p
+        for e in facts.told(EventKind.APPLIED)
+        for p in cast("Iterable[str]", e.data.get("paths", ()))
+    }
     for path in sorted(now.keys() | outside.before.keys()):
         ours = path in applied or path.startswith(WRITTEN_BESIDE)
         if not ours and now.get(path) != outside.before.get(path):

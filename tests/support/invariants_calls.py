@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK
@@ -35,11 +36,11 @@ def _limit(task: Task) -> int:
     return max(1, -(-task.estimated_tool_calls * 3 // 2))
 
 
-def _is_closing(facts: Facts, task: str, number: int, call: Mapping[str, object]) -> bool:
+def _is_closing(facts: Facts, task: str, number: int, call: Mapping[str, Any]) -> bool:
     """True of an answer that came after a closing answer had been asked for."""
     for row in facts.calls(task, number):
         if row["kind"] == "model" and row["seq"] <= call["seq"]:
-            delta = unpack(str(row["deltaJson"]))
+            delta: Any = unpack(str(row["deltaJson"]))
             if any(m.get("closing") for m in delta["messages"]):
                 return True
     return False
@@ -65,13 +66,13 @@ def i6(facts: Facts, outside: Outside) -> Iterator[str]:
             yield f"calls are recorded that never arrived: {dict(lost)}"
 
 
-def _lane(facts: Facts, row: Mapping[str, object]) -> str:
+def _lane(facts: Facts, row: Mapping[str, Any]) -> str:
     return str(row["lane"]).removeprefix(f"{facts.run}/")
 
 
 def i7(facts: Facts, _: Outside) -> Iterator[str]:
     """Each call has its intent before, and its outcome after, in a lane without gaps."""
-    lanes: dict[str, list[Mapping[str, object]]] = {}
+    lanes: dict[str, list[Mapping[str, Any]]] = {}
     for row in facts.nodes["Call"]:
         lanes.setdefault(str(row["lane"]), []).append(row)
     for lane, rows in lanes.items():
@@ -91,7 +92,7 @@ def i7(facts: Facts, _: Outside) -> Iterator[str]:
             before = str(row.get("hash"))
 
 
-def _may_stay_open(facts: Facts, last: Mapping[str, object], open_ones: Sequence[object]) -> bool:
+def _may_stay_open(facts: Facts, last: Mapping[str, Any], open_ones: Sequence[object]) -> bool:
     """True of the last call of a cancelled task, and of a model call that the provider refused for good: the lane ended with it."""
     task, number = str(last["task"]), last["attempt"]
     if facts.statuses.get(task) == TaskStatus.CANCELLED:
@@ -101,7 +102,7 @@ def _may_stay_open(facts: Facts, last: Mapping[str, object], open_ones: Sequence
     return open_ones == [last["seq"]] and last["kind"] == "model" and refused
 
 
-def _judged_elsewhere(facts: Facts, last: Mapping[str, object]) -> bool:
+def _judged_elsewhere(facts: Facts, last: Mapping[str, Any]) -> bool:
     """True of a conversation of QC that was refused: there was a second one, or QC was not available."""
     lane, task = str(last["lane"]), str(last["task"])
     if not str(last["role"]).startswith("qc"):
@@ -114,7 +115,7 @@ def _judged_elsewhere(facts: Facts, last: Mapping[str, object]) -> bool:
     return causes == ["qc_unavailable"]
 
 
-def _effects(lane: str, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
+def _effects(lane: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     tree = ""
     for row in rows:
         now = str(row.get("tree") or tree)
@@ -123,7 +124,7 @@ def _effects(lane: str, rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
         tree = now
 
 
-def _follows(row: Mapping[str, object], before: str) -> bool:
+def _follows(row: Mapping[str, Any], before: str) -> bool:
     """Compute a call's hash over what is recorded of it and the call before."""
     if not row.get("done"):
         return True

@@ -1,6 +1,7 @@
 """Invariants of what was delivered and what proves it: the run's line in git, verdicts, the final gate (I2, I10, I13)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.qc.evidence import seal
@@ -93,7 +94,7 @@ def i10(facts: Facts, _: Outside) -> Iterator[str]:
         yield from _passing(facts, task, number, records)
         yield from _unbroken(facts, chain)
         if tree := row.get("integratedTree"):
-            counted = set(row.get("passedChecks") or ())
+            counted: set[str] = set(row.get("passedChecks") or ())
             yield from (
                 f"{task} was merged although check {r['check']} of {r['task']} was red"
                 for r in records
@@ -104,7 +105,7 @@ def i10(facts: Facts, _: Outside) -> Iterator[str]:
 
 
 def _passing(
-    facts: Facts, task: str, number: int, records: Sequence[Mapping[str, object]]
+    facts: Facts, task: str, number: int, records: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
     work = facts.work(task, number)
     verdicts = [r for r in records if r["record"] == "verdict" and r["passed"]]
@@ -137,8 +138,8 @@ def _unbroken(facts: Facts, chain: str) -> Iterator[str]:
 
 def _is_red(
     facts: Facts,
-    record: Mapping[str, object],
-    records: Sequence[Mapping[str, object]],
+    record: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
     counted: set[str],
 ) -> bool:
     """True if the last run of a check that counts failed for this tree."""
@@ -181,6 +182,6 @@ def i13(facts: Facts, _: Outside) -> Iterator[str]:
         yield "what the gate says is not what its runs say"
 
 
-def _about(record: Mapping[str, object]) -> object:
+def _about(record: Mapping[str, Any]) -> object:
     """Return the tree that a run says something of: also where a check's own files were put back."""
     return record.get("standsFor") or record.get("tree")

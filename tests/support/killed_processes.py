@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 MIMIR = (sys.executable, "-m", "mimir")
 PATIENCE_SECONDS = 100
@@ -94,7 +95,7 @@ class Place:
 
 def standing(status: Mapping[str, object]) -> dict[str, tuple[object, ...]]:
     """Return what must not depend on kills: each task's status, attempts, score and criteria."""
-    tasks = status["tasks"]
+    tasks = cast("list[dict[str, Any]]", status["tasks"])
     assert isinstance(tasks, list)
     return {t["id"]: (t["status"], t["attempts"], t["score"], str(t["criteria"])) for t in tasks}
 

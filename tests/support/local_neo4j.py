@@ -14,7 +14,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -86,7 +86,7 @@ def _run(command: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def only_one(path: Path) -> Iterator[None]:
+def only_one(path: Path) -> Generator[None]:
     """Let one process in at a time."""
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -20,7 +20,7 @@ import yaml
 from mimir.bootstrap import app
 from mimir.demo import setup as demo
 from mimir.demo.acts import REQUEST
-from mimir.domain.plan import Plan
+from mimir.domain.plan import Plan, Task
 from mimir.planning.renderer import render
 from mimir.recordings.engine_replay.differences import ReplayResult
 from tests.support import recorded_runs
@@ -36,7 +36,8 @@ MIMIR = (sys.executable, "-m", "mimir")
 
 def hundred() -> tuple[Plan, Sequence[Part]]:
     """Return 100 tasks in layers of ten: every seventh is tried twice, every ninth trips its breaker."""
-    tasks, parts = [], []
+    tasks: list[Task] = []
+    parts: list[Part] = []
     for number in range(TASKS):
         id = f"t{number:03d}"
         needs = [f"t{number - 10:03d}"] if number >= 10 else []

@@ -1,5 +1,8 @@
 """What a person, or a mishap, does to a project while a run is under way: at a named turn of a named agent, so without a clock."""
 
+# The scripted model names its lane in a private attribute.
+# pyright: reportPrivateUsage=false
+
 from collections import Counter
 from collections.abc import Callable
 

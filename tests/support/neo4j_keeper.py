@@ -10,8 +10,9 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any, cast
 
 from tests.support.local_neo4j import LocalServer, MissingError
 
@@ -37,7 +38,7 @@ def main(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def server(folder: Path) -> Iterator[str]:
+def server(folder: Path) -> Generator[str]:
     """Yield the URI of a server, with its password.
 
     Raises:
@@ -66,7 +67,7 @@ def has_docker() -> bool:
 
     try:
         client = from_env(timeout=5)
-        client.ping()
+        cast("Any", client).ping()  # docker-py has no annotations here
     except (DockerException, OSError):
         return False
     client.close()

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,11 +28,11 @@ _kept: list[object] = []
 """The keeper's process: never waited for, it ends after us."""
 
 
-def store_over(room: Path, clock: Clock, **how: object) -> Neo4jStore:
+def store_over(room: Path, clock: Clock, **how: Any) -> Neo4jStore:
     """Return a store of its own for this room; two made over one room are the same store seen by two processes."""
     # No patience: where a clock stands still, a server that died would be waited for for ever.
-    how = {"patience_seconds": 0, **how}
-    return Neo4jStore(address_of(room), clock, door=secrets.token_hex(8), **how)
+    values: dict[str, Any] = {"patience_seconds": 0, **how}
+    return Neo4jStore(address_of(room), clock, door=secrets.token_hex(8), **values)
 
 
 def address_of(room: Path) -> Neo4jAddress:

@@ -4,6 +4,9 @@ What it may be told to do stands in a table; a text that holds `ORDER-17.` is an
 conversation, in every role, and then goes on as its play says.
 """
 
+# The scripted model names its lane in a private attribute.
+# pyright: reportPrivateUsage=false
+
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -39,7 +42,7 @@ class Traitor:
     """Obeys; remembers what, in which lane."""
 
     orders: Mapping[int, Order]
-    obeyed: set[tuple[str, int]] = field(default_factory=set)
+    obeyed: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
 
     def enter(self, patch: pytest.MonkeyPatch) -> "Traitor":
         """Let every scripted model be this one first."""

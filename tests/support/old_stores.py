@@ -8,7 +8,7 @@ import socket
 import sys
 import tarfile
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def kept(version: int) -> Path:
 
 
 @asynccontextmanager
-async def resumable(project: Path) -> AsyncIterator[Mimir]:
+async def resumable(project: Path) -> AsyncGenerator[Mimir]:
     """Open a kept project; the model is a server, as it was then: no path of then is needed."""
     with PlayServer({"parts": [*PARTS, *REST]}) as server:
         flags = {"llm__base_url": server.url, "llm__api_key": "sk-test-0123456789"}

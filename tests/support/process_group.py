@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class Fleet:
 
     env: Mapping[str, str]
     logs: Path
-    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+    started: list["subprocess.Popen[str]"] = field(default_factory=list["subprocess.Popen[str]"])
 
     def start(self, where: Path, *words: str, **env: str) -> "subprocess.Popen[str]":
         """Start a command in a project."""
@@ -78,7 +78,7 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def fleet(tmp_path: Path, url: str, **env: str) -> Iterator[Fleet]:
+def fleet(tmp_path: Path, url: str, **env: str) -> Generator[Fleet]:
     """Start processes whose model is at `url`."""
     logs = tmp_path / "logs"
     logs.mkdir()

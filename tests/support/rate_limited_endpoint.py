@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -124,13 +124,13 @@ class LimitedServer(PlayServer):
         self._gate = gate
         self.refused = 0
 
-    def _completion(
+    async def _completion(
         self, line: Line, connection: int, headers: Mapping[str, str], body: Mapping[str, Any]
-    ) -> Awaitable[bool]:
+    ) -> bool:
         seconds = self._gate()
         if seconds is None:
-            return super()._completion(line, connection, headers, body)
-        return self._refuse(line, seconds)
+            return await super()._completion(line, connection, headers, body)
+        return await self._refuse(line, seconds)
 
     async def _refuse(self, line: Line, seconds: float) -> bool:
         self.refused += 1

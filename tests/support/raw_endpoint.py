@@ -1,7 +1,7 @@
 """An endpoint as its own tests ask it: over HTTP, of a server that says any bytes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -22,7 +22,7 @@ FOREVER = "default: [{text: a good answer, repeat: forever}]"
 @asynccontextmanager
 async def asking(
     url: str, *, learned: list[CapabilityChange] | None = None, **settings: object
-) -> AsyncIterator[ChatModel]:
+) -> AsyncGenerator[ChatModel]:
     known = {"api_key": KEY, "model": "m", "stall_seconds": 0.3} | settings
     config = EndpointConfig(base_url=url, **known)  # type: ignore[arg-type]
     on_adapt = learned.append if learned is not None else None
@@ -36,7 +36,7 @@ async def asking(
 @asynccontextmanager
 async def serving(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
-) -> AsyncIterator[str]:
+) -> AsyncGenerator[str]:
     """Serve each connection by a function; the endpoint's address."""
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
@@ -49,7 +49,7 @@ async def request_of(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def raw_server(*answers: bytes, asked: asyncio.Event | None = None) -> AsyncIterator[str]:
+async def raw_server(*answers: bytes, asked: asyncio.Event | None = None) -> AsyncGenerator[str]:
     """Serve bytes as they are, one answer a connection; an answer without an end stalls."""
     left = list(answers)
     served: list[asyncio.Task[None]] = []

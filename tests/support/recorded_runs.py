@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import yaml
 
@@ -115,7 +116,7 @@ def edited(file: Path, lane: str, change: Callable[[dict[str, object]], None]) -
         if is_it and str(line["lane"]).endswith(f"/{lane}"):
             answer = line["answer"]
             assert isinstance(answer, dict)
-            change(answer)
+            change(cast("dict[str, object]", answer))
             break
     else:
         raise AssertionError(f"no lane {lane}")

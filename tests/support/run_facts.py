@@ -5,10 +5,11 @@ import contextlib
 import copy
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, cast
 
 from mimir.attempts.results import JUDGEMENT, OUTCOMES, WORK, Deliverable
 from mimir.bootstrap.clock import SystemClock
@@ -24,7 +25,7 @@ from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.stores import opened
 from tests.support.transcripts import encode_delta
 
-Nodes = dict[str, list[dict[str, object]]]
+Nodes = dict[str, list[dict[str, Any]]]
 """Label → its nodes, in their order; what a call asked is whole."""
 
 
@@ -84,7 +85,7 @@ class Facts:
 
     project: Path
     run: str
-    row: dict[str, object]
+    row: dict[str, Any]
     """The run's own node."""
     nodes: Nodes
     events: list[Event]
@@ -102,7 +103,7 @@ class Facts:
         return change(twin) or twin
 
     @property
-    def tasks(self) -> dict[str, dict[str, object]]:
+    def tasks(self) -> dict[str, dict[str, Any]]:
         """Task → its row."""
         return {str(row["taskId"]): row for row in self.nodes["Task"]}
 
@@ -111,11 +112,11 @@ class Facts:
         """Task → its status."""
         return {id: str(row["status"]) for id, row in self.tasks.items()}
 
-    def attempts(self, task: str) -> list[dict[str, object]]:
+    def attempts(self, task: str) -> list[dict[str, Any]]:
         """Return the attempts of a task, in order."""
         return [row for row in self.nodes["Attempt"] if row["taskId"] == task]
 
-    def attempt(self, task: str, number: int) -> dict[str, object]:
+    def attempt(self, task: str, number: int) -> dict[str, Any]:
         """Return one attempt."""
         return next(row for row in self.attempts(task) if row["attemptNumber"] == number)
 
@@ -132,25 +133,26 @@ class Facts:
         """Return the last ruling on an attempt."""
         return JUDGEMENT.decode(str(self.attempt(task, number)["judgementJson"]))
 
-    def records(self, chain: str) -> list[dict[str, object]]:
+    def records(self, chain: str) -> list[dict[str, Any]]:
         """Return the sealed bodies of a chain, in order, each with its `kind`."""
         rows = [row for row in self.nodes["Evidence"] if row["chain"] == chain]
         rows.sort(key=lambda row: row["seq"])
-        return [{**unpack(str(row["body"])), "record": row["kind"]} for row in rows]
+        return [
+            {**cast("dict[str, Any]", unpack(str(row["body"]))), "record": row["kind"]}
+            for row in rows
+        ]
 
     def chain(self, task: str, number: int = 1) -> str:
         """Name the chain of an attempt."""
         return attempt_id(self.run, task, number)
 
-    def calls(self, task: str, number: int = 1, role: str = "worker") -> list[dict[str, object]]:
+    def calls(self, task: str, number: int = 1, role: str = "worker") -> list[dict[str, Any]]:
         """Return the calls of a lane, in order."""
         lane = lane_id(self.run, task, number, role)
         rows = [row for row in self.nodes["Call"] if row["lane"] == lane]
         return sorted(rows, key=lambda row: row["seq"])
 
-    def tool_calls(
-        self, task: str, number: int = 1, role: str = "worker"
-    ) -> list[dict[str, object]]:
+    def tool_calls(self, task: str, number: int = 1, role: str = "worker") -> list[dict[str, Any]]:
         """Return the tool calls of a lane."""
         return [row for row in self.calls(task, number, role) if row["kind"] == "tool"]
 
@@ -207,7 +209,7 @@ async def gather(project: Path, run: str, store: GraphStore | None = None) -> Fa
 
 
 @contextlib.asynccontextmanager
-async def store_of(project: Path) -> AsyncIterator[GraphStore]:
+async def store_of(project: Path) -> AsyncGenerator[GraphStore]:
     """Open a project's store as another process would, by the same clock."""
     async with opened(SqliteStore(project / ".mimir" / "mimir.db", SystemClock())) as store:
         yield store
@@ -243,5 +245,5 @@ def _objects(project: Path) -> Path | None:
     return Path(said) if asked.returncode == 0 and said else None
 
 
-def _plain(rows: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
+def _plain(rows: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
     return [dict(row) for row in rows]

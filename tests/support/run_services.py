@@ -1,8 +1,9 @@
 """The crew of one process that serves a small run, and what stands in for its work and its host."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.attempts.services import PinnedRun
@@ -13,6 +14,7 @@ from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store.operations import worker_processes
 from mimir.store.operations.claims import Claim
 from mimir.store.sqlite.sqlite_store import SqliteStore
+from mimir.workspace.process_locks import ProcessLocks
 from tests.support.clock import FrozenClock
 from tests.support.stored_run import plan, task
 
@@ -88,7 +90,7 @@ def crew_of(
         clock=clock,
         owner=owner,
         process=process,
-        owners=ProcessLiveness(owners=hosts, host="here"),
+        owners=ProcessLiveness(owners=cast("ProcessLocks", hosts), host="here"),
         lease_seconds=300,
         work_room=room,
         wake=WorkSignals(),
@@ -100,10 +102,10 @@ def crew_of(
 class Running:
     """A coroutine beside the test; ended with it."""
 
-    def __init__(self, job) -> None:
+    def __init__(self, job: Coroutine[Any, Any, object]) -> None:
         self.task = asyncio.ensure_future(job)
 
-    async def __aenter__(self):
+    async def __aenter__(self) -> asyncio.Future[object]:
         return self.task
 
     async def __aexit__(self, *_: object) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mimir.bootstrap.toolsets import ProjectSandbox
 from mimir.domain.evidence import CheckOutcome
-from mimir.domain.plan import Check, Task
+from mimir.domain.plan import Check, CheckKind, Task
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.workspace.git.history import GitHistory
@@ -63,5 +64,5 @@ async def opened(tmp_path: Path, clock: FrozenClock) -> Bench:
     return Bench(project, history, CheckRunner(history, execution), room, base)
 
 
-def check(kind: str | None, run: tuple[str, ...] | str, **more: object) -> Check:
+def check(kind: CheckKind | None, run: tuple[str, ...] | str, **more: Any) -> Check:
     return Check(id="unit", criteria=("c1",), run=run, kind=kind, timeout_seconds=30, **more)

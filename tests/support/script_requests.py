@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 from mimir.domain.message import Message, ModelRequest, ToolCall, ToolSpec
@@ -65,7 +65,8 @@ def _role(
     for role, pattern in _SYSTEM_WORDS.items():
         if re.search(pattern, system[:400], re.I | re.M):
             return role
-    tools = {t.get("function", {}).get("name", "") for t in body.get("tools") or []}
+    offered: Sequence[Mapping[str, Any]] = body.get("tools") or []
+    tools = {t.get("function", {}).get("name", "") for t in offered}
     if re.search(r"^## What may be quoted|^=== source ", brief, re.M):
         return "qc"
     if "memory_search_nodes" in tools and not tools & {"write_file", "run"}:
@@ -100,7 +101,9 @@ def read_messages(body: Mapping[str, Any]) -> tuple[Message, ...]:
 
 def _text(content: object) -> str:
     if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content)
+        return "".join(
+            str(part.get("text", "")) for part in cast("list[dict[str, object]]", content)
+        )
     return content if isinstance(content, str) else ""
 
 

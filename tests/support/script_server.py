@@ -327,7 +327,8 @@ async def _answered(
 
 
 async def _streamed(line: Line, body: Mapping[str, Any], answer: Answer, fault: str) -> bool:
-    usage = bool((body.get("stream_options") or {}).get("include_usage"))
+    options: Mapping[str, Any] = body.get("stream_options") or {}
+    usage = bool(options.get("include_usage"))
     rows = [*wire.events(answer, usage=usage), wire.DONE]
     await line.head(200, wire.PLAIN if fault == "wrong_content_type" else wire.SSE)
     for row in wire.broken(rows, fault):

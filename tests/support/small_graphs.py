@@ -1,9 +1,10 @@
 """Small graphs that several suites ask about."""
 
+from mimir.store.protocol import GraphStore
 from tests.support.stores import put
 
 
-async def six(store):
+async def six(store: GraphStore) -> None:
     """Six tasks with properties of every kind, some missing."""
     await put(
         store, "Task",
@@ -16,7 +17,7 @@ async def six(store):
     )  # fmt: skip
 
 
-async def diamond(store):
+async def diamond(store: GraphStore) -> None:
     """A run with four tasks, d → b, c → a → a, and a task of no run."""
     await put(store, "Run", {"id": "r"})
     await put(store, "Task", *({"id": i} for i in "abcdx"))
@@ -28,7 +29,7 @@ async def diamond(store):
     )
 
 
-async def notes(store):
+async def notes(store: GraphStore) -> None:
     """Three notes."""
     await put(
         store, "Memory",
@@ -38,6 +39,6 @@ async def notes(store):
     )  # fmt: skip
 
 
-async def found(store, text, limit=10):
+async def found(store: GraphStore, text: str, limit: int = 10) -> list[str]:
     """Return the ids that a search for `text` gives, best first."""
     return [id for id, _ in await store.read(lambda reads: reads.search("Memory", text, limit))]

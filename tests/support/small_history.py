@@ -16,10 +16,10 @@ def object_id(name: str) -> str:
 class FakeHistory:
     """Commits and trees by id; what is put into `damaged` is reported of everything that holds it."""
 
-    commits: dict[str, tuple[str, str]] = field(default_factory=dict)
+    commits: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """Commit → (tree, message)."""
-    trees_there: set[str] = field(default_factory=set)
-    damaged: dict[str, str] = field(default_factory=dict)
+    trees_there: set[str] = field(default_factory=set[str])
+    damaged: dict[str, str] = field(default_factory=dict[str, str])
     """Commit or tree → what is wrong with an object below it."""
     looks: int = 0
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
+from typing import Any, Literal
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context.receipt import ContextReceipt, GivenPiece, WithheldPiece, flatten_receipt
@@ -19,11 +20,12 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.domain.task_states import Cause, RunStatus, TaskStatus, TransitionActor
-from mimir.domain.verdict import CriterionOpinion, QCAnswer, Verdict
+from mimir.domain.verdict import CriterionOpinion, QCAnswer, State, Verdict
 from mimir.qc.checks import decision_table
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body, run_body, verdict_body
 from mimir.qc.judgement import score
+from mimir.store import row_fields
 from mimir.store.operations import claims, evidence, runs, worker_processes
 from mimir.store.operations import evidence as tally
 from mimir.store.operations.worker_processes import PoolCounters, WorkerProcess
@@ -32,13 +34,14 @@ from mimir.store.schema import pack
 from tests.support.clock import FrozenClock
 from tests.support.small_history import FakeHistory
 
+Sealed = tuple[seal.RecordKind, Mapping[str, object]]
 RUN = "run-1"
 FOUND = "refills at ten tokens a second"
 PROCESS = WorkerProcess(owner="me", host="here", number=1, lock_file="")
 
 
-def task(id: str, **given: object) -> Task:
-    values: dict[str, object] = {
+def task(id: str, **given: Any) -> Task:
+    values: dict[str, Any] = {
         "title": f"Title of {id}",
         "prompt": f"Do {id}.",
         "worker_role": "Python engineer",
@@ -49,8 +52,8 @@ def task(id: str, **given: object) -> Task:
     return Task(id=id, **{**values, **given})
 
 
-def check(id: str = "unit", **given: object) -> Check:
-    values: dict[str, object] = {
+def check(id: str = "unit", **given: Any) -> Check:
+    values: dict[str, Any] = {
         "criteria": ("c1",),
         "run": ("python", "-m", "pytest", "-q", "tests/test_limiter.py"),
         "kind": "flip",
@@ -82,7 +85,12 @@ PLAN = Plan(
 
 
 def ran(
-    exit_code: int, phase: str, tree: str, *, name: str = "unit", again: bool = False
+    exit_code: int,
+    phase: Literal["before", "after", "merged", "gate"],
+    tree: str,
+    *,
+    name: str = "unit",
+    again: bool = False,
 ) -> CheckRun:
     text = "3 passed" if exit_code == 0 else "1 failed: test_refills"
     return CheckRun(
@@ -99,7 +107,7 @@ def ran(
     )
 
 
-def opinion(word: str, number: int, feedback: str, **states: str) -> QCAnswer:
+def opinion(word: Literal["PASS", "FAIL"], number: int, feedback: str, **states: State) -> QCAnswer:
     return QCAnswer(
         verdict=word,
         score=Fraction(number),
@@ -157,7 +165,7 @@ class SmallRun:
         def work(ops: WriteOps) -> claims.Claim:
             for row in runs.tasks(ops, self.run):
                 chosen = row["taskId"] == task
-                ops.patch("Task", row["id"], {"priority": 9.0 if chosen else 1.0})
+                ops.patch("Task", str(row["id"]), {"priority": 9.0 if chosen else 1.0})
             (claim,) = claims.claim(ops, self.run, "me", lease_seconds=300, limit=1)
             assert claim.task == task
             return claim
@@ -180,7 +188,7 @@ class SmallRun:
         await self.note(claim, {"tripJson": json.dumps(asdict(trip))})
 
     async def work(
-        self, claim: claims.Claim, answer: str, changed: tuple[str, ...] = (), **more: object
+        self, claim: claims.Claim, answer: str, changed: tuple[str, ...] = (), **more: Any
     ) -> Deliverable:
         """Store a deliverable: `worker_completed`."""
         name = self.name(claim)
@@ -227,8 +235,8 @@ class SmallRun:
             )
             outcomes = (outcome,)
         delivered = deliverable_body(work.tree, work.base_tree, work.answer, work.changed)
-        bodies = [("deliverable", delivered)]
-        bodies += [("check", body) for outcome in outcomes for body in check_bodies(outcome)]
+        bodies: list[Sealed] = [("deliverable", delivered)]
+        bodies.extend(("check", body) for outcome in outcomes for body in check_bodies(outcome))
         await self.move(
             claim,
             TaskStatus.QC_EXECUTING,
@@ -284,7 +292,8 @@ class SmallRun:
         self, claim: claims.Claim, work: Deliverable, ruled: Verdict, *, merged: Sequence[int] = ()
     ) -> None:
         """Bring it onto the line. `merged`: exit codes of its check on a merged tree; none: the line had not moved."""
-        name, bodies = self.name(claim), []
+        name = self.name(claim)
+        bodies: list[Sealed] = []
         commit, tree = work.commit, work.tree
         if merged:
             tree = self.history.tree(f"merge {name}")
@@ -292,7 +301,8 @@ class SmallRun:
             runs_made = [ran(code, "merged", tree, again=n > 0) for n, code in enumerate(merged)]
             bodies = [("check", run_body(run, task=claim.task)) for run in runs_made]
         sealed = await self.store.read(lambda reads: reads.get("Attempt", name))
-        checks = OUTCOMES.decode(sealed["checksJson"])
+        assert sealed is not None
+        checks = OUTCOMES.decode(str(sealed["checksJson"]))
         await self.move(
             claim,
             TaskStatus.COMPLETED,
@@ -341,7 +351,7 @@ class SmallRun:
         def work(ops: WriteOps) -> None:
             row = runs.get(ops, self.run)
             sealed = evidence.records(ops, chain)
-            bodies = [
+            bodies: list[Sealed] = [
                 ("check", run_body(ran(code, "gate", str(row["headTree"])), task=task))
                 for task, code in exits
             ]
@@ -358,7 +368,15 @@ class SmallRun:
 
         def look(reads: ReadOps) -> tuple[Row, str, list[tuple[str, int, str]]]:
             attempts = reads.find("Attempt", {"runId": self.run})
-            chains = [(r["taskId"], r["seq"], r["chainHash"]) for r in attempts if "chainHash" in r]
+            chains = [
+                (
+                    row_fields.text_field(r, "taskId"),
+                    row_fields.int_field(r, "seq"),
+                    row_fields.text_field(r, "chainHash"),
+                )
+                for r in attempts
+                if "chainHash" in r
+            ]
             return (
                 runs.get(reads, self.run),
                 evidence.records(reads, f"{self.run}/gate")[-1].hash,
@@ -369,7 +387,7 @@ class SmallRun:
         whole = seal.run_seal(last, chains)
         moved = row["head"] != row["baseCommit"]
         message = f"{self.plan.title}\n\nMimir-Run: {self.run}\nMimir-Seal: {whole}\n"
-        commit = self.history.commit("final", row["headTree"], message) if moved else None
+        commit = self.history.commit("final", str(row["headTree"]), message) if moved else None
         noted: Row = {
             "outcome": outcome.value, "seal": whole, "finalCommit": commit, "gateRedJson": pack(list(red)),
         }  # fmt: skip
@@ -393,7 +411,7 @@ class SmallRun:
         task: Row | None = None,
         attempt: Row | None = None,
         data: Mapping[str, object] | None = None,
-        bodies: Sequence[tuple[seal.RecordKind, Mapping[str, object]]] = (),
+        bodies: Sequence[Sealed] = (),
         artifacts: Mapping[str, str] | None = None,
         judgement: Verdict | None = None,
         mover: TransitionActor | None = None,

@@ -1,14 +1,15 @@
 """A small run in a store, for tests of the verbs above it."""
 
 from dataclasses import replace
+from typing import Any
 
 from mimir.domain.plan import Criterion, Plan, Task
 from mimir.store.operations import claims, runs
 from mimir.store.operations.runs import NewRun
-from mimir.store.protocol import GraphStore
+from mimir.store.protocol import GraphStore, WriteOps
 
 
-def task(id: str, *dependencies: str, **fields: object) -> Task:
+def task(id: str, *dependencies: str, **fields: Any) -> Task:
     """A task with one criterion."""
     made = Task(
         id=id,
@@ -26,7 +27,7 @@ def plan(*tasks: Task) -> Plan:
     return Plan(title="A plan", goal="A goal", tasks=tasks)
 
 
-def new_run(plan: Plan | None = None, **fields: object) -> NewRun:
+def new_run(plan: Plan | None = None, **fields: Any) -> NewRun:
     """A run of this plan, of no limits."""
     made = NewRun(
         id="r1", kind="execute" if plan else "plan", project_id="p1", project_name="Project", name="Run one",
@@ -36,11 +37,11 @@ def new_run(plan: Plan | None = None, **fields: object) -> NewRun:
     return replace(made, **fields)
 
 
-async def start(store: GraphStore, *tasks: Task, released: bool = True, **fields: object) -> None:
+async def start(store: GraphStore, *tasks: Task, released: bool = True, **fields: Any) -> None:
     """Make a run of these tasks; all of them released, if not said otherwise."""
     made = new_run(plan(*tasks), **fields)
 
-    def work(ops):
+    def work(ops: WriteOps) -> None:
         runs.create(ops, made)
         if released:
             claims.release_task(ops, made.id, [(t.id, 0.0) for t in tasks])

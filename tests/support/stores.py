@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mimir.domain.clock import Clock
-from mimir.store.protocol import GraphStore, Row
+from mimir.store.protocol import GraphStore, ReadOps, Row, T, Where, WriteOps
 from mimir.store.sqlite.sqlite_store import SqliteStore
 
 KINDS: Mapping[str, Callable[[Path, Clock], GraphStore]] = {
@@ -30,7 +31,7 @@ def _in_neo4j(room: Path, clock: Clock) -> GraphStore:
 
 
 @contextlib.asynccontextmanager
-async def opened(store: GraphStore) -> AsyncIterator[GraphStore]:
+async def opened(store: GraphStore) -> AsyncGenerator[GraphStore]:
     """Open a store and close it, whatever happens in between."""
     await store.init()
     try:
@@ -44,12 +45,10 @@ async def put(store: GraphStore, label: str, *rows: Row) -> None:
     await store.write(lambda ops: ops.upsert(label, rows))
 
 
-async def ids(
-    store: GraphStore, label: str, where: Mapping[str, object], **how: object
-) -> list[str]:
+async def ids(store: GraphStore, label: str, where: Where, **how: Any) -> list[str]:
     """Return the ids that `find` gives, in its order."""
     found = await store.read(lambda reads: reads.find(label, where, **how))
-    return [row["id"] for row in found]
+    return [str(row["id"]) for row in found]
 
 
 def bare(rows: Iterable[Row]) -> list[dict[str, object]]:
@@ -71,8 +70,8 @@ class Around:
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
-    async def read(self, work, **how):
-        return await self._inner.read(work, **how)
+    async def read(self, work: Callable[[ReadOps], T], *, brief: bool = False) -> T:
+        return await self._inner.read(work, brief=brief)
 
-    async def write(self, work, **how):
-        return await self._inner.write(work, **how)
+    async def write(self, work: Callable[[WriteOps], T], *, durable: bool = True) -> T:
+        return await self._inner.write(work, durable=durable)

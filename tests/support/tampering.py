@@ -4,17 +4,19 @@ import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 from mimir.reporting.audit.verification import verify
-from mimir.store.protocol import WriteOps
+from mimir.store.protocol import Value, WriteOps
 from mimir.store.schema import pack, unpack
+from mimir.workspace.git.history import GitHistory
 from tests.support.small_run import RUN, SmallRun
 
 Doctor = Callable[[WriteOps], object]
 
 
 async def problems(run: SmallRun, seal: str = "") -> tuple[str, ...]:
-    found = await verify(run.store, run.history, RUN, seal)
+    found = await verify(run.store, cast("GitHistory", run.history), RUN, seal)
     assert found.ok is (found.problems == ())
     return found.problems
 
@@ -24,15 +26,17 @@ async def doctored(run: SmallRun, doctor: Doctor) -> tuple[str, ...]:
     return await problems(run)
 
 
-def patch(label: str, id: str, **values: object) -> Doctor:
+def patch(label: str, id: str, **values: Value) -> Doctor:
     return lambda ops: ops.patch(label, id, values)
 
 
-def in_json(label: str, id: str, name: str, change: Callable[[dict], None]) -> Doctor:
+def in_json(label: str, id: str, name: str, change: Callable[[dict[str, Any]], None]) -> Doctor:
     """Change one JSON property of a node, keeping its form."""
 
     def doctor(ops: WriteOps) -> None:
-        value = unpack(ops.get(label, id)[name])
+        row = ops.get(label, id)
+        assert row is not None
+        value = cast("dict[str, Any]", unpack(str(row[name])))
         change(value)
         ops.patch(label, id, {name: pack(value)})
 

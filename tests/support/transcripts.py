@@ -1,14 +1,22 @@
 """Calls of a lane for tests of the journal: what they do is counted, and may crash."""
 
-import asyncio
+# Hashes are recomputed with the private functions that wrote them.
+# pyright: reportPrivateUsage=false
 
-from mimir.domain.call_outcome import CallOutcome
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from mimir.domain.call_outcome import CallOutcome, Transcript
+from mimir.domain.event import Event, EventKind
+from mimir.domain.usage import TokenUsage
 from mimir.errors import StoreError
 from mimir.store import row_fields
 from mimir.store.operations import runs
+from mimir.store.protocol import ReadOps, Row, Transactions, Value
 from mimir.store.schema import pack
 from mimir.store.transcripts import call_rows, shared_texts
-from mimir.store.transcripts.stored_transcript import StoredTranscript
+from mimir.store.transcripts.stored_transcript import StoredTranscript, Work
 
 
 class Crash(BaseException):
@@ -18,14 +26,20 @@ class Crash(BaseException):
 class World:
     """What calls do: counted, and crashing where the test says."""
 
-    def __init__(self):
-        self.made = []
-        self.crash_in = None
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.crash_in: str | None = None
 
-    def work(self, name, value=None, tree="", usage=None):
+    def work(
+        self,
+        name: str,
+        value: Mapping[str, object] | None = None,
+        tree: str = "",
+        usage: TokenUsage | None = None,
+    ) -> Work:
         """Return the work of a call of this name."""
 
-        async def do():
+        async def do() -> CallOutcome:
             self.made.append(name)
             await asyncio.sleep(0)
             if self.crash_in == name:
@@ -37,14 +51,20 @@ class World:
         return do
 
 
-async def opened(store, fence=1, **how):
+async def opened(store: Transactions, fence: int | None = 1, **how: Any) -> StoredTranscript:
     """Open the worker's lane of task "a" of run "r1"."""
-    return await StoredTranscript.open(
-        store, **{"run": "r1", "task": "a", "attempt": 1, "role": "worker", "fence": fence, **how}
-    )
+    values: dict[str, Any] = {
+        "run": "r1",
+        "task": "a",
+        "attempt": 1,
+        "role": "worker",
+        "fence": fence,
+        **how,
+    }
+    return await StoredTranscript.open(store, **values)
 
 
-async def ask(lane, world, name, **how):
+async def ask(lane: Transcript, world: World, name: str, **how: Any) -> CallOutcome:
     """A model call."""
     request = how.pop("request", {"ask": name})
     reserve = how.pop("reserve", 0)
@@ -59,7 +79,7 @@ async def ask(lane, world, name, **how):
     )
 
 
-async def edit(lane, world, name, **how):
+async def edit(lane: Transcript, world: World, name: str, **how: Any) -> CallOutcome:
     """A tool call with an effect."""
     request = how.pop("request", {"tool": "edit", "of": name})
     how = {"tree": f"tree of {name}", **how}
@@ -68,7 +88,7 @@ async def edit(lane, world, name, **how):
     )
 
 
-async def look(lane, world, name, **how):
+async def look(lane: Transcript, world: World, name: str, **how: Any) -> CallOutcome:
     """A tool call that reads."""
     request = how.pop("request", {"tool": "look", "of": name})
     return await lane.call(
@@ -76,18 +96,18 @@ async def look(lane, world, name, **how):
     )
 
 
-async def recorded(store):
+async def recorded(store: Transactions) -> list[tuple[Value, Value, Value]]:
     """Return (number, kind, done) of the worker's calls."""
     rows = await store.read(lambda r: call_rows.rows(r, "r1/a/1/worker"))
     return [(row["seq"], row["kind"], row["done"]) for row in rows]
 
 
-async def told(store, *kinds):
+async def told(store: Transactions, *kinds: EventKind) -> list[Event]:
     """Return the run's events of these kinds."""
     return [e for e in await store.read(lambda r: runs.events(r, "r1")) if e.kind in kinds]
 
 
-async def three(lane, world):
+async def three(lane: Transcript, world: World) -> list[CallOutcome]:
     """A model call, an edit, a model call."""
     return [
         await ask(lane, world, "m0"),
@@ -96,9 +116,9 @@ async def three(lane, world):
     ]
 
 
-def find_broken_link(reads, lane):
+def find_broken_link(reads: ReadOps, lane: str) -> list[str]:
     """Return the ids of calls whose hash is not that of their content and the calls before."""
-    wrong = []
+    wrong: list[str] = []
     before = call_rows.hash_before(lane, {}, 0)
     for row in call_rows.rows(reads, lane):
         if not row_fields.bool_field(row, "done"):
@@ -109,7 +129,7 @@ def find_broken_link(reads, lane):
     return wrong
 
 
-def _hash_of(reads, row, before):
+def _hash_of(reads: ReadOps, row: Row, before: str) -> str:
     """Return the right hash of a call; empty if a text that it names is absent or changed."""
     try:
         delta = encode_delta(reads, row)
@@ -121,7 +141,7 @@ def _hash_of(reads, row, before):
     return call_rows._digest((before, kind, asked, delta, value, tree, usage))
 
 
-def encode_delta(reads, call):
+def encode_delta(reads: ReadOps, call: Row) -> str:
     """Return the whole delta of a call as it is hashed."""
     whole = shared_texts.delta_of(reads, call)
     kept = row_fields.json_field(call, "deltaJson")

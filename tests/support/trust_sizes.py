@@ -5,7 +5,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Literal, TypeVar, cast, get_args
 
 import pytest
@@ -54,7 +54,7 @@ class Cases:
         self.passed += number
 
     @contextlib.contextmanager
-    def case(self, name: object) -> Iterator[None]:
+    def case(self, name: object) -> Generator[None]:
         """Try one case; an assertion or an error in it is written down under its name."""
         try:
             yield

@@ -27,7 +27,7 @@ from mimir.agents.context.receipt import (
 )
 from mimir.agents.context.task_context import AgentContext, PlannerKnowledge, get_task_context
 from mimir.agents.preambles import templates
-from mimir.domain.evidence import CheckOutcome, CheckRun
+from mimir.domain.evidence import CheckOutcome, CheckRun, CheckState
 from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.domain.usage import estimate
 from mimir.planning.format.labels import format_instructions
@@ -52,10 +52,12 @@ def lines(about: str, count: int) -> str:
     )
 
 
-FILES = {f"ledger/{part}.py": lines(part, 24) for part in PARTS}
-FILES |= {f"tests/test_{part}.py": lines(f"test_{part}", 12) for part in PARTS}
-FILES |= {
-    f"docs/{part}.md": f"# {part}\n" + f"How {part} work, and why.\n" * 20 for part in PARTS[:8]
+FILES = {
+    **{f"ledger/{part}.py": lines(part, 24) for part in PARTS},
+    **{f"tests/test_{part}.py": lines(f"test_{part}", 12) for part in PARTS},
+    **{
+        f"docs/{part}.md": f"# {part}\n" + f"How {part} work, and why.\n" * 20 for part in PARTS[:8]
+    },
 }
 READ = [*list(FILES)[:8], *list(FILES)[20:24]]
 
@@ -140,7 +142,7 @@ def view(path: str) -> FileView:
     return FileView(path=path, size=len(FILES[path]), text=FILES[path])
 
 
-def outcome(number: int, state: str = "passed") -> CheckOutcome:
+def outcome(number: int, state: CheckState = "passed") -> CheckOutcome:
     """Return how the task's check ended."""
     code = 0 if state == "passed" else 1
     run = CheckRun(
@@ -149,7 +151,7 @@ def outcome(number: int, state: str = "passed") -> CheckOutcome:
     )  # fmt: skip
     return CheckOutcome(
         check="unit", state=state, required=True, kind="flip", before=run, after=run
-    )  # type: ignore[arg-type]
+    )
 
 
 def worker(number: int, attempt: int) -> AgentContext:
@@ -181,7 +183,7 @@ def worker(number: int, attempt: int) -> AgentContext:
     )  # fmt: skip
 
 
-def judge(number: int, attempt: int, state: str) -> AgentContext:
+def judge(number: int, attempt: int, state: CheckState) -> AgentContext:
     """Return what QC is given of it."""
     one = PLAN.tasks[number]
     changed = [
@@ -211,8 +213,8 @@ def fleet() -> Sequence[ContextReceipt]:
     """Return the receipts of all agents of the run, in the order of its tasks."""
     made: list[ContextReceipt] = []
     for number in range(20):
-        tries = [(1, "failed"), (2, "passed")] if number in RETRIED else [(1, "passed")]
-        for attempt, state in tries:
+        states: tuple[CheckState, ...] = ("failed", "passed") if number in RETRIED else ("passed",)
+        for attempt, state in enumerate(states, start=1):
             made += [worker(number, attempt).receipt, judge(number, attempt, state).receipt]
     return made
 

@@ -3,20 +3,24 @@
 Everything is the real thing but the model's words: store, git, sandbox, checks and seals as `app.open` puts them together.
 """
 
+# The scripted model names its lane in a private attribute.
+# pyright: reportPrivateUsage=false
+
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from mimir import settings
 from mimir.bootstrap import app
-from mimir.domain.plan import Check, Criterion, Plan, Task
+from mimir.domain.plan import Check, CheckKind, Criterion, Plan, Task
 from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import TaskStatus
 from mimir.llm.scripted.scripted_model import ScriptedModel
@@ -47,14 +51,14 @@ REST: Sequence[Part] = (
 
 
 def check(
-    *run: str, criteria: Sequence[str] = ("c1",), kind: str = "flip", **more: object
+    *run: str, criteria: Sequence[str] = ("c1",), kind: CheckKind = "flip", **more: Any
 ) -> Check:
     """Return a check of this command; its id is `unit` if not said otherwise."""
-    made = Check(id="unit", criteria=tuple(criteria), run=run, kind=kind)  # type: ignore[arg-type]
-    return replace(made, **more)  # type: ignore[arg-type]
+    made = Check(id="unit", criteria=tuple(criteria), run=run, kind=kind)
+    return replace(made, **more)
 
 
-def holds(path: str, text: str, **more: object) -> Check:
+def holds(path: str, text: str, **more: Any) -> Check:
     """Return a check that a file holds a text."""
     return check("grep", "-q", text, path, **more)
 
@@ -155,7 +159,7 @@ class Journey:
 
 
 @contextlib.asynccontextmanager
-async def opened(project: Path, parts: Sequence[Part], **flags: object) -> AsyncIterator[Mimir]:
+async def opened(project: Path, parts: Sequence[Part], **flags: object) -> AsyncGenerator[Mimir]:
     """Open mimir on a project with a play that is written beside it."""
     play = project.parent / f"{project.name}.play.yaml"
     play.write_text(yaml.safe_dump({"parts": [*parts, *REST]}), encoding="utf-8")

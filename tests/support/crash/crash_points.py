@@ -4,6 +4,9 @@ A boundary: a commit of the store, a call of the model, a call of a tool, a git 
 writes, a look at the clock. `Fuse` is lit in a process that was forked for it, before the engine runs.
 """
 
+# Crash points wrap private functions at the boundaries of the engine.
+# pyright: reportPrivateUsage=false
+
 import hashlib
 import os
 import threading
@@ -11,7 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, ParamSpec, Self, TypeVar
+from typing import Any, Literal, ParamSpec, Self, TypeVar
 from urllib.parse import unquote
 
 P = ParamSpec("P")
@@ -117,7 +120,7 @@ def _store(fuse: Fuse) -> None:
         start(self, *given, **more, faults=fault)  # type: ignore[arg-type]
 
     SqliteStore.__init__ = made  # type: ignore[method-assign]
-    under_lock, run = WriteTransaction._under_lock, WriteTransaction.run
+    under_lock, run = WriteTransaction[Any]._under_lock, WriteTransaction[Any].run
 
     def locked(self: object, transaction: object) -> None:
         under_lock(self, transaction)  # type: ignore[arg-type]
@@ -135,8 +138,8 @@ def _store(fuse: Fuse) -> None:
 def _model(fuse: Fuse) -> None:
     from mimir.llm.openai import endpoint
 
-    def lane(self: object, _: object) -> str:
-        header = next(iter(self.headers.values()), "")  # type: ignore[attr-defined]
+    def lane(self: endpoint.TranscriptModel, _: object) -> str:
+        header = next(iter(self.headers.values()), "")
         return unquote(header).partition("/")[2]
 
     endpoint.TranscriptModel.ask = fuse.around("model", endpoint.TranscriptModel.ask, lane)  # type: ignore[method-assign]

@@ -4,9 +4,9 @@ import contextlib
 import random
 import re
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 
@@ -45,7 +45,7 @@ def _through(stage: Stage, name: str) -> Trial:
         )  # cut while it looked whether the store is there: it says so, and a person tries again
         if refused:
             code = ground.start().wait()
-        return told(ground, name, code, stage.wanted, started_again=int(refused))
+        return told(ground, name, code, stage.wanted, more={"started_again": int(refused)})
 
 
 @contextlib.contextmanager
@@ -64,6 +64,7 @@ def _behind(stage: Stage) -> Generator[tuple[Stage, TcpProxy]]:
 
 def slow(scene: Scene) -> Scene:
     """Return a scene whose models take their time: a run of it outlasts a few losses of its server."""
+    play: Mapping[str, Any]
     play = yaml.safe_load(scene.play) if isinstance(scene.play, str) else scene.play
     parts = [
         {**part, "turns": [{"delay_seconds": ANSWER_SECONDS, **turn} for turn in part["turns"]]}

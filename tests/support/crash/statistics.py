@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import cast
 
 Line = Mapping[str, object]
 
@@ -49,8 +50,8 @@ def _sum(lines: Sequence[Line], name: str) -> int:
 
 
 def _list(value: object) -> Sequence[object]:
-    return value if isinstance(value, list | tuple) else ()
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
 
 
 def _dict(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}

@@ -88,7 +88,7 @@ def zombie(stage: Stage, seed: int) -> Trial:
             f"zombie {seed}",
             code,
             stage.wanted,
-            **{
+            more={
                 "seconds until its tools are gone": seconds,
                 "its writes that were refused": len(_refused(ground, first)),
             },
@@ -149,7 +149,7 @@ def interrupted(stage: Stage, seed: int) -> Trial:
         code, resumed = to_the_end(ground)
         measured = {f"seconds to the end after {number.name}": seconds}
         name = f"{number.name} {seed}"
-        trial = told(ground, name, code, stage.wanted, resumes=(resumed,), **measured)
+        trial = told(ground, name, code, stage.wanted, resumes=(resumed,), more=measured)
         return with_problems(trial, [*problems, *trial.problems])
 
 

@@ -129,7 +129,7 @@ def told(
     wanted: End,
     resumes: tuple[float, ...] = (),
     reached: bool = True,
-    **more: float,
+    more: Mapping[str, float] | None = None,
 ) -> Trial:
     """Judge a run that has come to its end."""
     ruling = judge(ground, code, wanted)
@@ -143,7 +143,7 @@ def told(
         doubled=ruling.doubled,
         reached=reached,
         resumes=resumes,
-        more=more,
+        more=more or {},
     )
 
 
