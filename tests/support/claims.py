@@ -10,7 +10,7 @@ from mimir.store.protocol import Row, Transactions, Value
 
 
 async def claim(
-    store: Transactions, owner: str = "w1", lease_seconds: float = 300, **how: Any
+    store: Transactions, owner: str = "w1", *, lease_seconds: float = 300, **how: Any
 ) -> list[Claim]:
     """Claim tasks of run "r1"."""
     return await store.write(

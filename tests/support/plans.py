@@ -52,22 +52,8 @@ points = st.none() | st.fractions(min_value=-3, max_value=100, max_denominator=7
 seconds = st.floats(min_value=0, max_value=1e6, allow_nan=False) | st.integers(0, 10_000).map(float)
 
 RESERVED = frozenset(
-    [
-        "none",
-        "na",
-        "n-a",
-        "null",
-        "nil",
-        "no",
-        "nothing",
-        "all",
-        "and",
-        "or",
-        "to",
-        "through",
-        "task",
-        "tasks",
-    ]
+    {"none", "na", "n-a", "null", "nil", "no", "nothing", "all", "and", "or"}
+    | {"to", "through", "task", "tasks"}
 )
 
 

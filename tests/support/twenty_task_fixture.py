@@ -183,7 +183,7 @@ def worker(number: int, attempt: int) -> AgentContext:
     )  # fmt: skip
 
 
-def judge(number: int, attempt: int, state: str) -> AgentContext:
+def judge(number: int, attempt: int, state: CheckState) -> AgentContext:
     """Return what QC is given of it."""
     one = PLAN.tasks[number]
     changed = [
@@ -213,8 +213,8 @@ def fleet() -> Sequence[ContextReceipt]:
     """Return the receipts of all agents of the run, in the order of its tasks."""
     made: list[ContextReceipt] = []
     for number in range(20):
-        tries = [(1, "failed"), (2, "passed")] if number in RETRIED else [(1, "passed")]
-        for attempt, state in tries:
+        states: tuple[CheckState, ...] = ("failed", "passed") if number in RETRIED else ("passed",)
+        for attempt, state in enumerate(states, start=1):
             made += [worker(number, attempt).receipt, judge(number, attempt, state).receipt]
     return made
 
