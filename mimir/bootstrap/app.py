@@ -25,14 +25,14 @@ from mimir.orchestrator.api import Mimir
 from mimir.orchestrator.runs.lookup import find_run
 from mimir.orchestrator.services import ProjectServices
 from mimir.recordings.engine_replay.differences import ReplayResult
-from mimir.recordings.engine_replay.playback import Delay, at_once
-from mimir.recordings.engine_replay.replay_runner import ReplayServices, replay_runs
+from mimir.recordings.engine_replay.playback import Delay
+from mimir.recordings.engine_replay.replay_runner import ReplaySetup, replay_runs
 from mimir.recordings.format.recording import Recording
 from mimir.recordings.format.recording_file import read_recording
 from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.model_replay.replay_session import ReplayingMimir, tell_drift
 from mimir.recordings.recorded_history import RecordedHistory
-from mimir.recordings.recorder import RecordingMimir, load_recorded_run, recorder
+from mimir.recordings.recorder import RecordingMimir, recorder
 from mimir.settings import LoadedSettings, Settings
 from mimir.store.protocol import GraphStore
 from mimir.store.transfer.store_copy import CopyResult
@@ -154,7 +154,11 @@ async def replay(
 ) -> Sequence[ReplayResult]:
     """Replay a recording or a stored run from its record alone; no model or tool is called.
 
-    `what` is a file, or the beginning of a run's id; empty: the newest run. `delay` is awaited before each outcome.
+    Args:
+        project: Directory of the run, and base of relative paths.
+        loaded: Settings in force.
+        what: File of a recording, or the beginning of a run's id; empty: the newest run.
+        delay: Awaited before each outcome.
 
     Raises:
         PlanError: The recording cannot be read, or a run of it cannot be replayed.
@@ -175,31 +179,24 @@ async def replay(
             async with _open_read_only(project, loaded) as (store, history):
                 project_id = project_identity.find_project_id(project, project / ROOM)
                 id = await find_run(store, project_id, what or None)
-                runs = [await store.read(partial(tape_of, run=id))]
-                factories = _replay_factories(project, loaded, history, work_dir)
-                return await replay_runs(runs, (), factories, work_dir, delay)
+                recorded = await store.read(partial(load_recorded_run, run=id))
+                return await replay_runs([recorded], (), setup(history))
         recording, broken = read_recording(file, _display_path(file, project), forgive=True)
         history = RecordedHistory(recording.git, None)
-        factories = _replay_factories(project, loaded, history, work_dir)
-        return await replay_runs(list(recording.runs.values()), broken, factories, work_dir, delay)
+        return await replay_runs(list(recording.runs.values()), broken, setup(history))
 
 
-def _replay_factories(
-    project: Path, loaded: LoadedSettings, history: GitHistory, work_dir: Path
-) -> ReplayServices:
-    """Return the factories of a replay."""
-
-    async def make_services(store: GraphStore) -> ProjectServices:
-        # A replay serves recorded calls, so its models answer nothing.
-        models = RecordedModels(Recording(), "", on_drift=partial(tell_drift, None))
-        process = (ProcessLocks(work_dir / "owners"), "replay")
-        redact = Redactor(loaded.secrets)
-        sandbox = make_sandbox(loaded.settings, project / ROOM, SystemClock())
-        return await compose_services(
-            *(project, loaded, store, models, process, redact, sandbox), history=history
-        )
-
-    return ReplayServices(open_store=stores.open_temporary_store, make_services=make_services)
+async def _replay_services(
+    project: Path, loaded: LoadedSettings, history: GitHistory, work_dir: Path, store: GraphStore
+) -> ProjectServices:
+    # A replay serves recorded calls, so its models answer nothing.
+    models = RecordedModels(Recording(), "", on_drift=partial(tell_drift, None))
+    process = (ProcessLocks(work_dir / "owners"), "replay")
+    redact = Redactor(loaded.secrets)
+    sandbox = make_sandbox(loaded.settings, project / ROOM, SystemClock())
+    return await compose_services(
+        project, loaded, store, models, process, redact, sandbox, history=history
+    )
 
 
 @contextlib.asynccontextmanager

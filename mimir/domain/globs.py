@@ -78,7 +78,7 @@ def _matches_parts(names: tuple[str, ...], parts: tuple[str, ...], below: bool) 
         if not reached:
             return False
     if parts[-1] == "**":
-        # `src/**` names what lies inside `src`, never a file `src`.
+        # `src/**` names what is inside `src`, never a file `src`.
         return min(reached) < len(names)
     return below or len(names) in reached
 

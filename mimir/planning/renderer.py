@@ -41,8 +41,8 @@ def _head(plan: Plan) -> str:
     simple = simple and plan.title[:1].isalnum() and not plan.title.endswith(("_", "`"))
     lines = [f"# Plan: {plan.title}" if simple else "# Plan"]
     title = "" if simple else plan.title
-    fields: dict[PlanKey, str] = {"title": title, "request": plan.request, "goal": plan.goal}
-    for key, text in fields.items():
+    texts: dict[PlanKey, str] = {"title": title, "request": plan.request, "goal": plan.goal}
+    for key, text in texts.items():
         if text:
             is_line = " ".join(text.split()) == text
             lines.append(_labelled_line(PLAN_LABELS[key][0], text, is_line))

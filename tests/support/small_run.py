@@ -309,7 +309,7 @@ class SmallRun:
             bodies = [("check", run_body(run, task=claim.task)) for run in runs_made]
         sealed = await self.store.read(lambda reads: reads.get("Attempt", name))
         assert sealed is not None
-        checks = OUTCOMES.decode(str(sealed["checksJson"]))
+        checks = PackedJson(str(sealed["checksJson"])).decode(tuple[CheckOutcome, ...])
         await self.move(
             claim,
             TaskStatus.COMPLETED,

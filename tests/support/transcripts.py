@@ -14,6 +14,7 @@ from mimir.errors import StoreError
 from mimir.store import row_fields
 from mimir.store.operations import runs
 from mimir.store.protocol import ReadOps, Row, Transactions, Value
+from mimir.store.records.call_records import CallRecord
 from mimir.store.schema import pack
 from mimir.store.transcripts import call_rows, shared_texts
 from mimir.store.transcripts.stored_transcript import StoredTranscript, Work

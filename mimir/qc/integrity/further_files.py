@@ -1,4 +1,4 @@
-"""Further files of a check: those of its recipes, and modules that replace the project's. Pure.
+"""Further files of a check: files of its recipes, and shadow modules. Pure.
 
 A check that starts a Makefile or a shell script names neither tests nor runner; the file does, as it was before the work. The programs of
 such a *recipe* define check files as if the check had started them itself.

@@ -37,7 +37,7 @@ class IgnoredPaths:
     submodules: frozenset[str]
 
     def is_fixed(self, path: str) -> bool:
-        """Return whether a path is a submodule or lies in one."""
+        """Return whether a path is a submodule or inside one."""
         return bool(self.submodules) and any(
             path == one or path.startswith(f"{one}/") for one in self.submodules
         )
