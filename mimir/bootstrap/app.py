@@ -25,14 +25,14 @@ from mimir.orchestrator.api import Mimir
 from mimir.orchestrator.runs.lookup import find_run
 from mimir.orchestrator.services import ProjectServices
 from mimir.recordings.engine_replay.differences import ReplayResult
-from mimir.recordings.engine_replay.playback import Delay
+from mimir.recordings.engine_replay.playback import Delay, yield_once
 from mimir.recordings.engine_replay.replay_runner import ReplaySetup, replay_runs
 from mimir.recordings.format.recording import Recording
 from mimir.recordings.format.recording_file import read_recording
 from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.model_replay.replay_session import ReplayingMimir, tell_drift
 from mimir.recordings.recorded_history import RecordedHistory
-from mimir.recordings.recorder import RecordingMimir, recorder
+from mimir.recordings.recorder import RecordingMimir, load_recorded_run, recorder
 from mimir.settings import LoadedSettings, Settings
 from mimir.store.protocol import GraphStore
 from mimir.store.transfer.store_copy import CopyResult
