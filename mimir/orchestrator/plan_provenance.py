@@ -15,7 +15,7 @@ from mimir.store.operations.record_loading import (
     save_run_text,
 )
 from mimir.store.protocol import ReadOps, WriteOps
-from mimir.store.records.run_changes import RunPlanSourceChange
+from mimir.store.records.run_changes import RunPinnedChange
 from mimir.store.schema import EdgeType, pack
 from mimir.store.transcripts import shared_texts
 
@@ -30,7 +30,7 @@ def save_provenance(ops: WriteOps, run: str, project: str, plan_path: str) -> No
     if planning is None or not plan_path or planning.status is not RunStatus.COMPLETED:
         return
     receipt = _receipt_of_pm(ops, lane_id(planning.id, PLAN_TASK, 1, "pm"))
-    save_change(ops, run, RunPlanSourceChange(plan_run=planning.id))
+    save_change(ops, run, RunPinnedChange(plan_run=planning.id))
     ops.link(EdgeType.FOLLOWS, [(run, planning.id)])
     save_run_text(ops, run, "background", pack(receipt.as_json()))
 

@@ -36,7 +36,7 @@ from mimir.store.operations.runs import NewRun
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.artifact_records import JsonArtifactRecord
 from mimir.store.records.record_codec import PackedJson
-from mimir.store.records.run_changes import RunEnvironmentChange, RunEstimatesChange
+from mimir.store.records.run_changes import RunEnvironmentChange, RunPinnedChange
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import EdgeType, pack
 from mimir.workspace.aio import gather_both
@@ -91,7 +91,7 @@ async def create_run(
         known = estimates.load_estimates(ops, services.project_id, roles)
         if known:
             minutes = {role: one.minutes for role, one in known.items()}
-            save_change(ops, run, RunEstimatesChange(learned=PackedJson.pack(minutes)))
+            save_change(ops, run, RunPinnedChange(learned=PackedJson.pack(minutes)))
         if from_run:
             ops.link(EdgeType.FOLLOWS, [(run, from_run)])
         for warning in warnings:

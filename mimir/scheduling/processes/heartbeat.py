@@ -8,8 +8,8 @@ from mimir.scheduling.processes.agent_pool import AgentPool
 from mimir.scheduling.processes.election import CoordinatorElection
 from mimir.scheduling.run_services import RunServices
 from mimir.store.operations import claims, worker_processes
-from mimir.store.operations.worker_processes import PoolCounters
 from mimir.store.protocol import WriteOps
+from mimir.store.records.artifact_records import PoolCounters
 
 
 async def send_heartbeat(
