@@ -29,7 +29,7 @@ async def send_heartbeat(
 def _renewal(
     services: RunServices, held: Sequence[tuple[str, int]], counters: PoolCounters, *, leads: bool
 ) -> Callable[[WriteOps], tuple[list[str], bool]]:
-    """Return the write of one heartbeat; its result is (lost tasks, whether this process leads)."""
+    """Return the write of a heartbeat; it gives (lost tasks, whether this process leads)."""
     run, owner, seconds = services.facts.id, services.owner, services.lease_seconds
 
     def work(ops: WriteOps) -> tuple[list[str], bool]:
