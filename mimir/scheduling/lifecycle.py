@@ -12,9 +12,8 @@ from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.record_codec import PackedJson, StoredRecord, encode
 from mimir.store.records.run_changes import (
     RunLimitsChange,
-    RunModelsChange,
     RunPauseChange,
-    RunTimeChange,
+    RunPinnedChange,
 )
 from mimir.store.records.run_records import RunRecord
 
@@ -56,7 +55,7 @@ def take_run(
         data: Mapping[str, object] = {}
         if models:
             merged = {**record.models.mapping(), **models}
-            changes.append(RunModelsChange(models=PackedJson.pack(merged)))
+            changes.append(RunPinnedChange(models=PackedJson.pack(merged)))
             names = ", ".join(f"{role} {model}" for role, model in sorted(models.items()))
             data = {
                 "models": dict(models),
@@ -141,7 +140,7 @@ def pause(ops: WriteOps, run: str, owner: str, paused: Paused, seconds: float) -
     data = {"reason": paused.reason, "message": str(paused), "outcome": RunStatus.PAUSED.value}
     changes = (
         RunPauseChange(pause_reason=paused.reason, pause_message=str(paused)),
-        RunTimeChange(seconds_used=record.seconds_used + seconds),
+        RunLimitsChange(seconds_used=record.seconds_used + seconds),
     )
     changed = runs.set_status(
         ops,

@@ -110,11 +110,11 @@ def _require_array(value: object) -> Sequence[object]:
 def _intern_text(text: str) -> str:
     """Return a text; equal short texts are one object."""
     # Many tasks of a plan have texts in common, such as their roles.
-    return _interned(text) if len(text) < _SHORT else text
+    return _intern_short(text) if len(text) < _SHORT else text
 
 
 @lru_cache(maxsize=256)
-def _interned(text: str) -> str:
+def _intern_short(text: str) -> str:
     return text
 
 

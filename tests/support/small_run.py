@@ -28,8 +28,9 @@ from mimir.qc.evidence.payloads import check_bodies, deliverable_body, run_body,
 from mimir.qc.judgement import score
 from mimir.store import row_fields
 from mimir.store.operations import claims, evidence, runs, worker_processes
-from mimir.store.operations.worker_processes import PoolCounters, WorkerProcess
+from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore, ReadOps, Row, WriteOps
+from mimir.store.records.artifact_records import PoolCounters
 from mimir.store.records.record_codec import PackedJson, encode
 from mimir.store.records.task_changes import CriteriaCountsChange
 from mimir.store.schema import pack

@@ -109,7 +109,7 @@ async def create_run(
         known = estimates.load_estimates(ops, services.project_id, roles)
         if known:
             minutes = {role: one.minutes for role, one in known.items()}
-            save_change(ops, run, RunEstimatesChange(learned=PackedJson.pack(minutes)))
+            save_change(ops, run, RunPinnedChange(learned=PackedJson.pack(minutes)))
         if from_run:
             ops.link(EdgeType.FOLLOWS, [(run, from_run)])
         for warning in warnings:

@@ -55,7 +55,7 @@ class MergeCandidate:
     onto: str
     """Head that it was made for."""
     runs: tuple[tuple[str, CheckRun], ...] = ()
-    """(task, run) of the checks on the merged tree; empty if the attempt's base is the head."""
+    """(task, run) of the checks on the merged tree. Empty: the base is still the head."""
     verdict: Verdict | None = None
     """Second verdict, on the merged tree. None: no file was changed on both sides."""
 

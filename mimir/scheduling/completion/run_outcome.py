@@ -26,7 +26,7 @@ from mimir.scheduling.run_services import RunServices
 from mimir.scheduling.task_queries import load_accepted_task
 from mimir.store.operations import evidence, record_loading, runs
 from mimir.store.protocol import ReadOps, WriteOps
-from mimir.store.records.attempt_records import AttemptSealRecord
+from mimir.store.records.attempt_records import AttemptSummaryRecord
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_changes import RunSealChange
 from mimir.store.records.run_records import RunRecord
@@ -162,7 +162,7 @@ def _load_input(reads: ReadOps, run: str, plan: Plan) -> _OutcomeInput:
         accepted=accepted,
         chains=[
             (attempt.task_id, attempt.number, attempt.evidence_hash)
-            for attempt in record_loading.iterate_attempts(reads, run, made, AttemptSealRecord)
+            for attempt in record_loading.iterate_attempts(reads, run, made, AttemptSummaryRecord)
             if attempt.evidence_hash
         ],
         sealed=evidence.records(reads, gate_chain(run)),

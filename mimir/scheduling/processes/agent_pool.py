@@ -7,8 +7,8 @@ from functools import partial
 from mimir.scheduling.processes.task_worker import RunClaim, TaskWorker
 from mimir.scheduling.run_services import RunServices, StopSignal
 from mimir.store.operations import claims
-from mimir.store.operations.worker_processes import PoolCounters
 from mimir.store.protocol import ReadOps
+from mimir.store.records.artifact_records import PoolCounters
 
 
 class AgentPool:

@@ -8,8 +8,8 @@ from mimir.scheduling.processes.agent_pool import AgentPool
 from mimir.scheduling.processes.election import CoordinatorElection
 from mimir.scheduling.run_services import RunServices
 from mimir.store.operations import claims, worker_processes
-from mimir.store.operations.worker_processes import PoolCounters
 from mimir.store.protocol import WriteOps
+from mimir.store.records.artifact_records import PoolCounters
 
 
 async def send_heartbeat(
@@ -29,7 +29,7 @@ async def send_heartbeat(
 def _renewal(
     services: RunServices, held: Sequence[tuple[str, int]], counters: PoolCounters, *, leads: bool
 ) -> Callable[[WriteOps], tuple[list[str], bool]]:
-    """Return the write of one heartbeat; it returns (lost tasks, whether this process leads)."""
+    """Return the write of a heartbeat; it gives (lost tasks, whether this process leads)."""
     run, owner, seconds = services.facts.id, services.owner, services.lease_seconds
 
     def work(ops: WriteOps) -> tuple[list[str], bool]:

@@ -5,20 +5,20 @@ from collections.abc import Collection, Iterable
 
 from mimir.domain.event import EventKind
 from mimir.scheduling.lifecycle import COORDINATOR
-from mimir.store.operations import record_loading, runs, worker_processes
+from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import ReadOps
 from mimir.store.records.artifact_records import ProcessRecord
-from mimir.store.records.attempt_records import AttemptMetricsRecord
+from mimir.store.records.attempt_records import AttemptSummaryRecord
 
 
 def shape(reads: ReadOps, run: str, dead: Collection[str]) -> dict[str, object]:
     """Return `workers`, `locks` and `metrics` of a run; `dead` names dead processes."""
-    locks = worker_processes.locks(reads, run)
+    tasks = record_loading.find_held_tasks(reads, run)
     record, now = record_loading.find_run(reads, run), reads.now()
     coordinator = record_loading.lease_holder(record, COORDINATOR, now, dead) if record else ""
     held: dict[str, list[str]] = defaultdict(list)
-    for lock in locks:
-        held[lock.agent_id].append(lock.task_id)
+    for task in tasks:
+        held[task.locked_by].append(task.task_id)
     return {
         "workers": [
             {
@@ -34,7 +34,16 @@ def shape(reads: ReadOps, run: str, dead: Collection[str]) -> dict[str, object]:
             }
             for process in record_loading.load_processes(reads, run)
         ],
-        "locks": [lock.as_json() for lock in locks],
+        "locks": [
+            {
+                "taskId": task.task_id,
+                "agentId": task.locked_by,
+                "version": task.version,
+                "lockedAt": task.locked_at,
+                "expiresAt": task.expires_at,
+            }
+            for task in tasks
+        ],
         "metrics": metrics(reads, run),
     }
 
@@ -49,8 +58,8 @@ def metrics(reads: ReadOps, run: str, owner: str = "") -> dict[str, object]:
         one for one in record_loading.load_processes(reads, run) if owner in ("", one.owner)
     ]
     owners = _load_owners(reads, run)
-    by_owner: dict[str, list[AttemptMetricsRecord]] = defaultdict(list)
-    for attempt in record_loading.load_run_attempts(reads, run, AttemptMetricsRecord):
+    by_owner: dict[str, list[AttemptSummaryRecord]] = defaultdict(list)
+    for attempt in record_loading.load_run_attempts(reads, run, AttemptSummaryRecord):
         # An attempt with several holders counts for the last one.
         held_by = owners.get((attempt.task_id, attempt.number), "")
         if owner in ("", held_by):

@@ -173,8 +173,8 @@ class Neo4jStore:
         while True:
             self._written += 1
             once = WriteTransaction(
-                self._session,
-                work,
+                open_session=self._session,
+                work=work,
                 store=self._address.store,
                 door=self._door,
                 token=f"{self._door}#{self._written}",
@@ -193,7 +193,9 @@ class Neo4jStore:
     async def _read(self, writer: Executor, readers: Executor, work: Callable[[ReadOps], T]) -> T:
         # After several interrupted views, the lock guarantees an undisturbed one.
         for _ in range(_VIEWS):
-            view = ReadTransaction(self._session, work, store=self._address.store, now=self._now)
+            view = ReadTransaction(
+                open_session=self._session, work=work, store=self._address.store, now=self._now
+            )
             if await self._patiently(readers, view.run):
                 return view.value
         # Writers come and come: take the lock for once, so that none comes between.

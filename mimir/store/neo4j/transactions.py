@@ -4,6 +4,7 @@ Both kinds run on a thread; the driver may run them again.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from neo4j import ManagedTransaction, Record, Session, unit_of_work
@@ -28,83 +29,65 @@ OpenSession = Callable[[], Session]
 Now = Callable[[], str]
 
 
+@dataclass(kw_only=True)
 class WriteTransaction(Generic[T]):
     """Transaction that may write."""
 
-    value: T
+    open_session: OpenSession
+    work: Callable[[WriteOps], T]
+    store: str
+    """Name of the store in the database."""
+    door: str
+    """Name of this process."""
+    token: str
+    """Unique name of this transaction."""
+    seconds: float
+    """Time limit of the server."""
+    clock: Clock
+    """For durations."""
+    now: Now | None = None
+    """Its time. None: the server's."""
+    ahead: str = ""
+    """Run whose row comes with the lock, which saves a round trip."""
+    value: T = field(init=False)
     """Result of the work, after the run."""
-    turn: LockTurn
+    turn: LockTurn = field(init=False)
     """Its turn with the lock, after the run."""
-    run_asked: str
+    run_asked: str = field(init=False)
     """Run that it read last, otherwise `ahead`; after the run."""
-
-    def __init__(
-        self,
-        open_session: OpenSession,
-        work: Callable[[WriteOps], T],
-        *,
-        store: str,
-        door: str,
-        token: str,
-        seconds: float,
-        clock: Clock,
-        now: Now | None = None,
-        ahead: str = "",
-    ) -> None:
-        """Prepare it.
-
-        Args:
-            open_session: Opens a session.
-            work: Work of the transaction.
-            store: Name of the store in the database.
-            door: Name of this process.
-            token: Unique name of this transaction.
-            seconds: Time limit of the server.
-            clock: For durations.
-            now: Its time. None: the server's.
-            ahead: Run whose row comes with the lock, which saves a round trip.
-        """
-        self._open_session = open_session
-        self._work = work
-        self._store = store
-        self._ahead = ahead
-        self._door = door
-        self._token = token
-        self._seconds = seconds
-        self._clock = clock
-        self._now = now
+    _locked_at: float = field(init=False)
 
     def run(self) -> None:
         """Do the work and commit it."""
         # The server ends a transaction of a stopped process, which would block all others.
-        bounded = unit_of_work(timeout=self._seconds)(self._under_lock)
-        with self._open_session() as session:
+        bounded = unit_of_work(timeout=self.seconds)(self._under_lock)
+        with self.open_session() as session:
             session.execute_write(bounded)
-        self.turn.held = self._clock.monotonic() - self._locked_at
+        self.turn.held = self.clock.monotonic() - self._locked_at
 
     def is_committed(self) -> bool:
         """Return whether it was committed; waits until the server knows."""
-        with self._open_session() as session:
+        with self.open_session() as session:
             return session.execute_write(self._look_up)
 
     def _under_lock(self, transaction: ManagedTransaction) -> None:
         # The row of the last run comes with the lock: nearly every transaction reads it.
-        since = self._clock.monotonic()
-        bound = {"store": self._store, "run": self._ahead, "lately": _LATELY_SECONDS}
+        since = self.clock.monotonic()
+        bound = {"store": self.store, "run": self.ahead, "lately": _LATELY_SECONDS}
         begun = _single(transaction, query("open"), **bound)
-        self._locked_at = self._clock.monotonic()
+        self._locked_at = self.clock.monotonic()
         self.turn = LockTurn(asked=self._locked_at - since, writers=cast("int", begun["writers"]))
         if cast("int", begun["schema"]) > SCHEMA_VERSION:
             raise StoreError(
                 f"The store was given schema {begun['schema']} by a newer mimir.",
                 next_step="Use that newer mimir.",
             )
-        ops = Neo4jOps(transaction, self._store, _time(begun, self._now))
-        ops.know(NodeLabel.RUN, self._ahead, begun)
+        ops = Neo4jOps(transaction, self.store, _time(begun, self.now))
+        ops.know(NodeLabel.RUN, self.ahead, begun)
         try:
-            self.value = self._work(ops)
-            ops.finish(self._door, self._token)
-            self.run_asked = ops.run_asked or self._ahead
+            self.value = self.work(ops)
+            ops.finish(self.door, self.token)
+            self.run_asked = ops.run_asked or self.ahead
         except StopIteration as error:
             raise RuntimeError(error) from error  # no future can carry it
         finally:
@@ -113,40 +96,31 @@ class WriteTransaction(Generic[T]):
     def _look_up(self, transaction: ManagedTransaction) -> bool:
         # It takes the lock, so it waits until the unanswered transaction has ended.
         text = query("landed")
-        found = _single(transaction, text, store=self._store, door=self._door, token=self._token)
+        found = _single(transaction, text, store=self.store, door=self.door, token=self.token)
         return bool(found["landed"])
 
 
+@dataclass(kw_only=True)
 class ReadTransaction(Generic[T]):
-    """Transaction that reads."""
+    """Transaction that reads; its fields are those of `WriteTransaction`."""
 
-    value: T
+    open_session: OpenSession
+    work: Callable[[ReadOps], T]
+    store: str
+    now: Now | None = None
+    value: T = field(init=False)
     """Result of the work, once a view was consistent."""
-
-    def __init__(
-        self,
-        open_session: OpenSession,
-        work: Callable[[ReadOps], T],
-        *,
-        store: str,
-        now: Now | None = None,
-    ) -> None:
-        """Prepare it; the arguments are those of `WriteTransaction`."""
-        self._open_session = open_session
-        self._work = work
-        self._store = store
-        self._now = now
 
     def run(self) -> bool:
         """Do the work; False if another process wrote during it."""
-        with self._open_session() as session:
+        with self.open_session() as session:
             return session.execute_read(self._between_counts)
 
     def _between_counts(self, transaction: ManagedTransaction) -> bool:
-        before = _single(transaction, query("view"), store=self._store)
-        reads = Neo4jReads(transaction, self._store, _time(before, self._now))
+        before = _single(transaction, query("view"), store=self.store)
+        reads = Neo4jReads(transaction, self.store, _time(before, self.now))
         try:
-            self.value = self._work(reads)
+            self.value = self.work(reads)
         except (DriverError, Neo4jError):
             raise
         except StopIteration as error:
@@ -163,7 +137,7 @@ class ReadTransaction(Generic[T]):
         # One statement is consistent by itself.
         if statements < 2:
             return True
-        after = _single(transaction, query("view"), store=self._store)
+        after = _single(transaction, query("view"), store=self.store)
         return after["turn"] == before["turn"]
 
 

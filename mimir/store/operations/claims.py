@@ -1,7 +1,7 @@
 """Claims of tasks under leases and fences, and the changes of their status.
 
 A claimable task has `claimState` "free", one under a lease "held", any other none; so a claim reads no more tasks than it takes. Every
-lease increases the fence, and a write under an older one is refused. Leases are compared with the store's time.
+lease increases the fence, and a write under an older one raises `LeaseLost`. Leases are compared with the store's time.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -199,11 +199,7 @@ def complete_reused_task(
 
 
 def load_claimed_task(reads: ReadOps, run: str, task: str, fence: int) -> TaskRecord:
-    """Load a task under its newest fence.
-
-    Raises:
-        LeaseLost: The fence is old.
-    """
+    """Load a task under its newest fence."""
     return TaskRecord.from_row(_load_claimed_row(reads, run, task, fence))
 
 
@@ -229,11 +225,7 @@ def record_progress(
     tokens: int = 0,
     tool_calls: int = 0,
 ) -> None:
-    """Lock the task under its fence, and count gained outcomes and their cost.
-
-    Raises:
-        LeaseLost: The fence is old.
-    """
+    """Lock the task under its fence, and count gained outcomes and their cost."""
     id = ids.task_id(run, task)
     row = ops.patch_if(NodeLabel.TASK, id, {"fence": fence}, {})
     if row is None:

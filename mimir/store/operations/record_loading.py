@@ -1,7 +1,7 @@
 """Loading and changing of typed records for the packages above the store.
 
 A `kind` argument chooses the record class: a projection reads its own properties alone. Every function raises a `StoreError` if a stored
-record is invalid.
+record is invalid, and `load_run…` a `UsageError` with the nearest ids if there is no such run.
 """
 
 import dataclasses
@@ -64,31 +64,19 @@ def find_records(
 
 
 def load_run(reads: ReadOps, run: str) -> RunRecord:
-    """Load a run without its plan.
-
-    Raises:
-        UsageError: There is no such run; the message names the nearest ids.
-    """
+    """Load a run without its plan."""
     return decode(RunRecord, load_run_row(reads, run))
 
 
 def load_run_with_plan(reads: ReadOps, run: str) -> RunRecord:
-    """Load a run with its plan, which may be megabytes.
-
-    Raises:
-        UsageError: There is no such run; the message names the nearest ids.
-    """
+    """Load a run with its plan, which may be megabytes."""
     record = load_run(reads, run)
     plan = find_plan_text(reads, run)
     return dataclasses.replace(record, plan=PackedJson(plan, run, "planJson"))
 
 
 def load_run_row(reads: ReadOps, run: str) -> Row:
-    """Load the properties of a run.
-
-    Raises:
-        UsageError: There is no such run; the message names the nearest ids.
-    """
+    """Load the properties of a run."""
     row = reads.get(NodeLabel.RUN, run)
     if row is not None:
         return row

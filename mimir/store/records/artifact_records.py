@@ -33,7 +33,27 @@ class JsonArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessRecord(StoredRecord, label=NodeLabel.ARTIFACT):
+class PoolCounters(StoredRecord, label=NodeLabel.ARTIFACT):
+    """Work of a process for a run."""
+
+    agents: int = 0
+    """Tasks that it works on at once, at most."""
+    tries: int = 0
+    """Claims that it tried."""
+    empty: int = 0
+    """Claims that found no free task."""
+    claimed: int = 0
+    """Tasks that it claimed."""
+    lost: int = 0
+    """Leases that other processes took over."""
+    busy_seconds: float = 0.0
+    """Summed over its agents."""
+    served_seconds: float = 0.0
+    """Summed over its agents, since each started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRecord(PoolCounters):
     """Registration of a process that serves a run. It decides nothing; leases do."""
 
     id: str
@@ -53,20 +73,6 @@ class ProcessRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """ISO-8601 UTC; a live process sends a heartbeat before that."""
     left_at: str = ""
     """ISO-8601 UTC. Empty: it did not leave in order."""
-    agents: int = 0
-    """Tasks that it works on at once, at most."""
-    tries: int = 0
-    """Claims that it tried."""
-    empty: int = 0
-    """Claims that found no free task."""
-    claimed: int = 0
-    """Tasks that it claimed."""
-    lost: int = 0
-    """Leases that other processes took over."""
-    busy_seconds: float = 0.0
-    """Summed over its agents."""
-    served_seconds: float = 0.0
-    """Summed over its agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

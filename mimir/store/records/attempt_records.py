@@ -98,23 +98,14 @@ class AttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptSealRecord(StoredRecord, label=NodeLabel.ATTEMPT, is_partial=True):
-    """Projection of an attempt for the seal of its run."""
+class AttemptSummaryRecord(StoredRecord, label=NodeLabel.ATTEMPT, is_partial=True):
+    """Projection of an attempt for the seal of its run and for metrics."""
 
     id: str
     task_id: str
     number: Annotated[int, Property(name="seq")]
     evidence_hash: Annotated[str, Property(name="chainHash")] = ""
     """Empty: no record is sealed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptMetricsRecord(StoredRecord, label=NodeLabel.ATTEMPT, is_partial=True):
-    """Projection of an attempt for the metrics of a process pool."""
-
-    id: str
-    task_id: str
-    number: Annotated[int, Property(name="seq")]
     is_retry: bool = False
     estimated_context_tokens: int | None = None
     """None: not started."""

@@ -37,8 +37,6 @@ class CallRecord(StoredRecord, label=NodeLabel.CALL):
     """SHA-256 of the whole request."""
     delta: PackedJson = ABSENT
     """What the request adds to the calls before; long texts are named by their hash."""
-    reserved: int = 0
-    """Tokens that were reserved."""
     cost: int | None = None
     """Units of money. None: the model has no price."""
     started_at: str = ""

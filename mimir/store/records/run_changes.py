@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from mimir.store.records.record_codec import PackedJson, Property, StoredRecord
+from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
@@ -23,11 +23,13 @@ class RunEnvironmentChange(StoredRecord, label=NodeLabel.RUN):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimitsChange(StoredRecord, label=NodeLabel.RUN, skips_none=True):
-    """New totals of a run; None keeps a limit."""
+    """New totals of a run, and the time that it used; None keeps a value."""
 
     max_calls: int | None = None
     max_tokens: int | None = None
     time_limit_seconds: float | None = None
+    seconds_used: float | None = None
+    """Time until a pause."""
     max_cost: int | None = None
     """Units of money."""
 
@@ -71,30 +73,12 @@ class RunAppliedChange(StoredRecord, label=NodeLabel.RUN):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEstimatesChange(StoredRecord, label=NodeLabel.RUN):
-    """Expected durations that are pinned when a run is created."""
+class RunPinnedChange(StoredRecord, label=NodeLabel.RUN, skips_none=True):
+    """Values that are pinned after a run is stored; what is absent stays as it is."""
 
-    learned: PackedJson
+    learned: PackedJson = ABSENT
     """Role → expected minutes, a JSON object."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlanSourceChange(StoredRecord, label=NodeLabel.RUN):
-    """Planning run that made the plan of a run."""
-
-    plan_run: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunModelsChange(StoredRecord, label=NodeLabel.RUN):
-    """Models that replace the pinned ones when a run resumes."""
-
-    models: PackedJson
-    """Role → model, a JSON object."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunTimeChange(StoredRecord, label=NodeLabel.RUN):
-    """Time that a run has used when it pauses."""
-
-    seconds_used: float
+    plan_run: str | None = None
+    """Planning run that made the plan."""
+    models: PackedJson = ABSENT
+    """Role → model that replaces the pinned one when the run resumes, a JSON object."""

@@ -31,7 +31,6 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     """Path in the project. Empty: the plan has no file."""
     plan: PackedJson = ABSENT
     """Pinned plan. Absent: the run has none, or it was loaded without its plan."""
-    task_count: int = 0
     only: tuple[str, ...] = ()
     """Tasks that the user named. Empty: all."""
     settings: PackedJson = ABSENT
@@ -50,7 +49,6 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     head_tree: str = ""
     user_head: str = ""
     """Commit of the user's branch at the start. Empty: the branch has none."""
-    user_branch: str = ""
     is_exchanged: bool = False
     """True: processes exchange commits through a git remote."""
     ignore_rules: str = ""
@@ -69,12 +67,9 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     max_calls: int | None = None
     """None: no limit."""
     tokens_used: int = 0
-    tokens_reserved: int = 0
     max_tokens: int | None = None
     """None: no limit."""
     cost_used: int = 0
-    """Units of money."""
-    cost_reserved: int = 0
     """Units of money."""
     max_cost: int | None = None
     """Units of money. None: no limit."""
@@ -117,8 +112,6 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     """Hash of the last of them."""
     applied_at: str = ""
     """ISO-8601. Empty: the result was not applied."""
-    applied_commit: str = ""
-    """Empty: applying made no commit."""
     apply: PackedJson = ABSENT
     """Steps of an application, a JSON array. Absent: none was begun."""
 

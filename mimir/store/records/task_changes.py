@@ -110,7 +110,7 @@ class QCFeedbackChange(StoredRecord, label=NodeLabel.TASK):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictChange(StoredRecord, label=NodeLabel.TASK):
-    """Verdict on an attempt (phase 6), written together with the counts of its criteria."""
+    """Verdict on an attempt (phase 6), written together with `CriteriaCountsChange`."""
 
     qc_score: float
     """0 to 100."""

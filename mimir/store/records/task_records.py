@@ -85,14 +85,12 @@ class TaskRecord(TaskStatusRecord, is_partial=False):
     """Lost processes in a row without a gained outcome."""
     outcomes: int = 0
     """Calls and evidence records that were gained."""
-    outcomes_at_death: int = 0
 
     qc_failures_count: int = 0
     """Judged attempts that failed."""
     qc_feedback: str = ""
     qc_passed: bool | None = None
     """None: not judged."""
-    qc_issues: tuple[str, ...] = ()
     accepted_attempt: int = 0
     """Number of the accepted attempt. 0: none."""
     worker_output: str = ""
@@ -100,7 +98,6 @@ class TaskRecord(TaskStatusRecord, is_partial=False):
     worker_duration: float | None = None
     """Seconds. None: no attempt answered."""
     worker_tokens: int = 0
-    worker_message_count: int = 0
     files_changed: tuple[str, ...] = ()
     passed_checks: tuple[str, ...] = ()
     integrated_commit: str = ""
@@ -115,8 +112,6 @@ class TaskRecord(TaskStatusRecord, is_partial=False):
     """Findings of the attempt before, a JSON object."""
     qc_verification_history: PackedJson = ABSENT
     """Verdicts so far, a JSON array."""
-    qc_failure_report: PackedJson = ABSENT
-    """Failure report. Absent: the task did not fail."""
     criteria_open: int = 0
     """Failed or unverified; any of them leaves a gap in the run."""
 

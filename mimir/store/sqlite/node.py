@@ -1,4 +1,7 @@
-"""Stored form of a node: columns, one JSON object of small properties, and long texts."""
+"""Stored form of a node: columns, one JSON object of small properties, and long texts.
+
+A line whose small properties cannot be read raises a `DamagedNode`.
+"""
 
 import json
 from collections.abc import Collection, Mapping
@@ -79,31 +82,19 @@ class StoredNode(NamedTuple):
 
 
 def node_of(found: Found, texts: Mapping[str, str]) -> StoredNode:
-    """Return the node of a line.
-
-    Raises:
-        DamagedNode: Its small properties cannot be read.
-    """
+    """Return the node of a line."""
     key, label, id = found[:3]
     small = _small(found)
     return StoredNode(key, label, id, _columns(found), small, texts, _lists(small))
 
 
 def row_of(found: Found) -> dict[str, Value]:
-    """Return the row of a line without its long texts.
-
-    Raises:
-        DamagedNode: Its small properties cannot be read.
-    """
+    """Return the row of a line without its long texts."""
     return {"id": found[2], **_columns(found), **_small(found)}
 
 
 def part_of(found: Found, chosen: PropertySelection) -> dict[str, Value]:
-    """Return the selected properties of a line, without its long texts.
-
-    Raises:
-        DamagedNode: Its small properties cannot be read.
-    """
+    """Return the selected properties of a line, without its long texts."""
     values = (*found[_FIRST_COLUMN:], *_read(found, list))
     # The list is longer than the names, see `select_properties`.
     named = zip(chosen.names, values, strict=False)

@@ -17,7 +17,7 @@ from mimir.scheduling.processes.agent_pool import AgentPool
 from mimir.scheduling.processes.election import CoordinatorElection
 from mimir.scheduling.processes.heartbeat import send_heartbeat
 from mimir.scheduling.run_services import RunServices, StopSignal, WorkSignals
-from mimir.store.operations import claims, runs, worker_processes
+from mimir.store.operations import claims, record_loading, runs, worker_processes
 from mimir.store.operations.claims import Claim
 from mimir.store.protocol import WriteOps
 from mimir.store.sqlite.sqlite_store import SqliteStore
@@ -49,7 +49,7 @@ async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: RunServ
         assert (pool.agents, tuple(task for task, _ in pool.held)) == (2, ("a", "b"))
         assert (pool.counters().tries, pool.counters().claimed) == (1, 2)
     assert work.stopped == ["a", "b"]
-    held = await crew.store.read(lambda r: worker_processes.locks(r, "r1"))
+    held = await crew.store.read(lambda r: record_loading.find_held_tasks(r, "r1"))
     assert held == [], "what it held was given back"
 
 
@@ -126,8 +126,8 @@ async def test_process_that_lost_a_task_hears_of_it_with_its_next_heartbeat_and_
                 work.changed.clear()
                 await work.changed.wait()
         assert work.stopped == ["a"]
-    locks = await crew.store.read(lambda r: worker_processes.locks(r, "r1"))
-    assert [(lock.task_id, lock.agent_id) for lock in locks] == [("a", "thief")]
+    locks = await crew.store.read(lambda r: record_loading.find_held_tasks(r, "r1"))
+    assert [(lock.task_id, lock.locked_by) for lock in locks] == [("a", "thief")]
 
 
 async def test_retry_that_begins_while_the_attempt_before_clears_away_is_no_lost_task(

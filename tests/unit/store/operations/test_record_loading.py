@@ -8,8 +8,9 @@ from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
 from mimir.qc.evidence import seal
 from mimir.store.operations import evidence, leases, record_loading, runs, worker_processes
-from mimir.store.operations.worker_processes import PoolCounters, WorkerProcess
-from mimir.store.records.attempt_records import AttemptRecord, AttemptSealRecord
+from mimir.store.operations.worker_processes import WorkerProcess
+from mimir.store.records.artifact_records import PoolCounters
+from mimir.store.records.attempt_records import AttemptRecord, AttemptSummaryRecord
 from mimir.store.records.audited_records import AuditedVerdictRecord
 from mimir.store.records.call_records import CallRecord
 from mimir.store.records.record_codec import PackedJson, encode
@@ -86,7 +87,7 @@ async def test_attempts_of_a_claimed_task_are_loaded(store, reading, run):
     attempts = await reading(record_loading.load_task_attempts, "r1", "a")
     seals = await store.read(
         lambda reads: list(
-            record_loading.iterate_attempts(reads, "r1", [("a", 2)], AttemptSealRecord)
+            record_loading.iterate_attempts(reads, "r1", [("a", 2)], AttemptSummaryRecord)
         )
     )
 
