@@ -22,6 +22,7 @@ INTERRUPTED = 130
 CLOSED_PIPE = 141
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+# A failed call can be resumed; a failure of the run needs another setting first.
 _MODEL_EXITS = {"run": ConfigurationError.exit_code, "call": Paused.exit_code}
 """Exit code by the scope of a model error; 1 for any other scope."""
 

@@ -31,6 +31,7 @@ UNICODE = Symbols(
     dot="·",
     cut="…",
 )
+# A stream in the C locale cannot encode the others.
 ASCII = Symbols(
     passed="+",
     failed="x",

@@ -14,6 +14,7 @@ from mimir.tools.calls.failures import CallDenied
 from mimir.tools.calls.messages import list_names, quote_text
 
 MAX_PATH_BYTES = 1024
+# The limit of common file systems, so that a long name is explained to the model.
 MAX_NAME_BYTES = 255
 ENGINE_NAMES = frozenset({".git"})
 """Hidden at any depth: git owns these files, and they may hold credentials."""

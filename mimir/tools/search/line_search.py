@@ -21,6 +21,7 @@ SECONDS = 5
 MAX_BYTES = 1_000_000_000
 """Address space of the matcher process."""
 MAX_PATTERN_CHARS = 1_000
+# A pattern without these needs no process of its own.
 _SPECIAL = frozenset("\\.^$*+?{}[]|()")
 _MATCHER = Path(__file__).with_name("matcher.py")
 
