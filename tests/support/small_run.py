@@ -377,11 +377,7 @@ class SmallRun:
         def look(reads: ReadOps) -> tuple[Row, str, list[tuple[str, int, str]]]:
             attempts = reads.find("Attempt", {"runId": self.run})
             chains = [
-                (
-                    row_fields.text_field(r, "taskId"),
-                    row_fields.int_field(r, "seq"),
-                    row_fields.text_field(r, "chainHash"),
-                )
+                (str(r["taskId"]), row_fields.int_field(r, "seq"), str(r["chainHash"]))
                 for r in attempts
                 if "chainHash" in r
             ]
