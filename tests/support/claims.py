@@ -6,7 +6,7 @@ from mimir.domain.event import Event, EventKind
 from mimir.domain.task_states import TaskStatus, TransitionActor
 from mimir.store.operations import claims, runs
 from mimir.store.operations.claims import Claim
-from mimir.store.protocol import Row, Transactions, Value
+from mimir.store.protocol import Row, Transactions, Value, WriteOps
 
 
 async def claim(
@@ -28,16 +28,16 @@ async def move(
     props: Row | None = None,
     kind: EventKind = EventKind.WORK_ANSWERED,
     **how: Any,
-) -> Row:
+) -> None:
     """Move a claimed task."""
     fence = held.fence if fence is None else fence
 
-    def work(ops):
+    def work(ops: WriteOps) -> None:
         if props:
             ops.patch("Task", f"r1/{held.task}", props)
         claims.move(ops, "r1", held.task, fence, to, mover, kind=kind, **how)
 
-    return await store.write(work)
+    await store.write(work)
 
 
 async def row(store: Transactions, task: str = "a") -> Row:

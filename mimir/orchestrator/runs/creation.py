@@ -38,8 +38,7 @@ from mimir.store.records.artifact_records import JsonArtifactRecord
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_changes import (
     RunEnvironmentChange,
-    RunEstimatesChange,
-    RunPlanSourceChange,
+    RunPinnedChange,
 )
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import EdgeType, pack
@@ -270,7 +269,7 @@ def _save_provenance(ops: WriteOps, run: str, project: str, plan_path: str) -> N
     if planning is None or not plan_path or planning.status is not RunStatus.COMPLETED:
         return
     receipt = _receipt_of_pm(ops, lane_id(planning.id, PLAN_TASK, 1, "pm"))
-    save_change(ops, run, RunPlanSourceChange(plan_run=planning.id))
+    save_change(ops, run, RunPinnedChange(plan_run=planning.id))
     ops.link(EdgeType.FOLLOWS, [(run, planning.id)])
     save_run_text(ops, run, "background", pack(receipt.as_json()))
 
