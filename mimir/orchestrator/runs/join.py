@@ -42,7 +42,7 @@ async def find_joinable_run(services: ProjectServices, run: str | None) -> str:
 
 
 async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunResult:
-    """Serve a running run until it ends or pauses, or until this process must leave it (`paused`).
+    """Serve a running run until it ends or pauses, or this process leaves it (`paused`).
 
     Raises:
         UnavailableError: The run is of another project, its commits cannot be fetched, or the sandbox does not work.

@@ -114,7 +114,7 @@ def qc_model_settings(
 async def review_attempt(
     given: QCInput, services: ReviewServices, *, protected: Sequence[str] = ()
 ) -> Review | ReviewUnavailable:
-    """Let QC judge a deliverable, and decide the verdict; changed `protected` files count against it.
+    """Ask QC about a deliverable and decide the verdict; `protected` files must not change.
 
     Raises:
         ModelError: Scope `call` or `run`; other errors as the services raise them (`Paused`, `LeaseLost`).

@@ -82,7 +82,7 @@ async def test_however_it_is_ended(bench: Bench, end: str):
     outcome = await bench.outcome(check("flip", RUNS["make"]), {"work.py": end})
 
     assert (outcome.state, outcome.after.describe_end) == ("failed", "cut short (exit 0)")
-    assert any("did not come to its end" in finding for finding in outcome.findings)
+    assert any("ended before its own end" in finding for finding in outcome.findings)
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())

@@ -64,7 +64,7 @@ async def test_it_is_told_why(bench: Bench):
     outcome = await bench.outcome(check("flip", RUNS["a script"]), {"work.py": ENDS["politely"]})
 
     assert (outcome.state, outcome.after.describe_end) == ("failed", "cut short (exit 0)")
-    assert any("did not come to its end" in finding for finding in outcome.findings)
+    assert any("ended before its own end" in finding for finding in outcome.findings)
 
 
 async def test_what_held_must_hold_to_its_end(bench: Bench):
