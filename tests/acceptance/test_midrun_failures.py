@@ -135,7 +135,7 @@ async def test_a_pause_gives_back_what_nobody_knows_to_be_held(
         del worker, claim
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TaskWorker, "_give_back", forget)
+        patch.setattr(TaskWorker, "_release", forget)
         async with opened(project, parts) as mimir:
             ending = await begin(mimir)
     assert ending.exit_code == 75

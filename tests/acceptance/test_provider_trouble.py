@@ -151,7 +151,7 @@ def test_a_run_whose_answers_another_model_has_replaced_cannot_be_replayed(
     for words in (("replay", "run.jsonl"), ("replay",)):
         refusal = desk.type(*words)
         assert refusal.code == 65
-        assert "what was said before is gone" in refusal.err
+        assert "the earlier calls are gone" in refusal.err
 
 
 def test_a_run_goes_on_with_the_models_it_began_with_whatever_is_set_since(desk: Desk):

@@ -1,4 +1,4 @@
-"""A small run written by hand through the store's real verbs: what attempts and scheduling leave behind, without models, git or sandbox.
+"""A small run, written through the store's operations without models, git or sandbox.
 
 Four tasks: `task-0` answers without changing anything; `task-1` fails its check once, claims otherwise, and is completed on the second
 try, merged; `task-2` fails; `task-3` waits for it and is blocked.
@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from mimir.agents.circuit_breaker import Trip
-from mimir.agents.context.receipt import ContextReceipt, GivenPiece, WithheldPiece, flatten_receipt
+from mimir.agents.context.receipt import flatten_receipt
 from mimir.attempts.results import Deliverable
 from mimir.domain.clock import stamp
 from mimir.domain.criteria_counts import count_criteria
@@ -36,6 +36,7 @@ from mimir.store.records.task_changes import CriteriaCountsChange
 from mimir.store.schema import pack
 from tests.support.clock import FrozenClock
 from tests.support.small_history import FakeHistory
+from tests.support.small_receipt import RECEIPT
 from tests.support.stored_rows import run_row, task_rows
 
 Sealed = tuple[seal.RecordKind, Mapping[str, object]]
@@ -442,14 +443,3 @@ class SmallRun:
             ops.patch("Attempt", name, attempt or {})
 
         await self.store.write(work)
-
-
-RECEIPT = ContextReceipt(
-    role="worker",
-    lane="lane/worker",
-    given=(GivenPiece(name="prompt", importance="critical", tokens=120, hash="a"),),
-    withheld=(
-        WithheldPiece(name="plan:reasoning", why="role", tokens=800),
-        WithheldPiece(name="file:big.py", why="budget", tokens=300),
-    ),
-)

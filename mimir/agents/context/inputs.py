@@ -1,4 +1,4 @@
-"""Inputs of contexts: the facts that a role may see, as frozen values.
+"""Inputs of contexts: the facts that a role may see, as frozen values. Pure.
 
 Every field may occur in a prompt, so none holds an absolute path, a time or a random id.
 """

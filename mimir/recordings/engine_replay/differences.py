@@ -1,4 +1,4 @@
-"""Result of a replay, and its differences from the recording. Pure."""
+"""Result of a replay, and its differences from the recording."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

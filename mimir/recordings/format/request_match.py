@@ -1,4 +1,4 @@
-"""Comparison of recorded requests to models with new ones: the first difference. Pure.
+"""Comparison of recorded requests to models with new ones: the first difference.
 
 Outputs of tools and checks, and durations, do not count; names, arguments and exit codes of tools do.
 """

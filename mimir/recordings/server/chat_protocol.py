@@ -1,4 +1,4 @@
-"""Recorded requests and answers in the form of OpenAI's chat protocol. Pure."""
+"""Recorded requests and answers in the form of OpenAI's chat protocol."""
 
 import json
 from collections.abc import Sequence

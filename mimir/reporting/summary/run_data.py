@@ -1,4 +1,4 @@
-"""Stored run as frozen values: the input of a summary. Pure; `run_loader` fills them."""
+"""Stored run as frozen values: the input of a summary, filled by `run_loader`. Pure."""
 
 import re
 from dataclasses import dataclass, field
