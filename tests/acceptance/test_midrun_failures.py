@@ -131,8 +131,8 @@ async def test_a_pause_gives_back_what_nobody_knows_to_be_held(
     parts = [worker("a", writes("a.txt", "a\n"), NEXT_CALLS["read"], "Done."), wrote("b")]
     meanwhile.before("a/1/worker", 2, lambda: remove_workspaces(project))
 
-    async def forget(worker: TaskWorker, claim: object) -> None:
-        del worker, claim
+    async def forget(worker: TaskWorker) -> None:
+        del worker
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TaskWorker, "_release", forget)
@@ -190,7 +190,7 @@ def once(patch: pytest.MonkeyPatch, owner: object, name: str, *, at: int = 1) ->
         (GitHistory, "commit", 1),
         (GitHistory, "checkout", 1),
         (GitHistory, "checkout", 3),
-        (CheckExecution, "_in_a_room", 2),
+        (CheckExecution, "_run_isolated", 2),
         (Sandbox, "run", 1),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),

@@ -168,7 +168,7 @@ async def test_a_new_test_that_mends_the_work_for_the_old_one_is_not_passed(tmp_
     journey = await travel(start(tmp_path, project), plan(task), parts)
 
     assert journey.facts.attempts("a")[0]["endCause"] == "check_failed"
-    assert "pass only beside the new ones" in str(journey.facts.attempts("a")[0]["issues"])
+    assert "pass only together with the new ones" in str(journey.facts.attempts("a")[0]["issues"])
     assert journey.statuses == {"a": "completed"}
     assert journey.facts.files.keys() >= {"a.py", "tests/test_aaa.py"}
     assert invariants.broken(journey.facts) == []
@@ -190,7 +190,7 @@ async def test_a_test_that_was_there_and_is_left_out_by_new_settings_is_not_pass
     journey = await travel(start(tmp_path, {"test_a.py": asked}), plan(task), parts)
 
     assert journey.statuses == {"a": "failed"}
-    assert "what runner's settings" in journey.said
+    assert "its runner's settings" in journey.said
     assert "pytest.ini" in journey.said
     assert invariants.broken(journey.facts) == []
 
