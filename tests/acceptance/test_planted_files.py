@@ -69,7 +69,7 @@ PLANTED: dict[str, Planted] = {
     ),
     "store": Planted(
         command="mkdir .mimir && echo x > .mimir/mimir.db",
-        told="What was put into '.mimir' is not in the deliverable",
+        told="Files in '.mimir' are not in the deliverable",
         gone=(".mimir/mimir.db",),
     ),
     "link out": Planted(
