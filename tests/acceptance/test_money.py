@@ -116,7 +116,8 @@ async def test_planning_has_the_same_bounds_and_what_a_pause_proposes_is_enough(
             await mimir.plan("Do it.", ecko=False, output=None, model="", limits=few)
         run = await mimir.find_run(None, resumable=True)
         said = re.fullmatch(
-            rf"Raise the limit: `mimir resume {run} --max-{flag} ([0-9.]+)`", caught.value.next_step or ""
+            rf"Raise the limit: `mimir resume {run} --max-{flag} ([0-9.]+)`",
+            caught.value.next_step or "",
         )
         assert said is not None
         most = units(amount(said[1])) if flag == "cost" else int(said[1])
