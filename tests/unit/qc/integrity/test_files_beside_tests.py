@@ -120,7 +120,7 @@ async def test_a_new_test_does_not_mend_the_work_for_others(
     good = await site.outcome(check(kind, run), {"calc.py": RIGHT + "# done\n", **MENDS})
 
     assert (hidden.state, good.state) == ("failed", "passed")
-    assert any("beside the new ones" in finding for finding in hidden.findings)
+    assert any("together with the new ones" in finding for finding in hidden.findings)
 
 
 def like_go(seen: Seen) -> FakeRan:
