@@ -57,7 +57,7 @@ class Meter:
                 self.at_once -= 1
             if answer.usage:
                 self.tokens += answer.usage.total
-                self.money += PRICE.of(answer.usage)
+                self.money += PRICE.cost(answer.usage)
             return answer
 
         patch.setattr(ScriptedModel, "ask", counted)
