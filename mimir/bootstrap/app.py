@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 from mimir.attempts.services import RoleTools
@@ -166,13 +167,17 @@ async def replay(
     """
     # A replay leaves nothing in the project: its store and work are temporary.
     with tempfile.TemporaryDirectory(prefix="mimir-replay-") as name:
-        work_dir, file = Path(name), project / what
+        work_dir, file, engine_version = Path(name), project / what, version("mimir")
 
         def setup(history: GitHistory) -> ReplaySetup:
             make_services = partial(_replay_services, project, loaded, history, work_dir)
             open_store = stores.open_temporary_store
             return ReplaySetup(
-                open_store=open_store, make_services=make_services, work_dir=work_dir, delay=delay
+                open_store=open_store,
+                make_services=make_services,
+                work_dir=work_dir,
+                delay=delay,
+                engine_version=engine_version,
             )
 
         if not what or not file.is_file():
@@ -182,7 +187,8 @@ async def replay(
                 recorded = await store.read(partial(load_recorded_run, run=id))
                 return await replay_runs([recorded], (), setup(history))
         recording, broken = read_recording(file, _display_path(file, project), forgive=True)
-        history = RecordedHistory(recording.git, None)
+        is_older = any(run.is_older_than(engine_version) for run in recording.runs.values())
+        history = RecordedHistory(recording.git, None, is_older=is_older)
         return await replay_runs(list(recording.runs.values()), broken, setup(history))
 
 

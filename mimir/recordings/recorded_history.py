@@ -43,17 +43,21 @@ class RecordingHistory(GitHistory):
 class RecordedHistory(GitHistory):
     """History that answers from a recording; every change does nothing."""
 
-    def __init__(self, known: Mapping[str, object], inner: GitHistory | None) -> None:
+    def __init__(
+        self, known: Mapping[str, object], inner: GitHistory | None, *, is_older: bool = False
+    ) -> None:
         """Prepare the answers.
 
         Args:
             known: Packed question → answer.
             inner: History that answers the other questions. None: they are misses.
+            is_older: True: another version of mimir recorded the answers, and asked less. Then a tree without a recorded list has no paths.
         """
         if inner is not None:
             super().__init__(inner._hidden)
         self._known = known
         self._is_live = inner is not None
+        self._is_older = is_older
 
     async def ask(self, question: GitQuestion, compute: Callable[[], Awaitable[R]], /) -> R:
         """Answer as recorded.
@@ -66,6 +70,8 @@ class RecordedHistory(GitHistory):
             return await compute()
         if key in self._known:
             value = self._known[key]
+        elif self._is_older and question.words[0] == "paths":
+            value = ()
         elif question.words[0] == "commit":
             # A replay that differs makes other commits: their names are ones that no commit has.
             value = hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()

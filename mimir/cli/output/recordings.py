@@ -42,12 +42,12 @@ def replay_lines(one: "ReplayResult", *, diff: bool) -> Sequence[str]:
         f"and {one.checks} check runs from the record"
     )
     heads = [head]
-    if one.report_engine:
+    if one.older_engine:
         heads.append(
-            f"The report's text is not compared: the recording is of mimir {one.report_engine}."
+            f"Requests and report texts are not compared: mimir {one.older_engine} recorded the run."
         )
     if not one.differences:
-        texts = "plan" if one.report_engine else "report, plan"
+        texts = "plan" if one.older_engine else "report, plan"
         return [
             *heads,
             f"equal bytes: {texts}, {one.verdicts} verdicts, {one.evidence} evidence records",

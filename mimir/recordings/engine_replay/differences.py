@@ -1,6 +1,6 @@
 """Result of a replay, and its differences from the recording."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from mimir.domain.event import Event
@@ -43,18 +43,21 @@ class ReplayResult:
     """JSON text of all verdict nodes."""
     evidence_rows: str
     """JSON text of all evidence nodes."""
-    report_engine: str = ""
-    """Version of mimir whose report was not compared. Empty: the report was compared."""
+    older_engine: str = ""
+    """Version of mimir whose texts were not compared. Empty: all is compared."""
     differences: tuple[ReplayDifference, ...]
     """In the order in which they were found. Empty: the same bytes."""
 
 
-def describe_event_difference(recorded: Event, now: Event) -> str:
-    """Describe how an event differs from the recorded one; empty: it does not."""
+def describe_event_difference(recorded: Event, now: Event, *, is_older: bool = False) -> str:
+    """Describe how an event differs from the recorded one; empty: it does not.
+
+    `is_older`: another version recorded it, so members that it does not have are not compared.
+    """
     if _key(recorded) != _key(now):
         return f"recorded {event_label(recorded)}, replayed {event_label(now)}"
     left_out = IGNORED.get(recorded.kind.value, ())
-    for name in sorted(recorded.data.keys() | now.data.keys()):
+    for name in sorted(_members(recorded.data, now.data, is_older=is_older)):
         one, other = recorded.data.get(name), now.data.get(name)
         # As JSON: to Python, True equals 1.
         if name not in left_out and pack(one) != pack(other):
@@ -67,25 +70,26 @@ def is_same_step(recorded: Event, now: Event) -> bool:
     return _key(recorded) == _key(now)
 
 
-def has_report_of(recorded: RecordedOutcome, engine: str) -> bool:
-    """Return whether this version of mimir wrote the recorded report."""
-    return recorded.engine in ("", engine)
-
-
 def diff_outcomes(
-    recorded: RecordedOutcome, now: RecordedOutcome, *, engine: str
+    recorded: RecordedOutcome, now: RecordedOutcome, *, is_older: bool
 ) -> list[ReplayDifference]:
-    """Compare two outcomes byte by byte; `engine`: the running version of mimir."""
+    """Compare two outcomes byte by byte.
+
+    `is_older`: another version recorded them. Then the text of the report, and members and nodes that the recording does not have,
+    are not compared.
+    """
     found = [
         *_diff_texts("plan", recorded.plan, now.plan),
-        *_diff_nodes("verdict", recorded.verdicts, now.verdicts),
-        *_diff_nodes("evidence", recorded.evidence, now.evidence),
+        *_diff_nodes("verdict", recorded.verdicts, now.verdicts, is_older=is_older),
+        *_diff_nodes("evidence", recorded.evidence, now.evidence, is_older=is_older),
     ]
     # The wording of a report may change with the version; the facts are compared in every case.
-    if has_report_of(recorded, engine):
+    if not is_older:
         found += _diff_texts("report", recorded.report, now.report)
+    # A further evidence record changes the seal, so it is compared with equal records only.
+    is_extended = is_older and len(now.evidence) > len(recorded.evidence)
     for where, one, other in (
-        ("seal", recorded.seal, now.seal),
+        ("seal", recorded.seal, recorded.seal if is_extended else now.seal),
         ("status", recorded.status, now.status),
     ):
         if one != other:
@@ -155,8 +159,18 @@ def _diff_texts(name: str, one: str, other: str) -> list[ReplayDifference]:
     return [ReplayDifference(where=f"{name}, line {at + 1}", what=_sides(before, now))]
 
 
+def _members(
+    recorded: Mapping[str, object], now: Mapping[str, object], *, is_older: bool
+) -> Set[str]:
+    return recorded.keys() if is_older else recorded.keys() | now.keys()
+
+
 def _diff_nodes(
-    name: str, one: Sequence[Mapping[str, object]], other: Sequence[Mapping[str, object]]
+    name: str,
+    one: Sequence[Mapping[str, object]],
+    other: Sequence[Mapping[str, object]],
+    *,
+    is_older: bool,
 ) -> list[ReplayDifference]:
     known = {str(row["id"]): row for row in other}
     for row in one:
@@ -164,11 +178,11 @@ def _diff_nodes(
         now = known.pop(id, None)
         if now is None:
             return [ReplayDifference(where=f"{name} {id}", what="recorded, not replayed")]
-        for key in sorted(row.keys() | now.keys()):
+        for key in sorted(_members(row, now, is_older=is_older)):
             if pack(row.get(key)) != pack(now.get(key)):
                 what = f"{key}: {_sides(str(row.get(key)), str(now.get(key)))}"
                 return [ReplayDifference(where=f"{name} {id}", what=what)]
-    left = next(iter(known), None)
+    left = None if is_older else next(iter(known), None)
     return (
         []
         if left is None

@@ -16,7 +16,6 @@ from mimir.recordings.engine_replay.differences import (
     ReplayResult,
     diff_outcomes,
     diff_transcripts,
-    has_report_of,
     with_broken,
 )
 from mimir.recordings.engine_replay.playback import (
@@ -49,6 +48,8 @@ class ReplaySetup:
     """Temporary directory; the caller removes it."""
     delay: Delay
     """Awaited before each outcome."""
+    engine_version: str
+    """Running version of mimir."""
 
 
 async def replay_runs(
@@ -70,7 +71,7 @@ async def replay_runs(
 
 async def _replay(recorded: RecordedRun, setup: ReplaySetup) -> ReplayResult:
     """Replay one run and compare its outcome."""
-    cursor = EventCursor(recorded=recorded)
+    cursor = EventCursor(recorded=recorded, is_older=recorded.is_older_than(setup.engine_version))
     store = setup.open_store(setup.work_dir / "replay.db", RecordedClock(cursor))
     simulation = Simulation(store, cursor, lambda: owner_of(cursor, cursor.next))
     state = PlaybackState(cursor=cursor, store=simulation, delay=setup.delay)
@@ -108,10 +109,8 @@ async def _result(play: RunReplay) -> ReplayResult:
     # The user looks for the first difference: the changed text, not the seals that follow from it.
     noted = sorted(cursor.differences, key=lambda one: not one.where.startswith("lane "))
     found = [*diff_transcripts(recorded, hashes), *noted]
-    engine, report_engine = play.services.engine_version, ""
     if recorded.end is not None:
-        found += diff_outcomes(recorded.end, end, engine=engine)
-        report_engine = "" if has_report_of(recorded.end, engine) else recorded.end.engine
+        found += diff_outcomes(recorded.end, end, is_older=cursor.is_older)
     return ReplayResult(
         run=recorded.id,
         events=cursor.at,
@@ -125,7 +124,7 @@ async def _result(play: RunReplay) -> ReplayResult:
         evidence=len(end.evidence),
         verdict_rows=pack([dict(row) for row in end.verdicts]),
         evidence_rows=pack([dict(row) for row in end.evidence]),
-        report_engine=report_engine,
+        older_engine=recorded.engine if cursor.is_older else "",
         differences=tuple(found),
     )
 

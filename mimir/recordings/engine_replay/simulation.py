@@ -40,6 +40,8 @@ class EventCursor:
     """Recorded events, and the next one to be replayed."""
 
     recorded: RecordedRun
+    is_older: bool
+    """True: another version recorded the run; its requests and texts are not compared."""
     at: int = 0
     differences: list[ReplayDifference] = field(default_factory=list[ReplayDifference])
     holders: dict[str, str] = field(default_factory=dict[str, str])
@@ -84,7 +86,7 @@ class EventCursor:
             expected = self.next
             where = f"event {expected.seq} ({event_label(expected)})" if expected else "the end"
             what = (
-                describe_event_difference(expected, event)
+                describe_event_difference(expected, event, is_older=self.is_older)
                 if expected
                 else f"replayed {event_label(event)}"
             )

@@ -77,8 +77,6 @@ class RecordedOutcome:
     verdicts: tuple[Json, ...]
     measured: tuple[tuple[str, Json], ...] = ()
     """(label, properties) that clocks and processes decided."""
-    engine: str = ""
-    """Version of mimir that wrote the report. Empty: the running one."""
 
 
 @dataclass(kw_only=True)
@@ -100,6 +98,12 @@ class RecordedRun:
         default_factory=dict[tuple[str, int], RecordedAttempt]
     )
     end: RecordedOutcome | None = None
+    engine: str = ""
+    """Version of mimir that wrote the last lines. Empty: not recorded."""
+
+    def is_older_than(self, engine: str) -> bool:
+        """Return whether another version of mimir recorded the run; `engine`: the running one."""
+        return self.engine not in ("", engine)
 
     def own(self, lane: str) -> str:
         """Return a transcript's name within its run: `task/attempt/role`."""
@@ -166,10 +170,11 @@ def add(recording: Recording, line: Json) -> None:
         id = _decode_text(line, "run")
         # A recording may hold several runs, and one run in several parts.
         run = recording.runs.setdefault(id, RecordedRun(id=id))
-        _add_to_run(run, line, recording.engine)
+        run.engine = recording.engine
+        _add_to_run(run, line)
 
 
-def _add_to_run(run: RecordedRun, line: Json, engine: str) -> None:
+def _add_to_run(run: RecordedRun, line: Json) -> None:
     match line["kind"]:
         case "run":
             run.pinned = _decode_mapping(line["pinned"])
@@ -191,8 +196,7 @@ def _add_to_run(run: RecordedRun, line: Json, engine: str) -> None:
             run.attempts[place] = codec.decode(RecordedAttempt, _pick(line, "base", "seconds"))
         case "end":
             names = ("status", "seal", "report", "plan", "evidence", "verdicts", "measured")
-            outcome = {**_pick(line, *names), "engine": engine}
-            run.end = codec.decode(RecordedOutcome, outcome)
+            run.end = codec.decode(RecordedOutcome, _pick(line, *names))
         case other:
             raise ValueError(f"there is no line of the kind {other!r}")
 

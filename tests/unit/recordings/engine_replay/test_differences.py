@@ -1,7 +1,5 @@
 from dataclasses import replace
 
-import pytest
-
 from mimir.recordings.engine_replay.differences import diff_outcomes
 from mimir.recordings.format.recording import RecordedOutcome
 
@@ -9,7 +7,7 @@ END = RecordedOutcome(status="completed", seal="", report="", plan="", evidence=
 
 
 def differing(report: str, now: str) -> str:
-    (one,) = diff_outcomes(replace(END, report=report), replace(END, report=now), engine="2")
+    (one,) = diff_outcomes(replace(END, report=report), replace(END, report=now), is_older=False)
     return f"{one.where}: {one.what}"
 
 
@@ -29,15 +27,24 @@ def test_line_that_is_missing_is_told_as_empty():
     assert differing("a\nb\n", "a\n") == "report, line 2: recorded 'b', replayed ''"
 
 
-@pytest.mark.parametrize(("engine", "found"), [("", ["report"]), ("2", ["report"]), ("1", [])])
-def test_report_is_compared_only_with_the_version_that_wrote_it(engine: str, found: list[str]):
-    recorded = replace(END, report="a\n", engine=engine)
-    differences = diff_outcomes(recorded, replace(END, report="b\n"), engine="2")
-    assert [one.where.partition(",")[0] for one in differences] == found
+def test_report_is_compared_only_with_the_version_that_wrote_it():
+    recorded, now = replace(END, report="a\n"), replace(END, report="b\n")
+    assert [one.where for one in diff_outcomes(recorded, now, is_older=False)] == ["report, line 1"]
+    assert diff_outcomes(recorded, now, is_older=True) == []
 
 
 def test_facts_of_another_version_are_compared():
-    recorded = replace(END, engine="1", verdicts=({"id": "v", "score": 1},))
+    recorded = replace(END, verdicts=({"id": "v", "score": 1},))
     now = replace(END, plan="p\n", status="failed", verdicts=({"id": "v", "score": 2},), seal="s")
-    found = [one.where for one in diff_outcomes(recorded, now, engine="2")]
+    found = [one.where for one in diff_outcomes(recorded, now, is_older=True)]
     assert found == ["plan, line 1", "verdict v", "seal", "status"]
+
+
+def test_members_and_records_that_another_version_lacks_are_not_compared():
+    recorded = replace(END, evidence=({"id": "e", "hash": "1"},), seal="s")
+    known = {"id": "e", "hash": "1", "tests": "3 of 3"}
+    now = replace(END, evidence=(known, {"id": "control", "hash": "2"}), seal="t")
+    assert diff_outcomes(recorded, now, is_older=True) == []
+    changed = replace(now, evidence=({**known, "hash": "3"},))
+    found = [one.where for one in diff_outcomes(recorded, changed, is_older=True)]
+    assert found == ["evidence e", "seal"]
