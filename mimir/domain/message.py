@@ -1,13 +1,15 @@
 """Messages, tool calls and requests between an agent, a model and its tools. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from mimir.domain.usage import TokenUsage
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter"]
 ToolChoice = Literal["auto", "none"]
+OMIT_EMPTY = {"omit_empty": True}
+"""Metadata of a field that stored JSON holds only if it is not empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,8 @@ class ToolCall:
     name: str
     arguments: str
     """Raw text; the gateway parses it strictly."""
+    opaque: str = field(default="", metadata=OMIT_EMPTY)
+    """JSON object of the members that mimir does not know; sent back. Empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,8 @@ class Message:
     """Tool only: workspace tree after the call, or empty. Never sent to a model."""
     closing: bool = False
     """True from the request for a closing answer on; never counted."""
+    opaque: str = field(default="", metadata=OMIT_EMPTY)
+    """Assistant only: as `ToolCall.opaque`; `content` in it is the whole content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

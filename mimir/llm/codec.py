@@ -11,7 +11,7 @@ Speaker = Literal["system", "user", "assistant", "tool"]
 _SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)
 _FINISHES: tuple[Finish, ...] = get_args(Finish)
 _ANSWER_KEYS = ("message", "finish", "usage", "model")
-_MESSAGE_KEYS = ("role", "text", "calls", "call_id", "tool", "tree", "ran", "closing")
+_MESSAGE_KEYS = ("role", "text", "calls", "call_id", "tool", "tree", "ran", "closing", "opaque")
 # Bookkeeping of the engine: no model sees it, so it must not change the hash of a request.
 _ENGINE_KEYS = ("tree", "ran", "closing")
 
@@ -20,10 +20,8 @@ def message_json(message: Message) -> dict[str, object]:
     """Return a message as JSON values, without members that have their default."""
     out: dict[str, object] = {"role": message.role, "text": message.text}
     if message.calls:
-        out["calls"] = [
-            {"id": c.id, "name": c.name, "arguments": c.arguments} for c in message.calls
-        ]
-    for key in ("call_id", "tool", "tree"):
+        out["calls"] = [_call_json(call) for call in message.calls]
+    for key in ("call_id", "tool", "tree", "opaque"):
         if value := getattr(message, key):
             out[key] = value
     # Members with their default are left out: stored transcripts stay small and readable.
@@ -57,6 +55,7 @@ def read_message(value: object) -> Message:
         tree=_member(row, "tree", str, ""),
         ran=_member(row, "ran", bool, True),
         closing=_member(row, "closing", bool, False),
+        opaque=_member(row, "opaque", str, ""),
     )
 
 
@@ -89,12 +88,18 @@ def spec_json(spec: ToolSpec) -> dict[str, object]:
     return {"name": spec.name, "description": spec.description, "schema": dict(spec.input_schema)}
 
 
+def _call_json(call: ToolCall) -> dict[str, object]:
+    row: dict[str, object] = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return row | ({"opaque": call.opaque} if call.opaque else {})
+
+
 def _read_call(value: object) -> ToolCall:
-    row = _object(value, "call", ("id", "name", "arguments"))
+    row = _object(value, "call", ("id", "name", "arguments", "opaque"))
     return ToolCall(
         id=_member(row, "id", str),
         name=_member(row, "name", str),
         arguments=_member(row, "arguments", str),
+        opaque=_member(row, "opaque", str, ""),
     )
 
 

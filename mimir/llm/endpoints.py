@@ -15,6 +15,7 @@ from mimir.domain.message import Answer, ModelRequest
 from mimir.llm.config import EndpointConfig, split_provider
 from mimir.llm.protocol import ChatModel, Endpoint
 from mimir.llm.wrappers.rate_limits import RateLimitedModel, RateLimiter
+from mimir.llm.wrappers.readable_model import ReadableModel
 from mimir.llm.wrappers.redacting_model import RedactingModel, Veil
 from mimir.llm.wrappers.retrying_model import RandomSource, RetryingModel, RetryPolicy
 
@@ -60,7 +61,7 @@ class EndpointRegistry:
         retrying = RetryingModel(
             limited, self._policy, clock=self._clock, sleep=asyncio.sleep, chance=self._chance
         )
-        return RedactingModel(retrying, self._veil)
+        return RedactingModel(ReadableModel(retrying), self._veil)
 
     def notices(self) -> list[str]:
         """Return new facts about endpoints since the last call, each once."""

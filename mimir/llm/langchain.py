@@ -31,6 +31,7 @@ from mimir.llm.config import PROVIDERS, EndpointConfig, split_provider
 from mimir.llm.openai import api_errors, payload
 from mimir.llm.openai.stream import FINISHES, MAX_CALLS, UnreadableStream
 from mimir.llm.protocol import ChatModel, Endpoint
+from mimir.llm.storable_text import clean
 
 ModelOpener = Callable[[str, int, float | None], BaseChatModel]
 """(model, max_tokens, temperature or None for the provider's default) → model."""
@@ -191,7 +192,7 @@ def _earlier_call(row: JsonObject) -> LangChainCall:
 
 
 def _read_answer(whole: AIMessageChunk) -> Answer:
-    message = Message(role="assistant", text=payload.clean(str(whole.text)), calls=_calls(whole))
+    message = Message(role="assistant", text=clean(str(whole.text)), calls=_calls(whole))
     finish = "tool_calls" if message.calls else "stop"
     metadata = whole.response_metadata
     for key in ("finish_reason", "stop_reason", "done_reason"):  # providers use different names
@@ -204,7 +205,7 @@ def _read_answer(whole: AIMessageChunk) -> Answer:
     usage = counted and TokenUsage(
         input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"]
     )
-    model = payload.clean(str(metadata.get("model_name", "")))[:200]
+    model = clean(str(metadata.get("model_name", "")))[:200]
     return Answer(message=message, finish=finish, usage=usage or None, model=model)
 
 
@@ -214,9 +215,9 @@ def _calls(whole: AIMessageChunk) -> tuple[ToolCall, ...]:
         raise UnreadableStream(f"the answer asks for more than {MAX_CALLS} tool calls")
     return tuple(
         ToolCall(
-            id=payload.clean(row["id"] or f"call-{number}")[:256],
-            name=payload.clean(row["name"] or "")[:256],
-            arguments=payload.clean(row["args"] or ""),
+            id=clean(row["id"] or f"call-{number}")[:256],
+            name=clean(row["name"] or "")[:256],
+            arguments=clean(row["args"] or ""),
         )
         for number, row in enumerate(whole.tool_call_chunks)
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.plan import Plan
+from mimir.domain.thinking import blank_thinking
 from mimir.errors import Location, PlanError
 from mimir.planning.format.diagnostics import PlanFinding, SourceMap, make_finding
 from mimir.planning.format.located_tree import LocatedValue, LocatedValueError, parse_json
@@ -83,7 +84,7 @@ def parse_plan(text: str, *, file: str = "chain-output.md") -> ParsedPlan:
         file: Its name, for findings.
     """
     with _paused_collection(len(text)):
-        raw = _read(text.removeprefix("\ufeff"))
+        raw = _read(blank_thinking(text.removeprefix("\ufeff")))
         places = SourceMap()
         found = list(raw.findings)
         tasks = read_all(raw.tasks, places, found)

@@ -38,7 +38,13 @@ def encode(value: object) -> object:
         case _ if json_value.is_object(value):
             return {str(k): encode(v) for k, v in value.items()}
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
+            members = {f: getattr(value, f.name) for f in dataclasses.fields(value)}
+            # Values of earlier versions, and their hashes, have no such member.
+            return {
+                f.name: encode(part)
+                for f, part in members.items()
+                if part or not f.metadata.get("omit_empty")
+            }
         case _:
             raise StoreError(f"A {type(value).__name__} cannot be stored as JSON.")
 

@@ -311,7 +311,7 @@ async def _answered(
             headers = [("Location", "http://127.0.0.1:9/elsewhere")]
         await line.whole(fault.status, kind, data, headers)
         return True
-    name = staged.name if staged is not None and fault is not None and fault.kind == "wire" else ""
+    name = staged.name if staged is not None and fault is not None else ""
     if name == "refused":
         line.reset()
         return False

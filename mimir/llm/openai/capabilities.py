@@ -10,12 +10,22 @@ from dataclasses import dataclass, replace
 from mimir.llm.openai.api_errors import ErrorResponse
 
 _DROPPABLE = ("temperature", "tool_choice", "response_format", "stream_options", "stream")
-_ALIASES = {"json_schema": "response_format", "structured output": "response_format"}
+_ALIASES = {
+    "json_schema": "response_format",
+    "structured output": "response_format",
+    "tool choice": "tool_choice",
+}
+_ABOUT_ANSWER = re.compile(
+    r"tool|function|json|mime|schema|structured|grammar|response format", re.IGNORECASE
+)
+_WANTED = re.compile(
+    r"missing|required|passed back|must be (?:passed|sent|included)", re.IGNORECASE
+)
 _TOKENS = ("max_tokens", "max_completion_tokens")
 _COMPLAINT = re.compile(
     r"unsupported|not support|n't support|unrecogni[sz]ed|unknown|unexpected|invalid|not permitted"
     r"|not allowed|extra_forbidden|only the default|incompatible|not available|not implemented"
-    r"|cannot be used|can't be used|deprecated|too large|must be",
+    r"|cannot be used|can't be used|deprecated|too large|must be|called a tool",
     re.IGNORECASE,
 )
 _AT_MOST = re.compile(
@@ -50,17 +60,37 @@ class CapabilityChange:
 
 
 def adapt(
-    dialect: Capabilities, refusal: ErrorResponse, sent: Collection[str]
+    dialect: Capabilities,
+    refusal: ErrorResponse,
+    sent: Collection[str],
+    *,
+    opaque: Collection[str] = (),
 ) -> tuple[Capabilities, str, str] | None:
-    """Return the changed dialect, the parameter and the change in words; None: no change."""
+    """Return the changed dialect, the parameter and the change in words; None: no change.
+
+    Args:
+        dialect: Form of the refused request.
+        refusal: The endpoint's answer.
+        sent: Parameters of the request.
+        opaque: Unknown members of its messages (see `Message.opaque`).
+    """
     if not refusal.is_about_form:
         return None
-    for name in _complained_parameters(refusal, sent):
+    # A member that the endpoint asks for is not one that it refuses.
+    unwanted = () if _WANTED.search(refusal.text) else set(opaque) - dialect.dropped
+    for name in _complained_parameters(refusal, {*sent, *unwanted}, unwanted):
         if name in _TOKENS:
             return _adapt_token_limit(dialect, refusal, name)
-        if name in _DROPPABLE:
-            return replace(dialect, dropped=dialect.dropped | {name}), name, "dropped"
+        if name in _DROPPABLE or name in unwanted:
+            return _drop(dialect, name)
+    # Endpoints describe this conflict without the names of the parameters.
+    if {"tools", "response_format"} <= {*sent} and _ABOUT_ANSWER.search(refusal.text):
+        return _drop(dialect, "response_format")
     return None
+
+
+def _drop(dialect: Capabilities, name: str) -> tuple[Capabilities, str, str]:
+    return replace(dialect, dropped=dialect.dropped | {name}), name, "dropped"
 
 
 def _adapt_token_limit(
@@ -76,18 +106,20 @@ def _adapt_token_limit(
     return replace(dialect, tokens=other, renamed=True), name, f"renamed to {other}"
 
 
-def _complained_parameters(refusal: ErrorResponse, sent: Collection[str]) -> list[str]:
+def _complained_parameters(
+    refusal: ErrorResponse, sent: Collection[str], unwanted: Collection[str]
+) -> list[str]:
     """Return the sent parameters that a refusal names, in the order of its text."""
     head = re.split(r"[.\[]", refusal.parameter, maxsplit=1)[0]
-    if head in sent:
+    if head in sent and not (head == "messages" and unwanted):
         return [head]
     if not _complains(refusal):
         return []
-    text = refusal.text.lower()
+    text = f"{refusal.text} {refusal.parameter}".lower()
     places: dict[str, int] = {}
-    for word in (*_DROPPABLE, *_TOKENS, *_ALIASES):
+    for word in (*_DROPPABLE, *_TOKENS, *_ALIASES, *unwanted):
         name = _ALIASES.get(word, word)
-        found = re.search(rf"(?<![a-z_]){re.escape(word)}(?![a-z_])", text)
+        found = re.search(rf"(?<![a-z_]){re.escape(word.lower())}(?![a-z_])", text)
         if found and name in sent:
             places[name] = min(found.start(), places.get(name, found.start()))
     return sorted(places, key=lambda name: places[name])

@@ -5,9 +5,10 @@ endpoint does not know.
 """
 
 import asyncio
+import codecs
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
 import aiohttp
 import orjson
@@ -33,6 +34,8 @@ _MOST_ADAPTATIONS = 8
 _STREAM_FACTOR = 32
 _BODY_FACTOR = 2
 _DRAIN_SECONDS = 0.25
+# White space before an answer keeps some connections alive.
+_MOST_BLANKS = 65_536
 
 
 class ChatClient:
@@ -68,7 +71,8 @@ class ChatClient:
             if isinstance(outcome, Answer):
                 return outcome
             refusal, trouble = outcome
-            if refusal is None or not self._learn(model, dialect, refusal, body):
+            opaque = payload.opaque_names(request.messages) if refusal else ()
+            if refusal is None or not self._learn(model, dialect, refusal, body, opaque):
                 break
         raise trouble
 
@@ -77,13 +81,19 @@ class ChatClient:
         return self._dialects.get(model, Capabilities(tokens=name))
 
     def _learn(
-        self, model: str, dialect: Capabilities, refusal: ErrorResponse, body: Mapping[str, object]
+        self,
+        model: str,
+        dialect: Capabilities,
+        refusal: ErrorResponse,
+        body: Mapping[str, object],
+        opaque: Collection[str],
     ) -> bool:
         """Change the dialect after a refusal; True if another try makes sense."""
         if self._dialect(model) != dialect:
             return True  # a concurrent call has just learned it
         # The user's own parameters are never dropped.
-        learned = adapt(dialect, refusal, body.keys() - self._config.extra_body.keys())
+        sent = body.keys() - self._config.extra_body.keys()
+        learned = adapt(dialect, refusal, sent, opaque=opaque)
         if learned is None:
             return False
         self._dialects[model], parameter, change = learned
@@ -115,19 +125,23 @@ class ChatClient:
             return None, self._connection_error(error)
 
     async def _read_answer(self, reply: HttpReply) -> Answer:
-        kind = reply.headers.get("content-type", "").split(";")[0].strip().lower()
         encoding = reply.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             raise UnreadableStream(
                 f"the answer is packed with {encoding[:40]!r}, which was not asked"
             )
-        if kind == "text/event-stream":
-            return await self._read_stream(reply.pieces)
-        if kind == "application/json" or kind.endswith("+json"):
-            return await self._read_body(reply.pieces)
-        raise UnreadableStream(
-            f"the answer has the content type {kind[:80]!r}, not JSON or a stream"
-        )
+        # The content type is often wrong; the first character is not.
+        beginning = bytearray()
+        async for piece in reply.pieces:
+            beginning += piece
+            if len(beginning) > _MOST_BLANKS or beginning.removeprefix(codecs.BOM_UTF8).strip():
+                break
+        pieces = _chain(bytes(beginning), reply.pieces)
+        match bytes(beginning).removeprefix(codecs.BOM_UTF8).lstrip()[:1]:
+            case b"{" | b"[" | b"<" | b"":
+                return await self._read_body(pieces)
+            case _:
+                return await self._read_stream(pieces)
 
     async def _read_stream(self, arriving: AsyncIterator[bytes]) -> Answer:
         most = self._config.max_answer_bytes
@@ -139,7 +153,7 @@ class ChatClient:
                 raise AnswerTooLarge(f"the stream is longer than {most * _STREAM_FACTOR:,} bytes")
             for data in events.feed(chunk):
                 if data.strip() == "[DONE]":
-                    answer = assembly.answer()
+                    answer = assembly.answer(ended=True)
                     await _drain(arriving)
                     return answer
                 assembly.add(data)
@@ -157,11 +171,11 @@ class ChatClient:
                 raise AnswerTooLarge(
                     f"the answer is larger than {most:,} bytes (llm.max_answer_bytes)"
                 )
-        text = body.decode("utf-8", "replace")
+        text = body.decode("utf-8-sig", "replace")
         body.clear()  # an answer of 10 MB must not be in memory twice
         assembly = AnswerAssembler(most)
         assembly.whole(text)
-        return assembly.answer()
+        return assembly.answer(ended=True)
 
     async def _read_refusal(self, reply: HttpReply) -> tuple[ErrorResponse, ModelError]:
         text = (await reply.read_beginning()).decode("utf-8", "replace")
@@ -226,6 +240,12 @@ def _encode(body: Mapping[str, object]) -> bytes:
         # A number in the user's own llm.extra_body may be larger than orjson writes.
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return text.encode()
+
+
+async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
 
 
 async def _drain(arriving: AsyncIterator[bytes]) -> None:

@@ -6,22 +6,17 @@ transcript keeps them as the model wrote them.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from mimir.domain.json_value import is_array, is_object
+from mimir.domain.json_value import as_object, is_array, is_object
 from mimir.domain.message import Message, ModelRequest, ToolCall, ToolSpec
 from mimir.llm.config import EndpointConfig
+from mimir.llm.opaque_fields import unpack_fields
 from mimir.llm.openai.capabilities import Capabilities
+from mimir.llm.storable_text import clean
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def clean(text: str) -> str:
-    """Replace lone surrogates and NUL by U+FFFD: neither can be sent or stored."""
-    whole = text if text.isascii() else _SURROGATE.sub("\ufffd", text)
-    return whole.replace("\0", "\ufffd")
 
 
 def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -> dict[str, object]:
@@ -29,7 +24,7 @@ def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -
     tokens = min(request.max_tokens, dialect.token_cap or request.max_tokens)
     out: dict[str, object] = {
         "model": request.model or config.default_model,
-        "messages": messages(request.messages),
+        "messages": messages(request.messages, without=dialect.dropped),
         dialect.tokens: tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -52,18 +47,35 @@ def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -
     return {key: value for key, value in out.items() if key not in unknown}
 
 
-def messages(history: Sequence[Message]) -> list[dict[str, object]]:
-    """Return a conversation, without calls that have no result: servers refuse them."""
+def messages(
+    history: Sequence[Message], *, without: Collection[str] = ()
+) -> list[dict[str, object]]:
+    """Return a conversation, without calls that have no result: servers refuse them.
+
+    Args:
+        history: Oldest first.
+        without: Unknown members of a message that the endpoint does not take back.
+    """
     out: list[dict[str, object]] = []
     for at, message in enumerate(history):
+        text = clean(message.text)
         if message.role == "assistant":
-            out.append(_assistant(message, _result_ids(history, at + 1)))
-            continue
-        row: dict[str, object] = {"role": message.role, "content": clean(message.text)}
-        if message.role == "tool":
-            row["tool_call_id"] = clean(message.call_id)
-        out.append(row)
+            fields = unpack_fields(message.opaque)
+            more = {name: value for name, value in fields.items() if name not in without}
+            out.append({**_assistant(message, _result_ids(history, at + 1)), **more})
+        elif message.role == "tool":
+            out.append({"role": "tool", "content": text, "tool_call_id": clean(message.call_id)})
+        elif out and out[-1]["role"] == message.role:
+            # Some servers refuse two messages of one role in a row.
+            out[-1]["content"] = f"{out[-1]['content']}\n\n{text}"
+        else:
+            out.append({"role": message.role, "content": text})
     return out
+
+
+def opaque_names(history: Sequence[Message]) -> set[str]:
+    """Return the names of the unknown members that a conversation sends back."""
+    return {name for message in history for name in unpack_fields(message.opaque)}
 
 
 def _result_ids(history: Sequence[Message], start: int) -> set[str]:
@@ -86,8 +98,13 @@ def _assistant(message: Message, answered: set[str]) -> dict[str, object]:
 
 def _call(call: ToolCall) -> dict[str, object]:
     name = _NAME.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
-    function = {"name": name, "arguments": _object_text(call.arguments)}
-    return {"id": clean(call.id), "type": "function", "function": function}
+    fields = dict(unpack_fields(call.opaque))
+    function = {
+        "name": name,
+        "arguments": _object_text(call.arguments),
+        **as_object(fields.pop("function", None)),
+    }
+    return {"id": clean(call.id), "type": "function", "function": function, **fields}
 
 
 def _object_text(raw: str) -> str:

@@ -7,8 +7,7 @@ memory than the largest allowed one.
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 
 from mimir.domain.json_value import (
     JsonObject,
@@ -16,15 +15,19 @@ from mimir.domain.json_value import (
     as_objects,
     as_text,
     as_whole_number,
+    is_array,
     is_object,
 )
 from mimir.domain.message import Answer, Finish, Message, ToolCall
 from mimir.domain.usage import MOST, TokenUsage
+from mimir.llm.opaque_fields import OpaqueFields, pack_fields
 from mimir.llm.openai.api_errors import ErrorResponse, from_value
-from mimir.llm.openai.payload import clean
+from mimir.llm.openai.tool_call_fragments import CallAssembler, TooManyCalls
+from mimir.llm.storable_text import clean
 
 MAX_CALLS = 128
-_LONGEST_NAME = 256
+_MESSAGE_MEMBERS = ("role", "content", "refusal", "tool_calls", "function_call")
+_TEXT_PARTS = ("text", "output_text")
 # Bytes that one event may have in addition to its text.
 _EVENT_OVERHEAD = 65_536
 # Comments, event names and empty lines may take so many times the bytes of the text.
@@ -92,8 +95,13 @@ class EventStream:
             yield from self._read_line("")
 
     def _read_line(self, line: str) -> Iterator[str]:
-        if line.startswith("data:"):
-            self._data.append(line[5:].removeprefix(" "))
+        # llama.cpp writes its errors in a field of their own.
+        if line.startswith(("data:", "error:")):
+            data = line.partition(":")[2].removeprefix(" ")
+            if len(self._data) == 1 and _begins_event(data) and _is_whole(self._data[0]):
+                # Some servers end an event with one line end.
+                yield self._data.pop()
+            self._data.append(data)
             self._data_size += len(line)
         elif line or not self._data:
             # A stream of comments would keep the connection and the reader busy forever.
@@ -108,11 +116,15 @@ class EventStream:
         self._pending = self._data_size
 
 
-@dataclass(slots=True)
-class _PartialCall:
-    id: str = ""
-    name: str = ""
-    arguments: list[str] = field(default_factory=list[str])
+def _begins_event(data: str) -> bool:
+    return data.lstrip().startswith(("{", "[DONE]"))
+
+
+def _is_whole(data: str) -> bool:
+    try:
+        return data.strip() == "[DONE]" or is_object(json.loads(data))
+    except (ValueError, RecursionError):
+        return False
 
 
 class AnswerAssembler:
@@ -123,8 +135,10 @@ class AnswerAssembler:
         self._bytes = 0
         self._text: list[str] = []
         self._refusal: list[str] = []
-        self._calls: list[_PartialCall] = []
-        self._by_index: dict[int, _PartialCall] = {}
+        self._calls = CallAssembler(MAX_CALLS, self._charge)
+        self._fields = OpaqueFields(_MESSAGE_MEMBERS)
+        self._contents: list[object] = []
+        self._has_parts = False
         self._finish: Finish | None = None
         self._usage: TokenUsage | None = None
         self._model = ""
@@ -137,35 +151,54 @@ class AnswerAssembler:
         """Add the body of an answer that was not streamed; raises as `add`."""
         self._add_chunk(parse(data), "message")
 
-    def answer(self) -> Answer:
-        """Return the finished answer; raise `UnreadableStream` if the stream was cut."""
-        if self._finish is None:
-            raise UnreadableStream("the answer was cut off before its end (no finish_reason)")
+    def answer(self, *, ended: bool = False) -> Answer:
+        """Return the finished answer; raise `UnreadableStream` if the stream was cut.
+
+        Args:
+            ended: True if the server marked the end: a complete answer needs no finish_reason.
+        """
+        calls = self._calls.calls()
         # A refusal of the model is its answer.
-        text = "".join(self._text) or "".join(self._refusal)
-        message = Message(role="assistant", text=clean(text), calls=self._tool_calls())
-        if self._finish == "content_filter":  # text before the filter is not an answer
-            message = Message(role="assistant", text="")
+        text = clean("".join(self._text) or "".join(self._refusal))
         finish = self._finish
+        if finish is None and ended and _is_complete(text, calls):
+            finish = "stop"
+        if finish is None:
+            raise UnreadableStream("the answer was cut off before its end (no finish_reason)")
+        message = Message(role="assistant", text=text, calls=calls, opaque=self._opaque())
+        if finish == "content_filter":  # text before the filter is not an answer
+            message = Message(role="assistant", text="")
         if finish in ("stop", "tool_calls"):  # servers mix these two up; the calls decide
             finish = "tool_calls" if message.calls else "stop"
         return Answer(message=message, finish=finish, usage=self._usage, model=self._model)
 
+    def _opaque(self) -> str:
+        fields = self._fields.merged()
+        if self._has_parts:  # parts that are no text would be lost
+            fields["content"] = [part for content in self._contents for part in _parts(content)]
+        return pack_fields(fields)
+
     def _add_chunk(self, row: JsonObject, kind: str) -> None:
-        if row.get("error"):
-            raise StreamError(from_value(_error_status(row["error"]), row))
+        if error := _error_of(row):
+            raise StreamError(from_value(_error_status(error), row))
         self._model = self._model or clean(as_text(row.get("model")))[:200]
         self._usage = _read_usage(row.get("usage")) or self._usage
         for choice in as_objects(row.get("choices")):
-            if choice.get("index") in (0, None):  # only one choice was requested
+            if choice.get("index") in (0, "0", None):  # only one choice was requested
                 self._add_choice(choice, kind)
 
     def _add_choice(self, choice: JsonObject, kind: str) -> None:
         delta = as_object(choice.get(kind) or choice.get("message") or choice.get("delta"))
-        self._text += map(self._count_bytes, _texts(delta.get("content")))
+        self._add_content(delta.get("content"))
         self._refusal += map(self._count_bytes, _texts(delta.get("refusal")))
-        for call in as_objects(delta.get("tool_calls")):
-            self._add_call(call)
+        try:
+            self._charge(self._fields.add(delta))
+            for call in _calls_of(delta):
+                self._calls.add(call)
+        except TooManyCalls:
+            raise AnswerTooLarge(f"the answer asks for more than {MAX_CALLS} tool calls") from None
+        except ValueError as error:
+            raise UnreadableStream(f"the answer cannot be read: {error}") from None
         if reason := as_text(choice.get("finish_reason")):
             finish = FINISHES.get(reason.lower())
             if finish is None:
@@ -174,57 +207,55 @@ class AnswerAssembler:
                 )
             self._finish = finish
 
-    def _add_call(self, row: JsonObject) -> None:
-        call = self._find_call(row.get("index"), as_text(row.get("id")))
-        function = as_object(row.get("function"))
-        name, arguments = as_text(function.get("name")), function.get("arguments")
-        if name != call.name:  # some servers repeat the whole name in each fragment
-            call.name += self._count_bytes(name)
-        if arguments is not None:
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            call.arguments.append(self._count_bytes(text))
-
-    def _find_call(self, index: object, id: str) -> _PartialCall:
-        """Return the call of a fragment; some servers give every call the index 0, or none."""
-        known = self._by_index.get(index) if isinstance(index, int) else None
-        if known is None and not isinstance(index, int) and not id and self._calls:
-            known = self._calls[-1]
-        if known is not None and (not id or not known.id or known.id == id):
-            known.id = known.id or id
-            return known
-        if len(self._calls) >= MAX_CALLS:
-            raise AnswerTooLarge(f"the answer asks for more than {MAX_CALLS} tool calls")
-        call = _PartialCall(id=self._count_bytes(id))
-        self._calls.append(call)
-        if isinstance(index, int):
-            self._by_index[index] = call
-        return call
+    def _add_content(self, content: object) -> None:
+        texts, parts = _texts(content), as_objects(content)
+        self._text += map(self._count_bytes, texts)
+        self._contents.append(content)
+        if len(texts) < len(parts):
+            self._has_parts = True
+            self._charge(len(json.dumps(parts)))
 
     def _count_bytes(self, text: str) -> str:
-        self._bytes += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        self._charge(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
+        return text
+
+    def _charge(self, size: int) -> None:
+        self._bytes += size
         if self._bytes > self._max_bytes:
             raise AnswerTooLarge(
                 f"the answer is larger than {self._max_bytes:,} bytes (llm.max_answer_bytes)"
             )
-        return text
 
-    def _tool_calls(self) -> tuple[ToolCall, ...]:
-        ids: set[str] = set()
-        out: list[ToolCall] = []
-        for number, call in enumerate(self._calls):
-            id = clean(call.id)[:_LONGEST_NAME]
-            while not id or id in ids:  # results are matched by id, so each must be unique
-                id = f"{id or 'call'}-{number}"
-            ids.add(id)
-            name = clean(call.name)[:_LONGEST_NAME]
-            out.append(ToolCall(id=id, name=name, arguments=clean("".join(call.arguments))))
-        return tuple(out)
+
+def _is_complete(text: str, calls: Sequence[ToolCall]) -> bool:
+    """Return whether nothing is missing: a text, or calls whose arguments are objects."""
+    return all(_is_whole(call.arguments or "{}") for call in calls) if calls else bool(text.strip())
+
+
+def _calls_of(delta: JsonObject) -> list[JsonObject]:
+    """Return the fragments of calls; the first protocol had one call in `function_call`."""
+    given = delta.get("tool_calls")
+    rows = [given] if is_object(given) else as_objects(given)
+    single = delta.get("function_call")
+    return rows or ([{"index": 0, "function": single}] if is_object(single) else [])
+
+
+def _error_of(row: JsonObject) -> object:
+    """Return the error of a chunk, in the forms of several servers; None: it is no error."""
+    for place in (row, *as_objects(row.get("choices"))):
+        if place.get("error"):
+            return place["error"]
+    is_answer = "choices" in row or "usage" in row
+    is_error = not is_answer and any(row.get(name) for name in ("message", "detail"))
+    return row if is_error else None
 
 
 def parse(data: str) -> JsonObject:
     """Parse a JSON object; raise `UnreadableStream` for anything else."""
     try:
         value: object = json.loads(data)
+        if is_array(value) and len(value) == 1:  # Google's errors
+            value = value[0]
     except (ValueError, RecursionError):
         kind = "an HTML page" if data.lstrip()[:1] == "<" else "not complete JSON"
         raise UnreadableStream(f"the answer is {kind}") from None
@@ -237,8 +268,14 @@ def _texts(content: object) -> list[str]:
     """Return the texts of a content: a string, or a list of typed parts."""
     if isinstance(content, str):
         return [content]
-    texts = [part.get("text") for part in as_objects(content) if part.get("type") == "text"]
+    rows = [content] if is_object(content) else as_objects(content)
+    texts = [row.get("text") for row in rows if row.get("type", "text") in _TEXT_PARTS]
     return [text for text in texts if isinstance(text, str)]
+
+
+def _parts(content: object) -> Sequence[JsonObject]:
+    texts = [{"type": "text", "text": content}] if isinstance(content, str) and content else []
+    return texts or as_objects(content)
 
 
 def _read_usage(value: object) -> TokenUsage | None:

@@ -49,7 +49,6 @@ _WIRE = {
     "cut_stream": "the stream stops before its end mark",
     "truncated_json": "the JSON of the answer is cut off",
     "invalid_json": "the answer is not JSON",
-    "wrong_content_type": "a good answer labelled text/plain",
     "error_in_stream": "an error after half of the stream",
     "huge": "an answer of 10 MB",
     "endless": "a text that never ends",
@@ -65,6 +64,7 @@ _ODD_ANSWERS = {
     "finish_length": "half of the text, finish_reason length",
     "content_filter": "half of the text, finish_reason content_filter",
     "usage_missing": "a good answer without usage",
+    "wrong_content_type": "a good answer labelled text/plain",
 }
 FAULTS: Mapping[str, ScriptedFault] = {
     "rate_limited": _limit("seconds"),

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from mimir.domain.message import Answer, Finish, Message, ModelRequest, ToolCall
 from mimir.domain.usage import TokenUsage, estimate
-from mimir.llm.openai.payload import clean
 from mimir.llm.protocol import ChatModel
 from mimir.llm.scripted import scripted_judge
 from mimir.llm.scripted.faults import ODD_TEXT, UNKNOWN_TOOL, as_error
@@ -27,6 +26,7 @@ from mimir.llm.scripted.script import (
     choose_turn,
     script_request,
 )
+from mimir.llm.storable_text import clean
 
 _ROLE = re.compile(r"[a-z]+(?:_[a-z]+)*")
 

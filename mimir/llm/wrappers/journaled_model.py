@@ -114,4 +114,5 @@ def settings_json(request: ModelRequest) -> dict[str, object]:
 
 
 def _tokens(message: Message) -> int:
-    return estimate(message.text) + sum(estimate(c.name + c.arguments) for c in message.calls)
+    calls = sum(estimate(c.name + c.arguments + c.opaque) for c in message.calls)
+    return estimate(message.text) + estimate(message.opaque) + calls

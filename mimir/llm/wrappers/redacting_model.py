@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from mimir.domain.message import Answer, ModelRequest
+from mimir.llm.opaque_fields import veil_fields
 from mimir.llm.protocol import ChatModel
 
 Veil = Callable[[str], str]
@@ -25,13 +26,19 @@ class RedactingModel:
         """Send a request; a key that the endpoint or the model repeats is replaced."""
         answer = await self._inner.ask(request)
         message, veil = answer.message, self._veil
-        texts = [message.text, answer.model]
-        texts += [text for call in message.calls for text in (call.name, call.arguments)]
+        texts = [message.text, answer.model, message.opaque]
+        texts += [t for c in message.calls for t in (c.name, c.arguments, c.opaque)]
         if all(veil(text) == text for text in texts):  # nearly always, so nothing is copied
             return answer
         calls = tuple(
-            replace(call, name=veil(call.name), arguments=veil(call.arguments))
+            replace(
+                call,
+                name=veil(call.name),
+                arguments=veil(call.arguments),
+                opaque=veil_fields(call.opaque, veil),
+            )
             for call in message.calls
         )
-        message = replace(message, text=veil(message.text), calls=calls)
+        opaque = veil_fields(message.opaque, veil)
+        message = replace(message, text=veil(message.text), calls=calls, opaque=opaque)
         return replace(answer, message=message, model=veil(answer.model))

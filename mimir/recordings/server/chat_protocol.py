@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from mimir.domain.json_value import as_array, as_object, as_objects, as_text, is_object
 from mimir.domain.message import Answer, Message, ToolCall
+from mimir.llm.opaque_fields import unpack_fields
 from mimir.llm.openai import payload
 from mimir.recordings.format.request_match import RecordedRequest, comparable_text
 from mimir.store.schema import pack
@@ -48,6 +49,7 @@ def format_answer(answer: Answer, model: str) -> dict[str, object]:
     message: dict[str, object] = {"role": "assistant", "content": answer.message.text or None}
     if answer.message.calls:
         message["tool_calls"] = [_call(call) for call in answer.message.calls]
+    message |= unpack_fields(answer.message.opaque)
     choice = {"index": 0, "message": message, "finish_reason": answer.finish}
     return {**_frame("chat.completion", model), "choices": [choice], "usage": _usage(answer)}
 
@@ -59,6 +61,7 @@ def format_stream(answer: Answer, model: str, *, usage: bool) -> Sequence[dict[s
         first["tool_calls"] = [
             {"index": at, **_call(call)} for at, call in enumerate(answer.message.calls)
         ]
+    first |= unpack_fields(answer.message.opaque)
     frame = _frame("chat.completion.chunk", model)
     chunks: list[dict[str, object]] = [
         {**frame, "choices": [{"index": 0, "delta": first, "finish_reason": None}]},
@@ -111,8 +114,10 @@ def _normalise(arguments: str) -> str:
 
 
 def _call(call: ToolCall) -> dict[str, object]:
-    function = {"name": call.name, "arguments": call.arguments}
-    return {"id": call.id, "type": "function", "function": function}
+    fields = dict(unpack_fields(call.opaque))
+    more = as_object(fields.pop("function", None))
+    function = {"name": call.name, "arguments": call.arguments, **more}
+    return {"id": call.id, "type": "function", "function": function, **fields}
 
 
 def _frame(kind: str, model: str) -> dict[str, object]:

@@ -20,6 +20,7 @@ messages = st.builds(
     ran=st.booleans(),
     tree=texts,
     closing=st.booleans(),
+    opaque=texts,
 )
 counts = st.integers(0, 10**6)
 answers = st.builds(

@@ -5,7 +5,8 @@ import pytest
 from mimir.domain.message import Message, ToolCall
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai.capabilities import Capabilities
-from mimir.llm.openai.payload import body, clean, is_strict, messages
+from mimir.llm.openai.payload import body, is_strict, messages
+from mimir.llm.storable_text import clean
 from tests.support.model_requests import READ_FILE, question, result, said
 
 CONFIG = EndpointConfig(base_url="http://x/v1", model="m")
@@ -151,5 +152,5 @@ def test_names_and_arguments_that_servers_refuse_are_mended_on_the_wire():
 
 def test_all_text_is_encodable():
     history = question(Message(role="user", text="a\ud800b\0c")).messages
-    assert messages(history)[2]["content"] == "a\ufffdb\ufffdc"
+    assert messages(history)[1]["content"].endswith("a\ufffdb\ufffdc")
     assert clean("plain ü \ufffd") == "plain ü \ufffd"

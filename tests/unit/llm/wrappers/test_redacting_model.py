@@ -15,8 +15,9 @@ class Echoing:
 
     async def ask(self, request: ModelRequest) -> Answer:
         wish = json.dumps({"path": "a.txt", "content": f"{KEY}\nAPI_KEY=changeme-12345678"})
-        call = ToolCall(id="c1", name="write_file", arguments=wish)
-        said = Message(role="assistant", text=f"The key is {KEY}.", calls=(call,))
+        opaque = json.dumps({"reasoning_details": [{"text": f"Use {KEY}"}]})
+        call = ToolCall(id="c1", name="write_file", arguments=wish, opaque=opaque)
+        said = Message(role="assistant", text=f"The key is {KEY}.", calls=(call,), opaque=opaque)
         return Answer(message=said, finish="tool_calls", model=f"m-{KEY}")
 
 
