@@ -48,7 +48,7 @@ _FROM_PROJECT_NEVER = (
 _SHORT = {"MIMIR_MODEL": "llm.model", "MIMIR_STORE": "store"}
 # These share the prefix and have other readers, so they cause no warning.
 _NOT_SETTINGS = ("MIMIR_CONFIG", "MIMIR_TEST_", "MIMIR_REQUIRE_", "MIMIR_ANSWER")
-_OPEN = ("llm.extra_body", "llm.headers", "llm.prices")
+_OPEN = ("llm.extra_body", "llm.headers", "llm.prices", "sandbox.env")
 """Tables that are values: their keys are not settings."""
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_CREDENTIALS")
 # Other variables of git could point it at another repository or index.
@@ -134,9 +134,11 @@ class SandboxSettings(_SettingsSection):
     backend: Literal["bubblewrap", "none"] = "bubblewrap"
     """`none` runs commands unprotected; the report states it."""
     share: list[str] = []
-    """Ignored folders that commands may read, besides .venv, venv and node_modules."""
+    """Further files, folders and globs for commands: of the project, or absolute."""
     read_only: list[Annotated[str, AfterValidator(_absolute)]] = []
-    """Absolute paths outside the project that commands may read."""
+    """Older form of `share` for absolute paths, which commands cannot write to."""
+    env: dict[str, str] = {}
+    """Variables of every command. They reach the outputs, so they must hold no secret."""
     memory_mb: int = Field(default=4096, gt=0)
     processes: int = Field(default=256, gt=0)
     file_mb: int = Field(default=512, gt=0)

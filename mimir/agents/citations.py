@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mimir.domain.terminal_text import visible_text
+
 # More citations are not compared; that there were more is a claim of its own.
 MAX_CITATIONS = 200
 _SHOWN = 200
@@ -39,7 +41,7 @@ def parse_citations(answer: str) -> tuple[Citation, ...]:
     found = (
         Citation(
             number=int(match["number"]),
-            quote=" ".join((match["q0"] or match["q1"] or match["q2"] or "").split()),
+            quote=_collapse_blanks(match["q0"] or match["q1"] or match["q2"] or ""),
         )
         for match in _CITATION.finditer(answer)
     )
@@ -60,9 +62,13 @@ def find_unsupported(answer: str, ledger: Mapping[int, str]) -> tuple[str, ...]:
             claims.append(f"{citation}: there was no call {number}")
             continue
         if number not in results:
-            results[number] = " ".join(ledger[number].split())
+            results[number] = _collapse_blanks(ledger[number])
         if citation.quote not in results[number]:
             claims.append(f"{citation}: call {number} did not say this")
     if len(citations) > MAX_CITATIONS:
         claims.append(f"{len(citations) - MAX_CITATIONS} further citations were not looked up")
     return tuple(claims)
+
+
+def _collapse_blanks(text: str) -> str:
+    return " ".join(visible_text(text).split())

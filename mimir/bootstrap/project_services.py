@@ -37,7 +37,7 @@ from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.recorded_history import RecordingHistory
 from mimir.scheduling.attempt_order import Unordered
 from mimir.scheduling.run_services import WorkSignals
-from mimir.settings import LoadedSettings, Settings, git_login
+from mimir.settings import LoadedSettings, SandboxSettings, Settings, git_login
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
 from mimir.store.publishing_store import PublishingStore
@@ -46,6 +46,7 @@ from mimir.workspace.git.history import GitHistory, GitRemote
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.sandbox.sandbox import ProcessLimits as SandboxLimits
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
+from mimir.workspace.sandbox.sharing.caches import VARIABLES, UserMachine
 from mimir.workspace.state_dir import ROOM
 
 MB = 1024 * 1024
@@ -216,11 +217,27 @@ def make_sandbox(settings: Settings, state_dir: Path, clock: Clock) -> Sandbox:
         mode=own.backend,
         share=tuple(own.share),
         read_only=tuple(Path(path) for path in own.read_only),
+        environment=tuple(own.env.items()),
+        user=_user_machine(),
         limits=SandboxLimits(
-            memory_bytes=own.memory_mb * MB, processes=own.processes, file_bytes=own.file_mb * MB
+            memory_bytes=own.memory_mb * MB, processes=_processes(own), file_bytes=own.file_mb * MB
         ),
     )
     return Sandbox(config, scratch=state_dir / "work", clock=clock)
+
+
+def _processes(own: SandboxSettings) -> int:
+    # Build tools and test runners start threads by the number of cores.
+    is_default = "processes" not in own.model_fields_set
+    return max(own.processes, 64 * (os.cpu_count() or 1)) if is_default else own.processes
+
+
+def _user_machine() -> UserMachine:
+    return UserMachine(
+        home=Path.home(),
+        path=tuple(Path(entry) for entry in os.get_exec_path()),
+        variables=tuple((name, os.environ[name]) for name in VARIABLES if name in os.environ),
+    )
 
 
 def _choice(settings: Settings, role: str) -> ModelChoice:
@@ -239,6 +256,7 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
         exclude={
             # Secrets and addresses must not reach the store; they come from today's settings.
             "llm": {"api_key", "headers", "extra_body"},
+            "sandbox": {"env"},
             "store": True,
             "history": True,
             "neo4j": True,

@@ -144,14 +144,16 @@ def models_of_plan(services: ProjectServices, plan: Plan) -> frozenset[str]:
 
 
 async def require_sandbox(services: ProjectServices) -> None:
-    """Refuse to start where commands cannot be confined.
+    """Refuse to start where commands cannot be confined, or settings share what does not exist.
 
     Raises:
+        ConfigurationError: An entry of `sandbox.share` matches nothing.
         UnavailableError: The sandbox is missing or broken; the error names the remedy.
     """
     report = await services.sandbox.probe()
     if not report.ok:
         raise UnavailableError(f"The sandbox does not work: {report.problem}", next_step=report.fix)
+    await services.sandbox.shared_view(services.project)
 
 
 async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:

@@ -8,7 +8,7 @@ from mimir.attempts.results import OUTPUT_ON_TASK
 from mimir.domain.agent import ROLES
 from mimir.domain.plan import Plan, call_limit
 from mimir.domain.task_states import RunStatus, TaskStatus
-from mimir.errors import MimirError
+from mimir.errors import ConfigurationError, MimirError
 from mimir.llm.protocol import ChatModel
 from mimir.orchestrator.runs import lookup
 from mimir.orchestrator.services import ProjectServices
@@ -191,8 +191,23 @@ async def doctor(services: ProjectServices) -> Sequence[DoctorFinding]:
             detail=sandbox.backend if sandbox.ok else sandbox.problem,
             fix="" if sandbox.ok else sandbox.fix,
         ),
+        *(await _describe_shared(services, sandbox.layer_problem)),
         _check_model(services),
     )
+
+
+async def _describe_shared(services: ProjectServices, problem: str) -> Sequence[DoctorFinding]:
+    """List what commands share with the project and the user."""
+    try:
+        view = await services.sandbox.shared_view(services.project)
+    except ConfigurationError as error:
+        return [
+            DoctorFinding(what="shared", ok=False, detail=str(error), fix=error.next_step or "")
+        ]
+    lines = [*view.describe()]
+    if problem and lines:
+        lines.append(f"read-only, because the kernel refuses overlays: {problem}")
+    return [DoctorFinding(what="shared", ok=True, detail=line) for line in lines]
 
 
 def _check_model(services: ProjectServices) -> DoctorFinding:

@@ -24,7 +24,8 @@ from mimir.workspace.tree_removal import remove_tree
 Phase = Literal["before", "after", "merged", "gate"]
 
 MAX_TAIL = 16_000
-"""Characters kept of an output: its end, where test runners print their summary."""
+"""Characters kept of an output: its head, and more of its end, with the summary."""
+_MAX_HEAD = MAX_TAIL // 4
 WORKSPACE = "/workspace"
 """Path of the checkout inside the sandbox; it replaces real paths in outputs."""
 ANSWER_VARIABLE = "MIMIR_ANSWER"
@@ -159,7 +160,12 @@ def _unstartable_run(check: Check, tree: str, phase: Phase, why: str, *, again: 
 
 
 def _cut_output(output: str) -> str:
-    """Keep the end of an output, with a mark where it was cut."""
+    """Keep head and end of an output, with marks where it was cut."""
     if len(output) <= MAX_TAIL:
         return output
-    return f"{SHORTENED}{len(output) - MAX_TAIL} characters before]\n{output[-MAX_TAIL:]}"
+    cut = len(output) - MAX_TAIL
+    head = output[:_MAX_HEAD]
+    return (
+        f"{SHORTENED}{cut} characters of the middle]\n{head}\n[… they were here]\n"
+        f"{output[_MAX_HEAD - MAX_TAIL :]}"
+    )

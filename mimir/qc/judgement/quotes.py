@@ -1,6 +1,6 @@
 """Verification of quotes: a quote counts only if its source contains it. Pure.
 
-White space is collapsed on both sides; everything else must be equal. A quote needs at least twelve other characters, because almost
+White space is collapsed and terminal codes are removed on both sides; everything else must be equal. A quote needs at least twelve other characters, because almost
 any text contains a shorter one.
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from mimir.domain.terminal_text import visible_text
 from mimir.domain.verdict import CriterionOpinion, FixOpinion
 
 MIN_CHARS = 12
@@ -66,4 +67,4 @@ def find_unsupported_passes(
 @lru_cache(maxsize=64)
 def _collapse_blanks(text: str) -> str:
     """Collapse white space; cached, because each criterion looks into the same long sources."""
-    return " ".join(text.split())
+    return " ".join(visible_text(text).split())

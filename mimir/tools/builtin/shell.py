@@ -66,9 +66,9 @@ class RunTool(LocalTools):
         return self._format(argv, ran, seconds)
 
     def _format(self, argv: Sequence[str], ran: CommandResult, seconds: int) -> ToolResult:
-        # The sandbox may have dropped a part of a very long output.
-        lost = max(0, ran.output_bytes - len(ran.output.encode()))
-        output = clip_both_ends(self._redact(ran.output), self._max_chars, left_out_before=lost)
+        output = clip_both_ends(
+            self._redact(ran.output), self._max_chars, left_out_before=ran.left_out_bytes
+        )
         if ran.exit_code is None:
             how = _STOPPED.get(ran.stop_reason, _NOT_THERE)
             said = f"Error: {how.format(program=quote_text(argv[0]), time=count_noun(seconds, 'second'))}"

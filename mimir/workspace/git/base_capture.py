@@ -111,7 +111,7 @@ async def tree_of_project(
             await put_entries(hidden, index, {one.path: one for one in kept}, tree=top)
         tree = await _write_project_tree(hidden, index, prefix)
         await asyncio.to_thread(_save_index, hidden, index)
-    return tree, _warnings(prefix, tracked, filtered, nested, refused)
+    return tree, _warnings(top, prefix, tracked, filtered, nested, refused)
 
 
 def _saved_index(hidden: HiddenRepository) -> Path:
@@ -251,6 +251,7 @@ async def _write_project_tree(hidden: HiddenRepository, index: Path, prefix: str
 
 
 def _warnings(
+    top: Path,
     prefix: str,
     tracked: _TrackedFiles,
     filtered: Collection[str],
@@ -258,14 +259,29 @@ def _warnings(
     refused: Collection[str],
 ) -> list[str]:
     submodules = [one.path for one in tracked.entries if one.mode == SUBMODULE]
+    empty = [path for path in submodules if _is_empty(top / path)]
     groups = (
-        ("Submodules stay unchanged, and are empty in workspaces", submodules),
+        (
+            "Submodules stay unchanged; commands see the files of your checkout",
+            [path for path in submodules if path not in empty],
+        ),
+        (
+            "Submodules are empty (fill them with `git submodule update --init`, or name their folders in sandbox.share)",
+            empty,
+        ),
         ("Files that git stores by a filter (such as LFS) stay as git has them", filtered),
         ("Repositories inside the project are not part of the run", nested),
         ("Files that cannot be read are not part of the run", refused),
         ("Files with an unfinished merge are taken as they are on the disk", tracked.unmerged),
     )
     return [f"{text}: {_format_names(names, prefix)}." for text, names in groups if names]
+
+
+def _is_empty(directory: Path) -> bool:
+    try:
+        return all(path.name == ".git" for path in directory.iterdir())
+    except OSError:
+        return True
 
 
 def _format_names(names: Iterable[str], prefix: str) -> str:

@@ -1,11 +1,14 @@
 """Composition of commands, with or without the sandbox; it starts nothing."""
 
+import contextlib
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from mimir.errors import ToolError
+from mimir.workspace.paths import make_directories
 from mimir.workspace.sandbox import mounts, toolchain
 from mimir.workspace.sandbox.process import ProcessLimits, SandboxCommand
 from mimir.workspace.tree_removal import give_all
@@ -30,8 +33,10 @@ def sandbox_command(
     layout = mounts.lay_out(wanted, as_root=recipe == "root")
     # With a user namespace, root's command is root outside; otherwise it is `USER`.
     owner = mounts.USER if recipe == "root" else os.geteuid()
+    _copy_files(wanted)
     give_all(wanted.workspace, (owner, owner))
     environment = _environment(layout.path, has_project_python=layout.has_project_python)
+    environment |= wanted.shared.variables
     return SandboxCommand(
         sandbox=str(program),
         options=layout.options,
@@ -56,7 +61,8 @@ def plain_command(
         for name in toolchain.ENVIRONMENTS
         if (top / name / "bin").is_dir()
     ]
-    path = toolchain.search_path(first[:1], wanted.read_only)
+    _copy_files(wanted)
+    path = toolchain.search_path(first[:1], wanted.read_only, wanted.shared.path)
     environment = _environment(path, has_project_python=bool(first))
     real = {target: str(source) for target, source in (wanted.extra or {}).items()}
     # Otherwise git finds the user's repository above the workspace.
@@ -73,6 +79,20 @@ def plain_command(
         user=None,
         directory=str(wanted.workspace),
     )
+
+
+def _copy_files(wanted: mounts.MountRequest) -> None:
+    """Copy shared files into a workspace that lacks them; git ignores them there too."""
+    for path in wanted.shared.files:
+        place = wanted.workspace / path.name
+        if path.name.startswith("/") or os.path.lexists(place):
+            continue
+        # A directory that is a link leads out of the workspace: nothing is copied there.
+        with contextlib.suppress(ToolError, FileNotFoundError):
+            if "/" in path.name:
+                make_directories(wanted.workspace, path.name.rpartition("/")[0])
+            shutil.copyfile(path.source, place, follow_symlinks=True)
+            shutil.copymode(path.source, place)
 
 
 def require_words(argv: Sequence[str]) -> None:
@@ -92,12 +112,22 @@ def require_words(argv: Sequence[str]) -> None:
 def _environment(path: str, *, has_project_python: bool) -> dict[str, str]:
     environment = {
         "PATH": path,
-        "HOME": "/tmp",
+        "HOME": mounts.HOME,
         "USER": "mimir",
         "LOGNAME": "mimir",
         "SHELL": "/bin/sh",
         "LANG": "C.UTF-8",
         "TZ": "UTC",
+        # Plain output: codes and questions are for a person at a terminal.
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "FORCE_COLOR": "0",
+        "CI": "1",
+        # There is no network: package managers must use their caches at once.
+        "CARGO_NET_OFFLINE": "true",
+        "UV_OFFLINE": "1",
+        "npm_config_update_notifier": "false",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         # Repeatable: no leftover bytecode, the same order of sets.
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",

@@ -20,6 +20,8 @@ class SandboxReport:
     """"bubblewrap", or "none" if the user switched the sandbox off."""
     problem: str = ""
     fix: str = ""
+    layer_problem: str = ""
+    """Why dependency folders are read-only; empty: commands write to throw-away layers."""
 
 
 def diagnose_platform() -> SandboxReport | None:

@@ -7,16 +7,19 @@ project appears in the workspace. The finished root is read-only.
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from mimir.errors import ToolError
 from mimir.workspace.paths import make_directories
 from mimir.workspace.sandbox import toolchain
+from mimir.workspace.sandbox.limits.seccomp import socket_filter
+from mimir.workspace.sandbox.sharing.shared_view import SharedView
 from mimir.workspace.sandbox.toolchain import BindMount
 from mimir.workspace.tree_removal import remove_tree
 
 WORKSPACE = "/workspace"
+HOME = "/tmp"
 VIEW = "/git-view"
 # User and group id inside; also outside if root runs the engine.
 USER = 65534
@@ -32,8 +35,10 @@ class MountRequest:
     """Its path leads to the workspace, its dependency folders are shown. None: neither."""
     view: Path | None
     """Git directory to show. None: the workspace is in no repository."""
-    share: Sequence[str] = ()
+    shared: SharedView = field(default_factory=SharedView)
     read_only: Sequence[Path] = ()
+    has_layers: bool = True
+    """False: shared folders are read-only, because the kernel refuses overlays."""
     extra: Mapping[str, Path] | None = None
     """More read-only files and directories, by path inside."""
     tmp_bytes: int = 1 << 30
@@ -61,16 +66,19 @@ def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
     dependencies = _dependencies(wanted, own)
     binds = [*toolchain.engine_binds(), *_bases(dependencies)]
     binds += [bind for path in wanted.read_only for bind in toolchain.bind_with_links(path)]
+    binds += [*wanted.shared.toolchains, *_layers_outside(wanted.shared)]
     outer, inner = _split_binds(binds, own, wanted.workspace, dependencies)
     into_workspace = [*dependencies, *inner]
     options = [
         *_namespaces(as_root),
+        *_seccomp(files),
         *_system(wanted.tmp_bytes, files),
         *("--bind" if wanted.writable else "--ro-bind", str(wanted.workspace), WORKSPACE),
         *_git(wanted, files),
-        *_read_only(outer),
-        *_read_only(into_workspace),
+        *_mount(outer, wanted),
+        *_mount(into_workspace, wanted),
         *_alias(wanted, own, outer, into_workspace),
+        *_links_of_home(wanted.shared),
         *_extra(wanted.extra or {}, files),
         # The kernel lets the real root set /proc/sys, even without rights.
         *(() if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")),
@@ -80,7 +88,7 @@ def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
     return MountLayout(
         options=tuple(options),
         contents=tuple(files),
-        path=toolchain.search_path(first, wanted.read_only),
+        path=toolchain.search_path(first, wanted.read_only, wanted.shared.path),
         has_project_python=has_python,
     )
 
@@ -103,6 +111,14 @@ def _namespaces(as_root: bool) -> tuple[str, ...]:
         spaces = [f"--unshare-{name}" for name in unshared]
         return (*spaces, *common, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     return ("--unshare-all", "--unshare-user", "--uid", str(USER), "--gid", str(USER), *common)
+
+
+def _seccomp(files: list[bytes]) -> tuple[str, ...]:
+    program = socket_filter()
+    if program is None:
+        return ()
+    files.append(program)
+    return ("--seccomp", f"{{{len(files) - 1}}}")
 
 
 def _system(tmp_bytes: int, files: list[bytes]) -> list[str]:
@@ -170,10 +186,11 @@ def _alias(
             # The path exists, read-only: no link can be created there, so it is mounted over.
             bind = "--bind" if wanted.writable else "--ro-bind"
             options += [bind, str(wanted.workspace), str(place)]
-            options += _read_only(
-                BindMount(source=bind.source, target=bind.target.replace(WORKSPACE, str(place), 1))
+            moved = (
+                replace(bind, target=bind.target.replace(WORKSPACE, str(place), 1))
                 for bind in inner
             )
+            options += _mount(moved, wanted)
         else:
             options += [*_parents(str(place)), "--symlink", WORKSPACE, str(place)]
     return options
@@ -185,12 +202,40 @@ def _dependencies(wanted: MountRequest, own: Sequence[Path]) -> list[BindMount]:
         return []
     engine = Path(sys.prefix)
     inside = [str(engine.relative_to(place)) for place in own if engine.is_relative_to(place)]
-    found = toolchain.dependencies(wanted.project, [*wanted.share, *inside])
+    found = [
+        *((path.name, path.source) for path in wanted.shared.folders if path.name[0] != "/"),
+        *((name, engine) for name in inside),
+    ]
     return [
-        BindMount(source=source, target=f"{WORKSPACE}/{name}")
-        for name, source in found
+        BindMount(source=source, target=f"{WORKSPACE}/{name}", is_layer=True)
+        for name, source in dict(found).items()
         if _is_made(wanted.workspace, name)
     ]
+
+
+def _layers_outside(shared: SharedView) -> list[BindMount]:
+    """Bind caches and folders outside of the project."""
+    caches = [
+        BindMount(source=c.source, target=str(c.source), is_layer=True) for c in shared.caches
+    ]
+    return caches + [
+        BindMount(source=path.source, target=path.name, is_layer=True)
+        for path in shared.folders
+        if path.name[0] == "/"
+    ]
+
+
+def _links_of_home(shared: SharedView) -> list[str]:
+    """Link caches to where tools look for them, below a home that they can write to."""
+    options: list[str] = []
+    for cache in shared.caches:
+        place = PurePosixPath(HOME) / cache.below_home
+        if str(place) == str(cache.source):
+            continue
+        above = [path for path in reversed(place.parents) if path.is_relative_to(HOME)][1:]
+        options += [word for path in above for word in ("--perms", "0777", "--dir", str(path))]
+        options += ["--symlink", str(cache.source), str(place)]
+    return options
 
 
 def _split_binds(
@@ -242,14 +287,19 @@ def _bases(dependencies: Iterable[BindMount]) -> list[BindMount]:
     ]
 
 
-def _read_only(binds: Iterable[BindMount]) -> list[str]:
+def _mount(binds: Iterable[BindMount], wanted: MountRequest) -> list[str]:
     # Shallow mounts first: a later one would hide a deeper one.
     options: list[str] = []
     done: set[str] = set()
     for bind in sorted(binds, key=lambda bind: bind.target.count("/")):
-        if bind.target not in done:
-            done.add(bind.target)
-            options += [*_parents(bind.target), "--ro-bind", str(bind.source), bind.target]
+        if bind.target in done:
+            continue
+        done.add(bind.target)
+        options += _parents(bind.target)
+        if bind.is_layer and wanted.has_layers and os.path.isdir(bind.source):  # noqa: PTH112  closed directories
+            options += ["--overlay-src", str(bind.source), "--tmp-overlay", bind.target]
+        else:
+            options += ["--ro-bind", str(bind.source), bind.target]
     return options
 
 

@@ -3,6 +3,8 @@
 import hashlib
 from collections import deque
 
+from mimir.domain.terminal_text import visible_text
+
 
 class BoundedOutput:
     """Keeps at most `limit` bytes of pieces of any size."""
@@ -38,12 +40,21 @@ class BoundedOutput:
         return self._hash.hexdigest()
 
     @property
+    def left_out(self) -> int:
+        """Bytes that are missing in the middle."""
+        return max(0, self.total - len(self._head) - len(self._last_bytes()))
+
+    @property
     def text(self) -> str:
-        """The kept output; a mark shows where some is missing."""
-        tail = b"".join(self._tail)[-self._tail_limit :] if self._tail_limit else b""
-        missing = self.total - len(self._head) - len(tail)
-        head_text = self._head.decode("utf-8", "replace")
-        tail_text = tail.decode("utf-8", "replace")
-        if missing <= 0:
-            return (bytes(self._head) + tail).decode("utf-8", "replace")
-        return f"{head_text}\n… {missing} bytes are left out here …\n{tail_text}"
+        """The kept output as a terminal shows it; a mark shows where some is missing."""
+        tail = self._last_bytes()
+        if not self.left_out:
+            return _shown(bytes(self._head) + tail)
+        return f"{_shown(bytes(self._head))}\n… {self.left_out} bytes are left out here …\n{_shown(tail)}"
+
+    def _last_bytes(self) -> bytes:
+        return b"".join(self._tail)[-self._tail_limit :] if self._tail_limit else b""
+
+
+def _shown(data: bytes) -> str:
+    return visible_text(data.decode("utf-8", "replace"))

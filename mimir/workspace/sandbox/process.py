@@ -17,8 +17,8 @@ from typing import Literal
 from mimir.domain.turn_hook import give_way
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.child_processes import listen
-from mimir.workspace.sandbox import cgroups, resource_usage
 from mimir.workspace.sandbox.descriptors import DescriptorSet
+from mimir.workspace.sandbox.limits import cgroups, resource_usage
 from mimir.workspace.sandbox.output import BoundedOutput
 
 # Why a command was ended; "": it ended itself.

@@ -12,7 +12,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -20,11 +20,15 @@ from mimir.domain.clock import Clock
 from mimir.errors import SandboxError
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.safe_walk import workspace_error
-from mimir.workspace.sandbox import cgroups, commands, diagnosis, missing_program, mounts, process
+from mimir.workspace.sandbox import commands, diagnosis, missing_program, mounts, process
 from mimir.workspace.sandbox.commands import Recipe
 from mimir.workspace.sandbox.diagnosis import SandboxReport
+from mimir.workspace.sandbox.limits import cgroups
 from mimir.workspace.sandbox.output import BoundedOutput
 from mimir.workspace.sandbox.process import ProcessExit, ProcessLimits, SandboxCommand, Stop
+from mimir.workspace.sandbox.sharing.caches import UserMachine
+from mimir.workspace.sandbox.sharing.project_folders import SharedPath
+from mimir.workspace.sandbox.sharing.shared_view import SharedView, build_shared_view
 from mimir.workspace.tree_removal import remove_tree
 
 Mode = Literal["bubblewrap", "none"]
@@ -32,6 +36,7 @@ Mode = Literal["bubblewrap", "none"]
 OUTPUT_LIMIT_BYTES = 200_000
 _PROBE_SECONDS = 20.0
 _PROGRAM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_TRIAL_LAYER = "/mimir-layer"
 _TRIAL = ("sh", "-c", "echo works > it && cat it")
 
 _numbers = itertools.count()
@@ -43,9 +48,13 @@ class SandboxConfig:
 
     mode: Mode = "bubblewrap"
     share: tuple[str, ...] = ()
-    """More dependency folders of the project, relative, shown read-only."""
+    """More files, directories and globs, relative to the project or absolute."""
     read_only: tuple[Path, ...] = ()
     """More directories of this machine, shown read-only."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables of every command."""
+    user: UserMachine | None = None
+    """None: commands see no cache and no toolchain of the user."""
     limits: ProcessLimits = field(default_factory=ProcessLimits)
 
 
@@ -56,8 +65,10 @@ class CommandResult:
     exit_code: int | None
     """None: it was ended, or there is no such program."""
     output: str
-    """Standard output and error, mixed; a mark replaces the middle of a long one."""
+    """Standard output and error, mixed, without terminal codes; a mark replaces a long middle."""
     output_bytes: int
+    left_out_bytes: int = 0
+    """Bytes of the output that `output` does not hold."""
     output_hash: str
     """SHA-256 of the whole output."""
     timed_out: bool
@@ -119,6 +130,8 @@ class Sandbox:
         self._clock = clock
         self._programs = programs
         self._way: tuple[Path, Recipe] | None = None
+        self._has_layers = True
+        self._views: dict[Path | None, asyncio.Future[SharedView]] = {}
         self._trial: asyncio.Future[SandboxReport] | None = None
 
     @property
@@ -129,9 +142,20 @@ class Sandbox:
     @property
     def owner(self) -> tuple[int, int] | None:
         """User and group id of workspaces; None: those of the engine."""
-        if self._config.mode == "bubblewrap" and os.geteuid() == 0:
-            return mounts.USER, mounts.USER
-        return None
+        is_by_root = self._way is not None and self._way[1] == "root"
+        return (mounts.USER, mounts.USER) if is_by_root else None
+
+    async def shared_view(self, project: Path | None) -> SharedView:
+        """Return what commands of a project share; looked up once.
+
+        Raises:
+            ConfigurationError: An entry of `share` matches nothing.
+        """
+        if project not in self._views:
+            own = self._config
+            view = asyncio.to_thread(build_shared_view, project, own.share, own.read_only, own.user)
+            self._views[project] = asyncio.ensure_future(view)
+        return await asyncio.shield(self._views[project])
 
     def begin_trial(self) -> "asyncio.Future[SandboxReport]":
         """Start the probe early, to overlap it with other work."""
@@ -189,26 +213,31 @@ class Sandbox:
             raise SandboxError(report.problem, next_step=report.fix)
         if not await asyncio.to_thread(workspace.is_dir):
             raise workspace_error(f"The workspace {workspace} is missing.")
+        shared = await self.shared_view(project)
+        await asyncio.to_thread(shared.require_present)
         wanted = mounts.MountRequest(
             workspace=workspace,
             writable=writable,
             project=project,
             view=view,
-            share=self._config.share,
+            shared=shared,
             read_only=self._config.read_only,
             extra=extra_ro,
             tmp_bytes=self._config.limits.tmp_bytes,
+            has_layers=self._has_layers,
         )
-        limits = self._config.limits
-        if self._way is None:
-            command = commands.plain_command(argv, wanted, env or {}, limits)
-        else:
-            command = await asyncio.to_thread(
-                commands.sandbox_command, *self._way, argv, wanted, env or {}, limits
-            )
+        environment = {**dict(self._config.environment), **(env or {})}
         output = BoundedOutput(output_limit)
         started = self._clock.monotonic()
+        command = await self._compose(argv, wanted, environment)
         ended = await self._execute(command, seconds, output, on_output)
+        if not ended.started and not ended.stop and self._way and self._has_layers:
+            # The kernel refuses overlays over some file systems: such folders are read-only then.
+            output = BoundedOutput(output_limit)
+            wanted = replace(wanted, has_layers=False)
+            command = await self._compose(argv, wanted, environment)
+            ended = await self._execute(command, seconds, output, on_output)
+            self._has_layers = not ended.started
         if not ended.started and not ended.stop:
             raise SandboxError(
                 f"The sandbox broke before the command started: {output.text.strip()[-300:]}",
@@ -216,6 +245,18 @@ class Sandbox:
             )
         return _command_result(
             argv, ended, output, wanted, self._clock.monotonic() - started, self.backend
+        )
+
+    async def _compose(
+        self, argv: Sequence[str], wanted: mounts.MountRequest, environment: Mapping[str, str]
+    ) -> SandboxCommand:
+        limits = self._config.limits
+        if self._way is None:
+            return await asyncio.to_thread(
+                commands.plain_command, argv, wanted, environment, limits
+            )
+        return await asyncio.to_thread(
+            commands.sandbox_command, *self._way, argv, wanted, environment, limits
         )
 
     async def _execute(
@@ -252,26 +293,39 @@ class Sandbox:
         if not programs:
             return diagnosis.diagnose_missing_program()
         cgroups.remove_stale_groups()
-        recipes: tuple[Recipe, ...] = ("root", "user") if os.geteuid() == 0 else ("user",)
+        # As root too, a user namespace comes first: folders of root can be written only in it.
+        recipes: tuple[Recipe, ...] = ("user", "root") if os.geteuid() == 0 else ("user",)
         outputs: list[str] = []
-        for program in programs:
-            for recipe in recipes:
-                output = await self._try(program, recipe)
-                if output is None:
-                    self._way = program, recipe
-                    return SandboxReport(ok=True)
-                outputs.append(output)
+        for has_layers in (True, False):
+            for program in programs:
+                for recipe in recipes:
+                    output = await self._try(program, recipe, has_layers=has_layers)
+                    if output is None:
+                        self._way = program, recipe
+                        self._has_layers = has_layers
+                        return SandboxReport(ok=True, layer_problem=_layer_problem(outputs))
+                    outputs.append(output)
         return diagnosis.diagnose_failure(outputs)
 
-    async def _try(self, program: Path, recipe: Recipe) -> str | None:
+    async def _try(self, program: Path, recipe: Recipe, *, has_layers: bool) -> str | None:
         """Run one command one way; None: it works, otherwise its output."""
         where = self._scratch / f"probe-{os.getpid()}-{next(_numbers)}"
         output = BoundedOutput(OUTPUT_LIMIT_BYTES)
         try:
             await to_thread_shielded(where.mkdir, parents=True, exist_ok=True, mode=0o700)
-            wanted = mounts.MountRequest(workspace=where, writable=True, project=None, view=None)
+            layer = SharedView(folders=(SharedPath(source=where, name=_TRIAL_LAYER),))
+            wanted = mounts.MountRequest(
+                workspace=where,
+                writable=True,
+                project=None,
+                view=None,
+                shared=layer if has_layers else SharedView(),
+            )
+            trial = (
+                (*_TRIAL[:2], f"{_TRIAL[2]} && touch {_TRIAL_LAYER}/it") if has_layers else _TRIAL
+            )
             command = await asyncio.to_thread(
-                commands.sandbox_command, program, recipe, _TRIAL, wanted, {}, self._config.limits
+                commands.sandbox_command, program, recipe, trial, wanted, {}, self._config.limits
             )
             # The engine's own command needs no control group, and the run waits for it.
             ended = await self._execute(command, _PROBE_SECONDS, output, None, is_bounded=False)
@@ -282,6 +336,11 @@ class Sandbox:
         if ended.exit_code == 0 and ended.started and output.text == "works\n":
             return None
         return output.text or f"it ended with {ended.exit_code}"
+
+
+def _layer_problem(outputs: Sequence[str]) -> str:
+    words = [output.strip() for output in outputs if output.strip()]
+    return words[-1].splitlines()[-1][:200] if words else ""
 
 
 def _programs() -> list[Path]:
@@ -304,6 +363,8 @@ def _command_result(
     text = output.text
     if backend == "none":
         text = text.replace(str(wanted.workspace), mounts.WORKSPACE)
+    if wanted.project is not None:
+        text = text.replace(str(wanted.project), mounts.WORKSPACE)
     exit_code = None if ended.stop else ended.exit_code
     name = missing_program.missing_name(argv, exit_code, text) or ""
     if ended.missing and missing_program.is_of_the_machine(argv[0]):
@@ -312,6 +373,7 @@ def _command_result(
         exit_code=exit_code,
         output=text,
         output_bytes=output.total,
+        left_out_bytes=output.left_out,
         output_hash=output.hash,
         timed_out=ended.stop == "timeout",
         is_program_missing=bool(name),

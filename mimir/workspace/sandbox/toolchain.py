@@ -5,7 +5,7 @@ They are bound read-only. Homes are never bound, only the parts of them that are
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,8 +18,12 @@ SYSTEM_ALIASES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_PARTS = (
     "/nix/store",
     "/etc/alternatives",
-    "/etc/ssl",
-    "/etc/pki",
+    # Not their folders, which hold private keys too.
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/pki/ca-trust",
     "/etc/ca-certificates",
     "/etc/ca-certificates.conf",
     "/etc/ld.so.cache",
@@ -39,7 +43,6 @@ _SYSTEM_PATTERNS = ("java-*", "python3*")
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Python environments of a project, the first that exists.
 ENVIRONMENTS = (".venv", "venv")
-DEPENDENCIES = (*ENVIRONMENTS, "node_modules")
 
 _PARTS_OF_PYTHON = ("bin", "lib", "lib64", "libexec", "include")
 _PARTS_OF_ENVIRONMENT = (*_PARTS_OF_PYTHON, "share", "pyvenv.cfg")
@@ -51,6 +54,8 @@ class BindMount:
 
     source: Path
     target: str
+    is_layer: bool = False
+    """True: commands may write to a layer above it, which ends with the command."""
 
 
 def interpreter() -> Path:
@@ -129,21 +134,11 @@ def is_system(path: Path) -> bool:
     )
 
 
-def dependencies(project: Path, share: Sequence[str]) -> list[tuple[str, Path]]:
-    """Return the project's dependency folders: relative path, and real directory."""
-    found: list[tuple[str, Path]] = []
-    for name in dict.fromkeys((*DEPENDENCIES, *share)):
-        real = Path(os.path.realpath(project / name))
-        if os.path.isdir(real):  # noqa: PTH112  as above
-            found.append((name.strip("/"), real))
-    return found
-
-
-def search_path(first: Iterable[str], named: Iterable[Path] = ()) -> str:
-    """Join `first`, mimir's program directories, those of `named` and of the system."""
+def search_path(first: Iterable[str], named: Iterable[Path] = (), own: Iterable[str] = ()) -> str:
+    """Join `first`, mimir's program directories, those of `named`, of the user and the system."""
     of_named = (str(p / "bin") for p in named if os.path.isdir(p / "bin"))  # noqa: PTH112  as above
     return ":".join(
-        dict.fromkeys((*first, *engine_path(), *of_named, *SYSTEM_PATH, *_toolchains()))
+        dict.fromkeys((*first, *engine_path(), *of_named, *own, *SYSTEM_PATH, *_toolchains()))
     )
 
 

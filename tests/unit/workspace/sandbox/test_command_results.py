@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mimir.workspace.sandbox import cgroups, process
+from mimir.workspace.sandbox import process
+from mimir.workspace.sandbox.limits import cgroups
 from mimir.workspace.sandbox.process import ProcessLimits
 from mimir.workspace.sandbox.sandbox import Sandbox
 from tests.unit.workspace.conftest import MakeSandbox, is_running, names, sh

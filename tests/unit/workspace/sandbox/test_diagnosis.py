@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mimir.workspace.sandbox import cgroups, diagnosis, missing_program
+from mimir.workspace.sandbox import diagnosis, missing_program
+from mimir.workspace.sandbox.limits import cgroups
 from mimir.workspace.sandbox.output import BoundedOutput
 
 

@@ -220,3 +220,63 @@ async def test_no_right_can_be_won_back(sandbox: Sandbox, workspace: Path) -> No
     assert "CapEff:\t0000000000000000" in ran.output
     assert "no mount" in ran.output
     assert "no chown" in ran.output
+
+
+FAMILIES = """
+import os, socket
+for family, kind in ((1, 1), (2, 1), (2, 2), (10, 1), (10, 2), (16, 3), *((number, kind) for number in (0, 3, 4, 5, 9, 17, 21, 29, 30, 31, 38, 39, 40, 41, 42, 43, 44, 45) for kind in (1, 2, 3, 5))):
+    for open_one in (socket.socket, socket.socketpair):
+        try:
+            opened = open_one(family, kind)
+        except OSError as error:
+            outcome = "refused" if error.errno in (97, 95, 38) else error.strerror
+        else:
+            outcome = "open"
+        if open_one is socket.socket or outcome == "open":
+            print(family, outcome)
+"""
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+async def test_only_local_socket_families_can_be_opened(
+    make_sandbox: MakeSandbox, workspace: Path, recipe: Recipe
+) -> None:
+    sandbox = await made_by(recipe, make_sandbox)
+    ran = await sandbox.run(["python", "-c", FAMILIES], workspace=workspace, seconds=20)
+    outcomes = {tuple(line.split(" ", 1)) for line in ran.output.splitlines()}
+    opened = {(family, outcome) for family, outcome in outcomes if int(family) in (1, 2, 10, 16)}
+    assert opened == {("1", "open"), ("2", "open"), ("10", "open"), ("16", "open")}
+    assert {outcome for _, outcome in outcomes - opened} == {"refused"}
+
+
+async def test_sockets_cannot_be_opened_by_another_way(sandbox: Sandbox, workspace: Path) -> None:
+    program = """
+import ctypes, platform
+call = ctypes.CDLL(None, use_errno=True).syscall
+x32 = 0x40000000 + 41 if platform.machine() == "x86_64" else 425
+for number, *words in ((425, 1, ctypes.create_string_buffer(256)), (x32, 40, 1, 0)):
+    print(call(number, *words), ctypes.get_errno())
+"""
+    ran = await sandbox.run(["python", "-c", program], workspace=workspace, seconds=20)
+    assert ran.output == "-1 38\n-1 38\n"
+
+
+async def test_output_is_what_a_terminal_shows(sandbox: Sandbox, workspace: Path) -> None:
+    ran = await sh(
+        sandbox,
+        workspace,
+        "printf '\\033[32m715 passed\\033[0m\\n'; env | grep -E '^(TERM|CI|NO_)'",
+    )
+    assert {"715 passed", "TERM=dumb", "NO_COLOR=1", "CI=1"} == set(ran.output.splitlines())
+
+
+async def test_flood_of_codes_keeps_the_visible_end(sandbox: Sandbox, workspace: Path) -> None:
+    ran = await sh(
+        sandbox,
+        workspace,
+        "echo begins; yes \"$(printf '\\033[31m\\033[0m')\" | head -c 100000000; echo 3 failed",
+    )
+    assert (ran.exit_code, ran.stop_reason) == (0, "")
+    assert ran.output.startswith("begins\n")
+    assert ran.output.endswith("3 failed\n")
+    assert "\x1b" not in ran.output

@@ -1,0 +1,1 @@
+"""Limits that the kernel sets on commands; only `mimir.workspace.sandbox` imports them."""

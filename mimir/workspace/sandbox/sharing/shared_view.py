@@ -1,0 +1,125 @@
+"""All that commands share with the project and the user: computed once a project, used by every command."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mimir.errors import SandboxError
+from mimir.workspace.sandbox.sharing.caches import (
+    SharedCache,
+    UserMachine,
+    cache_variables,
+    find_caches,
+)
+from mimir.workspace.sandbox.sharing.generated_files import find_generated_files, find_ignored
+from mimir.workspace.sandbox.sharing.named_paths import find_named_paths, require_directories
+from mimir.workspace.sandbox.sharing.project_folders import (
+    SharedPath,
+    find_hoisted_folders,
+    find_submodules,
+    find_tool_folders,
+)
+from mimir.workspace.sandbox.sharing.user_toolchains import (
+    find_toolchains,
+    manager_variables,
+    program_directories,
+)
+from mimir.workspace.sandbox.toolchain import BindMount
+
+_MAX_NAMES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedView:
+    """Files, folders, caches and toolchains for the commands of one project."""
+
+    folders: tuple[SharedPath, ...] = ()
+    """Directories; commands write to a layer that ends with them."""
+    files: tuple[SharedPath, ...] = ()
+    """Copied into workspaces that lack them."""
+    generated: tuple[SharedPath, ...] = ()
+    """Those of `files` that no setting names."""
+    ignored: tuple[str, ...] = ()
+    """All paths that git ignores in the project."""
+    caches: tuple[SharedCache, ...] = ()
+    toolchains: tuple[BindMount, ...] = ()
+    """Shown read-only."""
+    path: tuple[str, ...] = ()
+    """Program directories of the user."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def describe(self) -> tuple[str, ...]:
+        """Return what is shared, in words for the user."""
+        groups = (
+            ("folders", [path.name for path in self.folders]),
+            ("generated files", [path.name for path in self.generated]),
+            ("caches", [f"~/{cache.below_home}" for cache in self.caches]),
+        )
+        return tuple(f"{title}: {_format_names(names)}" for title, names in groups if names)
+
+    def require_present(self) -> None:
+        """Raise SandboxError if a shared path vanished."""
+        for path in (*self.folders, *self.files):
+            if not os.path.exists(path.source):  # noqa: PTH110  Path.exists raises
+                raise SandboxError(
+                    f"The shared path {path.name!r} vanished: it existed when the run began.",
+                    next_step="Restore it (such as by installing the dependencies), then: mimir resume",
+                )
+
+
+def build_shared_view(
+    project: Path | None,
+    share: Sequence[str],
+    read_only: Sequence[Path],
+    user: UserMachine | None,
+) -> SharedView:
+    """Look for all that is shared. Blocking.
+
+    Raises:
+        ConfigurationError: An entry of `share` or `read_only` matches nothing.
+    """
+    require_directories(read_only)
+    machine = _machine_view(user)
+    if project is None:
+        return machine
+    project = Path(os.path.realpath(project))
+    named = find_named_paths(project, share)
+    folders = [
+        *named,
+        *find_tool_folders(project),
+        *find_submodules(project),
+        *find_hoisted_folders(project),
+    ]
+    shared = {path.name: path for path in reversed(folders)}
+    ignored = find_ignored(project)
+    generated = find_generated_files(project, ignored)
+    directories = {name: path for name, path in shared.items() if path.source.is_dir()}
+    files = {name: path for name, path in shared.items() if name not in directories}
+    return SharedView(
+        folders=tuple(path for _, path in sorted(directories.items())),
+        files=(*files.values(), *(one for one in generated if one.name not in files)),
+        generated=tuple(generated),
+        ignored=tuple(ignored),
+        caches=machine.caches,
+        toolchains=machine.toolchains,
+        path=machine.path,
+        variables=machine.variables,
+    )
+
+
+def _format_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
+
+
+def _machine_view(user: UserMachine | None) -> SharedView:
+    if user is None:
+        return SharedView()
+    caches = find_caches(user)
+    return SharedView(
+        caches=tuple(caches),
+        toolchains=tuple(find_toolchains(user)),
+        path=tuple(program_directories(user)),
+        variables={**manager_variables(user), **cache_variables(user, caches)},
+    )
