@@ -14,7 +14,7 @@ _MOVES = re.compile(r"(\r|\x08|\x1b\[[0-2]?K)")
 
 
 def visible_text(text: str) -> str:
-    """Return the text that a person sees: codes are removed, overwritten text is gone."""
+    """Return the text that a user sees: codes are removed, overwritten text is gone."""
     if _CONTROL.search(text) is None:
         return text
     return "\n".join(

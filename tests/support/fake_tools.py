@@ -97,13 +97,8 @@ class FakeRan:
 
     exit_code: int | None = 0
     output: str = ""
-    lost_bytes: int = 0
+    left_out_bytes: int = 0
     stop_reason: str = ""
-
-    @property
-    def output_bytes(self) -> int:
-        """Of all that it said, what was lost included."""
-        return len(self.output.encode()) + self.lost_bytes
 
 
 class FakeSandbox:

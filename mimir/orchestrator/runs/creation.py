@@ -144,7 +144,7 @@ def models_of_plan(services: ProjectServices, plan: Plan) -> frozenset[str]:
 
 
 async def require_sandbox(services: ProjectServices) -> None:
-    """Refuse to start where commands cannot be confined, or settings share what does not exist.
+    """Refuse to start without a sandbox, or if settings share what does not exist.
 
     Raises:
         ConfigurationError: An entry of `sandbox.share` matches nothing.

@@ -49,12 +49,12 @@ class BoundedOutput:
         """The kept output as a terminal shows it; a mark shows where some is missing."""
         tail = self._last_bytes()
         if not self.left_out:
-            return _shown(bytes(self._head) + tail)
-        return f"{_shown(bytes(self._head))}\n… {self.left_out} bytes are left out here …\n{_shown(tail)}"
+            return _decode_shown(bytes(self._head) + tail)
+        return f"{_decode_shown(bytes(self._head))}\n… {self.left_out} bytes are left out here …\n{_decode_shown(tail)}"
 
     def _last_bytes(self) -> bytes:
         return b"".join(self._tail)[-self._tail_limit :] if self._tail_limit else b""
 
 
-def _shown(data: bytes) -> str:
+def _decode_shown(data: bytes) -> str:
     return visible_text(data.decode("utf-8", "replace"))

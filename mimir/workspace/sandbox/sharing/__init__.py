@@ -1,1 +1,1 @@
-"""Parts of the project and of this machine that commands may use; only `mimir.workspace.sandbox` and `bootstrap` import them."""
+"""Parts of project and machine that commands use; `sandbox` and `bootstrap` import it."""

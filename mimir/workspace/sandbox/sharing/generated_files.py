@@ -1,4 +1,4 @@
-"""Files that git ignores although the code needs them: generated sources and extension modules built in place."""
+"""Ignored files that the code needs: generated sources and built extension modules."""
 
 import os
 import re

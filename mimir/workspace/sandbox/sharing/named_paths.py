@@ -43,10 +43,10 @@ def _match(project: Path, entry: str) -> list[SharedPath]:
             f"sandbox.share names {entry!r}, and nothing in {project} matches it.",
             next_step="Correct or remove the entry in your own settings.",
         )
-    return [_shared(project, os.path.normpath(path)) for path in found]
+    return [_share_path(project, os.path.normpath(path)) for path in found]
 
 
-def _shared(project: Path, path: str) -> SharedPath:
+def _share_path(project: Path, path: str) -> SharedPath:
     inside = Path(path).is_relative_to(project)
     name = str(Path(path).relative_to(project)) if inside else path
     return SharedPath(source=Path(os.path.realpath(path)), name=name)

@@ -1,4 +1,4 @@
-"""Folders of the project that tools made and commands need: dependencies, build results, submodules.
+"""Folders that tools made in the project: dependencies, build results, submodules.
 
 Git ignores them, so the workspace has none. A folder counts if a tool marks it (`CACHEDIR.TAG`, `pyvenv.cfg`), or if the manifest of
 its package manager stands beside it. Other ignored folders stay hidden, because they may hold data of the user.

@@ -1,4 +1,4 @@
-"""All that commands share with the project and the user: computed once a project, used by every command."""
+"""All that commands share with project and user; looked up once for each project."""
 
 import os
 from collections.abc import Mapping, Sequence

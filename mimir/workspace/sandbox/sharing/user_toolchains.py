@@ -1,4 +1,4 @@
-"""Toolchains of the user: the installations that the directories of the user's PATH lead to.
+"""Toolchains of the user: the installations that the PATH of the user leads to.
 
 A directory of programs is shown with its installation (`X` of `X/bin`). Where the installation is the home itself or a folder of many
 things, only the programs are shown, and the installations that links among them lead to.

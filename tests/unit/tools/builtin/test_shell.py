@@ -156,7 +156,7 @@ def test_a_cut_keeps_whole_lines_and_counts_what_is_missing():
 
 
 async def test_what_the_sandbox_left_out_is_counted_too():
-    result, _ = await run(FakeRan(output="a" * 150, lost_bytes=1_000), max_chars=100)
+    result, _ = await run(FakeRan(output="a" * 150, left_out_bytes=1_000), max_chars=100)
     assert "[… 1,050 characters left out" in result.text
 
 
