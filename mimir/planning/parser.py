@@ -18,7 +18,9 @@ from mimir.planning.format.located_tree import LocatedValue, LocatedValueError, 
 from mimir.planning.reader import json_plan, markdown
 from mimir.planning.reader.block_text import fence_text
 from mimir.planning.reader.line_syntax import fence_of, is_task_start
+from mimir.planning.reader.loss_audit import LossAudit
 from mimir.planning.reader.markdown import RawPlan
+from mimir.planning.reader.other_formats import find_other_format
 from mimir.planning.reader.source import NESTING_INFO, SourceText
 from mimir.planning.reader.task_reader import read_all
 
@@ -88,6 +90,11 @@ def parse_plan(text: str, *, file: str = "chain-output.md") -> ParsedPlan:
         places = SourceMap()
         found = list(raw.findings)
         tasks = read_all(raw.tasks, places, found)
+        if raw.document is not None and tasks:
+            found += LossAudit(raw.document, tasks).find()
+        other = find_other_format(text, tasks)
+        if other is not None:
+            tasks, found = (), [other]
     lines: dict[str, int] = {}
     for number, task in enumerate(tasks):
         # Of two tasks with one id, the first one has the line: the second is a finding.

@@ -19,7 +19,9 @@ from mimir.planning.format.labels import (
     PlanKey,
 )
 from mimir.planning.reader import criteria, values
-from mimir.planning.reader.line_syntax import heading_of, is_task_start
+from mimir.planning.reader.line_normalization import normalize_line
+from mimir.planning.reader.line_syntax import heading_of
+from mimir.planning.reader.loss_audit import names_task
 from mimir.planning.reader.values import RawField
 
 
@@ -53,7 +55,7 @@ def _reasoning_text(text: str) -> str:
     lines = text.split("\n")
     # Reasoning is model text: any mark of a block or task would be read as structure.
     marks = any(sign in text for sign in ("```", "~~~", "<", "\r"))
-    plain = not marks and text == text.strip() and not any(map(is_task_start, lines))
+    plain = not marks and text == text.strip() and not any(map(names_task, lines))
     plain = plain and not any(heading_of(line) or line.lstrip()[:1] in ("{", "[") for line in lines)
     return text if plain else _block("reasoning", text)
 
@@ -96,7 +98,9 @@ def _task(task: Task) -> str:
 
 def _is_plain(text: str) -> bool:
     """Return whether a text can follow a label on its line."""
-    return bool(text) and "\n" not in text and text == text.strip() and not text.startswith("<")
+    # The reader replaces special spaces and the like outside of blocks.
+    is_line = "\n" not in text and text == text.strip() and normalize_line(text) == text
+    return bool(text) and is_line and not text.startswith("<")
 
 
 def _labelled_line(label: str, text: str, plain: bool) -> str:
@@ -178,6 +182,8 @@ def _criterion(one: Criterion) -> str:
 
 def _reads_back(line: str, one: Criterion, named: set[str]) -> bool:
     if "\n" in one.text or one.text != one.text.strip() or not one.text:
+        return False
+    if normalize_line(line) != line:
         return False
     read = criteria.parse(line, START, named)
     return one == Criterion(id=read.id, text=read.text, points=read.points, critical=read.critical)

@@ -27,6 +27,10 @@ CODES: dict[str, tuple[Severity, str]] = {
     ),
     "field-repeated": ("error", "a field that one task has twice, with different values"),
     "value-unreadable": ("error", "an unreadable number, duration, list or choice"),
+    "item-in-prompt": ("warning", "a list item with a box inside a prompt without tags"),
+    "criterion-nested": ("warning", "a list below a criterion, which is read as its text"),
+    "criterion-beside": ("warning", "text between criteria, which is kept as notes"),
+    "task-unread": ("error", "a line that begins a task in a form that is not read"),
     "task-in-fence": ("warning", "a task inside a code fence, which is not read"),
     "task-id-missing": ("error", "a task without an id"),
     "task-id-unreadable": ("error", "an id with other signs than letters, digits, `.`, `-`, `_`"),
@@ -38,6 +42,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     ),
     # Checking.
     "plan-empty": ("error", "no task"),
+    "plan-format": ("error", "a task list of another format, without prompts and criteria"),
     "plan-cycle": ("error", "tasks that depend on each other"),
     "task-duplicate": ("error", "two tasks with one id"),
     "prompt-missing": ("error", "a task without a prompt"),

@@ -26,7 +26,7 @@ def check(
         found += plan.findings
         places, plan = plan.places, plan.plan
     project = ProjectFacts(tools=frozenset(tools), exists=exists)
-    unreadable = any(one.code in ("json-unreadable", "json-shape") for one in found)
+    unreadable = any(one.code in ("json-unreadable", "json-shape", "plan-format") for one in found)
     # An unreadable text has no tasks: a second finding would say nothing new.
     found += [
         one

@@ -21,9 +21,17 @@ from mimir.planning.format.located_tree import LocatedValue
 from mimir.planning.reader.line_syntax import ID
 from mimir.planning.reader.values import ValueLine
 
-_BULLET = re.compile(r"([ \t]*)((?:[-*+•]\s+|\d{1,3}[.)]\s+)?(?:\[[ xX✓]?\]\s*|[☐☑✅]\s*)?)")
+# Any sign and a space is a mark, so that no list is joined to one criterion.
+_BULLET = re.compile(
+    r"([ \t]*)((?:[^\w\s(\[`\"'<$/\\]{1,2}\s+|-(?=\[)|\(?\d{1,3}[.)]\s+|[a-z]\)\s+)?"
+    r"(?:\[[ xX✓✔]?\]\s*|[☐☑✅✔]\ufe0f?\s*)?)"
+)
+_MARKED = re.compile(
+    r"\W*?(?:\[[ xX✓✔]?\]|[☐☑✅✔])\s*\S|\W*?[(\[]\s*\d{1,4}\s*(?:pts?|points?|%)", re.IGNORECASE
+)
+_BARE_POINTS = re.compile(r"(\d{1,4})\s*(?:pts?|points?)\s*[:–—]()\s*", re.IGNORECASE)
 _POINTS = re.compile(
-    r"[(\[]\s*(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?[)\]]\s*[:–—]?\s*",
+    r"(?:\*\*)?[(\[]\s*(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?[)\]](?:\*\*)?\s*[:–—]?\s*",
     re.IGNORECASE,
 )
 _CRITICAL = re.compile(
@@ -66,7 +74,7 @@ def parse(text: str, place: SourcePosition, named: Collection[str] = ()) -> RawC
 
 def _take_mark(one: RawCriterion, named: Collection[str]) -> RawCriterion:
     """Move one of points, mark and id from the front of the text to its field."""
-    points = _POINTS.match(one.text)
+    points = _POINTS.match(one.text) or _BARE_POINTS.match(one.text)
     if points and one.points is None:
         return _with_points(one, points, one.text[points.end() :])
     critical = _CRITICAL.match(one.text)
@@ -102,19 +110,25 @@ def _without_end(text: str, end: str) -> str:
     return text[: len(text) - len(end)].rstrip(" –—-")
 
 
+def is_marked_item(text: str) -> bool:
+    """Return whether a line has the box or the points of a criterion."""
+    return _MARKED.match(text) is not None
+
+
 def from_lines(
-    lines: Iterable[ValueLine], named: Collection[str]
+    lines: Iterable[ValueLine], named: Collection[str], findings: list[PlanFinding]
 ) -> tuple[list[RawCriterion], list[str]]:
     """Return the criteria of a markdown list, and its other lines: headings of groups."""
-    reader = _BulletReader(named)
+    reader = _BulletReader(named, findings)
     for line in lines:
         reader.take(line)
     return reader.close()
 
 
 class _BulletReader:
-    def __init__(self, named: Collection[str]) -> None:
+    def __init__(self, named: Collection[str], findings: list[PlanFinding]) -> None:
         self._named = named
+        self._findings = findings
         self._done: list[tuple[list[str], SourcePosition, bool]] = []
         self._left: list[str] = []
         self._indent: int | None = None
@@ -127,20 +141,34 @@ class _BulletReader:
         match = _BULLET.match(line.text)
         assert match is not None
         text = line.text[match.end() :].strip()
+        # A quote mark may be before the mark of the list.
+        while match[2] and (again := _BULLET.match(text)) and again[2]:
+            text = text[again.end() :].strip()
         place = replace(line.place, column=line.place.column + match.end())
         if not line.text.strip():
             self._open = False
-        elif match[2] and not line.inline:
+        elif (match[2] or _POINTS.match(text)) and not line.inline:
             self._bullet(text, len(match[1].expandtabs(4)), place)
         # A line without a bullet continues the criterion above it.
         elif self._open and (self._indent is None or not self._is_group(text)):
             self._done[-1][0].append(text)
+            # A line at the left edge of the list may have been meant as an item.
+            if self._indent is not None and len(match[1].expandtabs(4)) <= self._indent:
+                self._report("criterion-nested", text, place)
         elif self._is_group(text):
             self._group(text)
         elif self._indent is None or line.text[:1].isspace():
             self._add(text, place)
         else:
             self._left.append(text)
+            self._report("criterion-beside", text, place)
+
+    def _report(self, code: str, text: str, place: SourcePosition) -> None:
+        how = (
+            "is part of the criterion above it" if code == "criterion-nested" else "is no criterion"
+        )
+        message, hint = f"{quote_excerpt(text)} {how}.", "Write each criterion as '- [ ] text'."
+        self._findings.append(make_finding(code, message, place, hint))
 
     def _bullet(self, text: str, indent: int, place: SourcePosition) -> None:
         first = self._indent is None
@@ -150,6 +178,7 @@ class _BulletReader:
             parts, _, critical = self._done[-1]
             if not (len(parts) == 1 and self._is_group(parts[0])):
                 parts.append(f"- {text}")
+                self._report("criterion-nested", text, place)
                 return
             # A bullet that is the heading of those below it is no criterion.
             self._done.pop()
@@ -267,7 +296,18 @@ def merge_criteria(groups: Iterable[list[RawCriterion]]) -> list[RawCriterion]:
     seen: set[str] = set()
     done: list[RawCriterion] = []
     for group in groups:
+        marked = {words(one.text): one for one in group if one.points is not None}
+        # The points and the mark may be with either of two equal criteria.
+        done = [_with_marks_of(one, marked.get(words(one.text))) for one in done]
         # Planners repeat criteria in the checks; two equal ones in one list are a finding instead.
         done += [one for one in group if words(one.text) not in seen]
         seen = {words(one.text) for one in done}
     return done
+
+
+def _with_marks_of(one: RawCriterion, other: RawCriterion | None) -> RawCriterion:
+    if other is None or one.points is not None:
+        return one
+    return replace(
+        one, points=other.points, critical=one.critical or other.critical, id=one.id or other.id
+    )

@@ -120,7 +120,8 @@ def tag_of(line: str) -> TagLine | None:
     return TagLine(name, rest)
 
 
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
+# Models write `###Task 1` too; `#include` and `#1` are text.
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*)|(?<=##)((?!#).*))?$")
 _CLOSING_HASHES = re.compile(r"(^|[ \t])#+[ \t]*$")
 
 
@@ -132,7 +133,7 @@ def heading_of(line: str) -> HeadingLine | None:
     match = _HEADING.match(line)
     if match is None:
         return None
-    return HeadingLine(len(match[1]), clean(_CLOSING_HASHES.sub("", match[2] or "")))
+    return HeadingLine(len(match[1]), clean(_CLOSING_HASHES.sub("", match[2] or match[3] or "")))
 
 
 def clean(text: str) -> str:
@@ -148,6 +149,8 @@ def is_rule(line: str) -> bool:
 
 
 _MARKER = re.compile(r"([ \t]*)([-*+•][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]?\][ \t]+)?")
+_SIGNS = re.compile(r"[^\w\s*_`<>#\[\](){}|\"'+-]{1,8}[ \t]+")
+"""Emoji and similar signs before a label."""
 _COLONS = (":", "：")
 
 
@@ -158,6 +161,8 @@ def label_of(line: str) -> LabelLine | None:
     """
     marker = _MARKER.match(line)
     start = marker.end() if marker else 0
+    signs = _SIGNS.match(line, start)
+    start = signs.end() if signs else start
     sign = line[start : start + 1]
     if sign not in ("*", "_"):
         return None
@@ -229,7 +234,7 @@ def heading_label(heading: HeadingLine) -> LabelLine | None:
 
 
 _LEAD = r"[\[(]?(?:\d+[.)]\s+)?(?:(?:phase|step|stage)\s+\d+\s*[:.–—-]+\s*)?"
-_TASK_ID = re.compile(rf"{_LEAD}task\s+id\b\s*[:#=–—-]?\s*(.*)$", re.IGNORECASE)
+_TASK_ID = re.compile(rf"{_LEAD}task\s+id\b\s*(?:[:#=–—-]+\s*(.*)|(`?\S*\d.*))$", re.IGNORECASE)
 _TASK_TOKEN = re.compile(rf"{_LEAD}(task[-_]{ID})(.*)$", re.IGNORECASE)
 _TASK_NUMBER = re.compile(rf"{_LEAD}task\s*#?\s*({_NUMBERS})(?![\w])(.*)$", re.IGNORECASE)
 _RANGE = re.compile(r"\s*[-–—]\s*\d|\.\d|-\w")
@@ -247,7 +252,7 @@ def task_head(text: str) -> TaskHeading | None:
     if "task" in text[:40].casefold():
         explicit = _TASK_ID.match(text)
         if explicit:
-            return _explicit_head(explicit[1])
+            return _explicit_head(explicit[1] or explicit[2] or "")
         token = _TASK_TOKEN.match(text)
         if token and (token[1][5].isdigit() or _AFTER_ID.match(token[2])):
             return TaskHeading(_lower_task(token[1]), _title(token[2]), True)

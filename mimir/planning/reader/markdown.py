@@ -3,7 +3,6 @@
 Text that belongs to no field is kept as notes, as it was written.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +11,6 @@ from mimir.planning.format.diagnostics import (
     PlanFinding,
     SourcePosition,
     make_finding,
-    quote_excerpt,
 )
 from mimir.planning.format.labels import PlanKey
 from mimir.planning.format.located_tree import (
@@ -29,7 +27,6 @@ from mimir.planning.reader.source import SourceBlock, SourceText
 from mimir.planning.reader.task_reader import RawTask, for_all, name_task, unknown_field
 from mimir.planning.reader.values import RawField, ValueLine, title
 
-_NAMES_A_TASK = re.compile(r"\W*(?:task\b|\d+\.\d)", re.IGNORECASE)
 _DATA = frozenset({"yaml", "yml", "json", ""})
 
 
@@ -41,6 +38,8 @@ class RawPlan:
     values: dict[PlanKey, str] = field(default_factory=dict[PlanKey, str])
     notes: list[str] = field(default_factory=list[str])
     findings: list[PlanFinding] = field(default_factory=list[PlanFinding])
+    document: PlanDocument | None = None
+    """Segmented text with the drafts of `tasks`, in their order. None: it is JSON."""
 
 
 def read_markdown_plan(source: SourceText) -> RawPlan:
@@ -58,7 +57,6 @@ class _MarkdownReader:
         drafts = self._without_mentions(self.document.drafts)
         for draft in drafts:
             self.plan.tasks.append(self._raw_task(draft))
-            self._find_hidden_fields(draft)
         for_all(
             self.plan.tasks,
             [r for one in self.document.for_all for r in self._raws(one, first=True)],
@@ -66,14 +64,10 @@ class _MarkdownReader:
         self._read_plan_fields()
         self.plan.notes = self._chunks(sorted(self.document.notes))
         self._find_hidden_tasks(drafts)
-        for one in self.document.lost:
-            message = (
-                f"{quote_excerpt(one.name)} is outside any task, and the task before has none."
-            )
-            hint = "Move it into the task: a heading of the task's level or above ends the task."
-            self._fault("field-outside", message, one.index, hint)
         # The parser sorts by position; at one position the cause comes before its consequences.
         self.plan.findings[:0] = self.source.problems
+        self.document.drafts = drafts
+        self.plan.document = self.document
         return self.plan
 
     # Tasks.
@@ -262,23 +256,6 @@ class _MarkdownReader:
 
     def _fault(self, code: str, message: str, index: int, hint: str) -> None:
         self.plan.findings.append(make_finding(code, message, self.source.place(index), hint))
-
-    def _find_hidden_fields(self, draft: TaskDraft) -> None:
-        """Report dependencies and criteria in a bare prompt, in another form than the fields."""
-        outline = self.document.outline
-        for n in (n for one in draft.fields for n in one.unmarked):
-            heading = outline.headings.get(n)
-            label = line_syntax.heading_label(heading) if heading else outline.labels.get(n)
-            key = label.found.field.key if label is not None and label.found is not None else None
-            if label is None or key is None or draft.has(key):
-                continue
-            # "Dependencies: requests" may be prompt text; names of tasks were meant for the plan.
-            if key == "criteria" or (key == "dependencies" and _NAMES_A_TASK.match(label.value)):
-                message = (
-                    f"{quote_excerpt(label.name)} is inside the prompt, and the task has none."
-                )
-                hint = "Put the prompt between <prompt> and </prompt>, and the field after it."
-                self._fault("label-in-prompt", message, n, hint)
 
     def _find_hidden_tasks(self, drafts: Sequence[TaskDraft]) -> None:
         """Report fences outside prompts in which an unknown task begins."""

@@ -141,7 +141,7 @@ class FieldText:
     text: str | None = None
     """Exact text of a prompt."""
     unmarked: range = range(0)
-    """Lines of a prompt that only the next label ended."""
+    """Lines of a prompt that no tag or fence delimits."""
 
     @classmethod
     def from_label(cls, index: int, label: LabelLine) -> "FieldText":
@@ -207,7 +207,5 @@ class PlanDocument:
     """Text of the first heading of level 1."""
     reasoning: str | None = None
     """Text of a `<reasoning>` block."""
-    lost: list[FieldText] = field(default_factory=list[FieldText])
-    """Fields after the end of a task that lacks them."""
     notes: dict[int, None] = field(default_factory=dict[int, None])
     """Lines outside tasks that belong to no field; an ordered set."""

@@ -2,13 +2,9 @@
 
 from mimir.planning.format import labels
 from mimir.planning.format.labels import PlanKey
-from mimir.planning.reader import line_syntax
 from mimir.planning.reader.line_syntax import HeadingLine, LabelLine
 from mimir.planning.reader.outline import FieldText, Outline, PlanDocument
 from mimir.planning.reader.source import SourceBlock
-
-# Fields whose loss is a finding.
-_NEEDED = frozenset({"prompt", "dependencies", "criteria"})
 
 
 class PlanSections:
@@ -65,9 +61,6 @@ class PlanSections:
         if heading.level == 1 and self._document.heading is None:
             self._document.heading = heading.text
             return
-        label = line_syntax.heading_label(heading)
-        if label is not None:
-            self._note_lost(index, label)
         key = labels.find_plan_label(heading.text)
         # A second section of the same name is a note: the first one is the plan's.
         if key in ("reasoning", "goal", "request") and key not in self._document.plan:
@@ -79,7 +72,6 @@ class PlanSections:
 
     def begin(self, index: int, label: LabelLine) -> bool:
         """Begin the plan's field that a label names; return False if it names none."""
-        self._note_lost(index, label)
         key = labels.find_plan_label(label.name)
         # Reasoning and notes are sections of several paragraphs, which a label cannot begin.
         if key is None or key in ("reasoning", "notes") or key in self._document.plan:
@@ -87,15 +79,6 @@ class PlanSections:
             return False
         self._field = self._document.plan[key] = FieldText.from_label(index, label)
         return True
-
-    def _note_lost(self, index: int, label: LabelLine) -> None:
-        """Record a field after a task that lacks it: the task may have ended too early."""
-        drafts = self._document.drafts
-        found = label.found
-        if found is None or not drafts or found.for_all or found.field.key not in _NEEDED:
-            return
-        if not drafts[-1].has(found.field.key):
-            self._document.lost.append(FieldText.from_label(index, label))
 
     def title_before(self, index: int) -> FieldText | None:
         """Remove and return a plan title right before a task's id: it is the task's title."""

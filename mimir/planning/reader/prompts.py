@@ -21,7 +21,7 @@ class PromptBlock:
     text: str
     end: int
     unmarked: range = range(0)
-    """Its lines, if it is bare."""
+    """Its lines, if no tag or fence delimits it."""
 
 
 class PromptReader:
@@ -95,7 +95,7 @@ class PromptReader:
             end = self._end_of_indented(index + 1, indent)
             lines = self._source.raw[index + 1 : end]
             text = trim_blank_lines([*inline, *dedent_lines(lines, max(map(len, lines)))])
-            return PromptBlock(text=text, end=end)
+            return PromptBlock(text=text, end=end, unmarked=range(index + 1, end))
         end = self._end_of_flat(index + 1)
         lines = self._source.raw[index + 1 : end]
         lines = dedent_lines(lines, indent) if kind in ("bold", "plain") else lines

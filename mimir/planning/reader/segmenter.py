@@ -8,6 +8,7 @@ other text is the task's notes. Values are read later.
 from mimir.planning.format.labels import LabelMatch
 from mimir.planning.reader import line_syntax
 from mimir.planning.reader.block_text import tag_text
+from mimir.planning.reader.criteria import is_marked_item
 from mimir.planning.reader.line_syntax import HeadingLine, LabelLine, TaskHeading
 from mimir.planning.reader.outline import FieldText, Outline, PlanDocument, TaskDraft
 from mimir.planning.reader.plan_sections import PlanSections
@@ -96,12 +97,19 @@ class Segmenter:
         return index + 1
 
     def _on_rule(self, index: int) -> int:
+        if self.field is not None and self.field.key == "criteria" and self._item_follows(index):
+            return index + 1
         if self.field is not None or self.task is not None:
             self.field = None
             self.ruled = True
         else:
             self.outside.rule(index)
         return index + 1
+
+    def _item_follows(self, index: int) -> bool:
+        """Return whether a criterion with points or a box follows a rule in the list."""
+        after = self.outline.next_text(index + 1)
+        return after < len(self.source) and is_marked_item(self.source.lines[after])
 
     # Blocks.
 
@@ -238,6 +246,8 @@ class Segmenter:
             if title is not None:
                 task.fields.append(title)
         self.pending = None
+        # Decided at once: a comment after the id is a note of the task.
+        task.plain = not task.fields and not task.notes and label.shape[0] == "plain"
         task.id = self.field = FieldText.from_label(index, label)
         task.shapes.add(label.shape)
         self.ruled = False
@@ -284,8 +294,8 @@ class Segmenter:
         task = self.task
         if task is None:
             return False
-        if not task.plain and not task.fields and not task.notes:
-            task.plain = task.id is None or task.id.shape[0] == "plain"
+        if task.id is None and not task.fields and not task.notes:
+            task.plain = True
         return task.plain
 
     def _accepts(self, label: LabelLine) -> bool:
@@ -293,6 +303,8 @@ class Segmenter:
         assert self.task is not None
         if not self.task.shapes or label.shape in self.task.shapes or self.field is None:
             return True
+        if self.field.key == "criteria" and label.shape[0] == "bold":
+            return label.found is not None and not self.task.has(label.found.field.key)
         if self.field.found is None or self.field.key in _BODIES:
             return False
         return self.field.has_content(self.source)

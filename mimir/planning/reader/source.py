@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from mimir.planning.format.diagnostics import PlanFinding, SourcePosition, make_finding
+from mimir.planning.reader.line_normalization import normalize_line
 from mimir.planning.reader.line_syntax import FenceLine, fence_of, indent_of, is_task_start, tag_of
 
 BlockKind = Literal["fence", "tag", "comment", "details"]
@@ -42,9 +43,9 @@ class SourceText:
     def __init__(self, text: str, *, first_line: int = 1) -> None:
         """Split `text` at line feeds; `first_line` is its 1-based line number in the file."""
         self.raw: list[str] = text.split("\n")
-        """With carriage returns; `lines` has none."""
-        # Matching works on lines without a carriage return; prompts keep it.
-        self.lines: list[str] = [line.removesuffix("\r") for line in self.raw]
+        """As written; `lines` has neither carriage returns nor special characters."""
+        # Matching works on normalised lines; prompts keep the text as written.
+        self.lines: list[str] = [normalize_line(line.removesuffix("\r")) for line in self.raw]
         self.first_line = first_line
         self.problems: list[PlanFinding] = []
 
@@ -74,6 +75,11 @@ class SourceText:
                 self._fault("block-stray", message, index, hint)
             index += 1
         return found
+
+    @cached_property
+    def opaque_lines(self) -> frozenset[int]:
+        """Lines inside blocks: their text is content."""
+        return frozenset(n for one in self.blocks.values() for n in range(one.start, one.end))
 
     @cached_property
     def details(self) -> dict[int, int]:

@@ -297,7 +297,7 @@ class _TaskReader:
             return criteria.from_node(raw.node, named, self._found)
         if values.is_none(raw.text):
             return []
-        read, left = criteria.from_lines(raw.lines, named)
+        read, left = criteria.from_lines(raw.lines, named, self._found)
         if left:
             self._given.notes.append(f"{raw.name}:\n" + "\n".join(left))
         return read

@@ -13,6 +13,7 @@ from mimir.planning.format.diagnostics import (
     make_finding,
     quote_excerpt,
 )
+from mimir.planning.reader.line_normalization import narrow_text
 from mimir.planning.reader.line_syntax import ID
 from mimir.planning.reader.values import (
     RawField,
@@ -42,7 +43,7 @@ def is_id(text: str) -> bool:
 
 def id_of(text: str) -> tuple[str, str]:
     """Return the id in the value of a "Task ID" label (empty: none), and the title after it."""
-    text = strip_markup(text.strip())
+    text = strip_markup(narrow_text(text).strip())
     # "Task 1.1" and "#3" are spoken forms of task-1.1 and task-3.
     spoken = _SPOKEN.match(text)
     if spoken:
@@ -110,7 +111,7 @@ class TaskReferences:
 
     def _piece(self, text: str, own: int) -> list[str] | None:
         """Return the ids of one piece; None if it is unreadable."""
-        item = strip_markup(text)
+        item = strip_markup(narrow_text(text))
         if is_none(item):
             return []
         if self.resolve(item) is not None:
@@ -196,10 +197,14 @@ _AND = re.compile(
 )
 
 
+_ITEMS = re.compile(r"\n\s*(?:[-*+•]|\d+[.)])\s+\S")
+
+
 def _pieces(raw: RawField) -> list[tuple[str, SourcePosition]]:
     if raw.items is not None:
         return [piece for item in raw.items for piece in _and_pieces(item.text, item.place)]
-    if is_none(raw.text):
+    # A list below "None" is none of its remarks.
+    if is_none(raw.text) and not _ITEMS.search(raw.text):
         return []
     array = array_of(raw.text)
     if array is not None:

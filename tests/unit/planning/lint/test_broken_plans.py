@@ -57,6 +57,11 @@ def test_every_code_of_a_finding_is_shown_broken_once():
         "label-in-prompt",
         "task-in-fence",
         "field-outside",
+        "item-in-prompt",
+        "criterion-nested",
+        "criterion-beside",
+        "task-unread",
+        "plan-format",
         "files-overlap",
     }
     assert {one.code for one in BROKEN} | elsewhere == set(CODES)

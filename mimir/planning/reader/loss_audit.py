@@ -1,0 +1,320 @@
+"""Audit of a reading: finds tasks, fields and criteria that were read as other text. Pure.
+
+Each line outside delimited prompts, fences and comments is looked at without its marks: quote and
+list marks, emphasis, tags, emoji. A line that then names a task, a needed field, ids of the plan or
+a criterion, and that was read as something else, is a finding. So no form of a line loses it silently.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from mimir.domain.plan import Task
+from mimir.planning.format import labels
+from mimir.planning.format.diagnostics import PlanFinding, make_finding, quote_excerpt
+from mimir.planning.format.labels import Key
+from mimir.planning.reader.line_normalization import narrow_text
+from mimir.planning.reader.line_syntax import indent_of, is_rule
+from mimir.planning.reader.outline import FieldText, PlanDocument, TaskDraft
+
+_MARKS = re.compile(
+    r"(?:</?\w{1,10}>|&nbsp;|\[[ xX✓✔]?\](?=\s)|[a-zA-Z]\)(?=\s)|\(?\d{1,3}[.)](?=\s)|[^\w<&(\[`]|_|[`\[(](?=\w))*"
+)
+_TAGS = re.compile(r"</?\w{1,10}/?>")
+_FIELD = re.compile(r"([A-Za-z][\w /\-]{0,60}?)\W*?\s*(?:[:=|】\])]|[-–—]+>?\s|→|$)\W*(.*)$")
+_TASK = re.compile(
+    r"task(?:\s+id\W{1,5}|\s*[-_#]?\s*)(?:task[-_ ])?(\d[\w.\-]*|[\w]+-[\w.\-]*)", re.I
+)
+_TASK_ID_LABEL = re.compile(r"task\s+id(?:entifier)?\b", re.IGNORECASE)
+_AFTER_TASK = re.compile(r"\s*(?:$|[^\w\s]|\s[-–—]\s)")
+_NAMES_A_TASK = re.compile(r"\W*(?:task\b|\d+\.\d)", re.IGNORECASE)
+_ASIDE = re.compile(r"\([^()]*\)")
+_LIST = re.compile(r"\s*(?:,|;|/|&|\+|\band\b|\s)\s*", re.IGNORECASE)
+_POINTED = re.compile(
+    r"\W*?(?:[(\[]\s*\d{1,4}\s*(?:pts?|points?|%)\s*[)\]]|\d{1,4}\s*(?:pts?|points?)\s*:)",
+    re.IGNORECASE,
+)
+_BOX = re.compile(r"\W*(?:\[[ xX✓✔]?\]|[☐☑✅✔])\s*\S")
+_BEFORE = frozenset(
+    [
+        "blocked by",
+        "needs",
+        "prerequisites",
+        "prerequisite",
+        "depends",
+        "must follow",
+        "follows",
+        "predecessors",
+        "predecessor",
+        "upstream",
+        "waits for",
+        "wait for",
+        "requires tasks",
+        "blockers",
+        "preceding tasks",
+        "prior tasks",
+    ]
+)
+"""Labels that mean dependencies, but that the table of labels does not have."""
+_NEEDED: frozenset[Key] = frozenset({"prompt", "dependencies", "criteria"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A line that the audit looks at, and its role in the reading."""
+
+    index: int
+    text: str
+    draft: TaskDraft | None
+    """Task that has the line; None: it is outside of tasks."""
+    in_prompt: bool = False
+    """True: it is part of a prompt without tags."""
+    is_below: bool = False
+    """True: its indent makes it a part of the prompt."""
+    is_in_list: bool = False
+    """True: it is in the value of criteria or dependencies."""
+    is_heading: bool = False
+
+
+class LossAudit:
+    """Auditor of one document."""
+
+    def __init__(self, document: PlanDocument, tasks: Sequence[Task]) -> None:
+        """Prepare the audit of a document whose drafts became `tasks`, in their order."""
+        self._document = document
+        self._source = document.source
+        self._ids = {task.id.casefold() for task in tasks if task.id}
+        self._ids |= {draft.head.id.casefold() for draft in document.drafts if draft.head}
+        self._tasks = dict(zip((d.index for d in document.drafts), tasks, strict=True))
+        self._found: dict[tuple[int, str], list[PlanFinding]] = {}
+
+    def find(self) -> list[PlanFinding]:
+        """Return one finding for each task and kind of line that was read as other text."""
+        for line in self._lines():
+            bare = _bare(line.text)
+            if not bare:
+                continue
+            _ = (
+                self._is_lost_task(line, bare)
+                or self._is_lost_field(line, bare)
+                or self._is_lost_list(line, bare)
+                or self._is_lost_criterion(line)
+            )
+        return [_summary(group) for group in self._found.values()]
+
+    def _lines(self) -> Iterator[_Line]:
+        """Yield the lines of notes, of values and of prompts without tags."""
+        drafts = self._document.drafts
+        for draft in drafts:
+            for one in draft.fields:
+                if one.key not in ("checks", "notes"):
+                    yield from self._of_field(one, draft)
+            for one in draft.notes:
+                # A misspelt label is an error already.
+                if one.name and not labels.nearest_label(one.name):
+                    yield self._line(one.index, draft)
+                yield from (self._line(n, draft) for n in one.lines if n != one.index)
+            if draft.id is not None:
+                yield from (self._line(n, draft) for n in draft.id.lines)
+        yield from (self._line(n, None) for n in sorted(self._document.notes))
+        # Sections of the plan are text about the tasks, but may have swallowed one.
+        plan = sorted(n for one in self._document.plan.values() for n in one.lines)
+        yield from (self._line(n, None) for n in plan if names_task(self._source.lines[n]))
+
+    def _of_field(self, one: FieldText, draft: TaskDraft) -> Iterator[_Line]:
+        for n in one.unmarked:
+            is_below = one.shape[0] == "bullet" and indent_of(self._source.lines[n]) > one.shape[1]
+            yield replace(self._line(n, draft), in_prompt=True, is_below=is_below)
+        is_list = one.key in ("criteria", "dependencies")
+        lines = (n for n in one.lines if not is_list or self._names_field(n))
+        yield from (replace(self._line(n, draft), is_in_list=is_list) for n in lines)
+
+    def _names_field(self, index: int) -> bool:
+        """Return whether a line of a list has the form of a label, not of an item."""
+        text = self._source.lines[index]
+        match = _FIELD.match(_bare(text))
+        if match is None or _is_item(text):
+            return False
+        # "- Tools:" is an item, or the heading of a group of criteria.
+        is_item = text.lstrip()[:1] in "-*+•"
+        return _key_of(match[1]) is not None or (not is_item and bool(labels.find(match[1])))
+
+    def _line(self, index: int, draft: TaskDraft | None) -> _Line:
+        is_opaque = index in self._source.opaque_lines
+        return _Line(
+            index=index,
+            text="" if is_opaque else self._source.lines[index],
+            draft=draft,
+            is_heading=index in self._document.outline.headings,
+        )
+
+    # What a line may be.
+
+    def _is_lost_task(self, line: _Line, bare: str) -> bool:
+        match = _TASK.match(bare)
+        if match is None or not _AFTER_TASK.match(bare[match.end() :]):
+            return False
+        # Text may mention a task of the plan; an unknown one was lost.
+        id = narrow_text(match[1]).rstrip(".-").casefold()
+        is_label = _TASK_ID_LABEL.match(bare) is not None
+        if self._is_known(id) or (line.text[:1].isalpha() and not is_label and line.in_prompt):
+            return False
+        message = (
+            f"{quote_excerpt(line.text)} looks like the beginning of a task, but was read as text."
+        )
+        return self._report(
+            "task-unread", line, message, "Write the heading as '### task-1: Title'."
+        )
+
+    def _is_known(self, id: str) -> bool:
+        return not {id, f"task-{id}", id.removeprefix("task-")}.isdisjoint(self._ids)
+
+    def _is_lost_field(self, line: _Line, bare: str) -> bool:
+        match = _FIELD.match(bare)
+        if match is None:
+            return False
+        key, draft = _key_of(match[1]), line.draft
+        value = match[2] or self._next_text(line.index)
+        if key is None:
+            is_field = line.is_in_list or self._follows_task(line)
+            return is_field and bool(labels.find(match[1])) and self._report_field(line, match[1])
+        is_meant = (
+            draft is not None and not draft.has("dependencies") and _NAMES_A_TASK.match(value)
+        )
+        if key == "dependencies" and (is_meant or self._ids_in(value, line)):
+            return self._report_field(line, match[1])
+        if draft is None:
+            if self._is_in_notes(line.index):
+                return False
+            # A section about the whole plan may follow the tasks.
+            is_section = line.is_heading and self._last_has(key, line.index)
+            return not is_section and key in _NEEDED and self._report_field(line, match[1])
+        if key == "id" or (line.in_prompt and (key != "criteria" or line.is_below)):
+            return False
+        # A second list of criteria counts as well.
+        if draft.has(key) and (key != "criteria" or line.in_prompt):
+            return False
+        return self._report_field(line, match[1])
+
+    def _next_text(self, index: int) -> str:
+        after = self._document.outline.next_text(index + 1)
+        return self._source.lines[after] if after < len(self._source) else ""
+
+    def _is_in_notes(self, index: int) -> bool:
+        """Return whether the section of a line is the notes of the plan."""
+        headings = self._document.outline.headings
+        above = max((n for n in headings if n < index), default=-1)
+        return above >= 0 and labels.find_plan_label(headings[above].text) == "notes"
+
+    def _follows_task(self, line: _Line) -> bool:
+        """Return whether a bold label outside of tasks follows the first task."""
+        is_label = line.draft is None and line.text.startswith("**") and not line.is_heading
+        first = min(draft.index for draft in self._document.drafts)
+        is_plan_label = labels.find_plan_label(_head(line.text)) is not None
+        return is_label and line.index > first and not is_plan_label
+
+    def _last_has(self, key: Key, index: int) -> bool:
+        before = [draft for draft in self._document.drafts if draft.index < index]
+        return not before or before[-1].has(key)
+
+    def _is_lost_list(self, line: _Line, bare: str) -> bool:
+        """Report `anything: task-1, task-2` within a task that does not depend on these."""
+        head, colon, value = narrow_text(bare).partition(":")
+        if line.draft is None or not colon or len(head) > 60 or not self._ids_in(value, line):
+            return False
+        if _key_of(head) not in (None, "dependencies"):
+            return False
+        return self._report_field(line, head)
+
+    def _ids_in(self, value: str, line: _Line) -> bool:
+        """Return whether a value is a list of ids that the task does not depend on."""
+        text = _ASIDE.sub("", _TAGS.sub("", narrow_text(value))).strip(" \t.:*_`|[](){}>→-")
+        words = [word for word in _LIST.split(text) if word]
+        names = [
+            word.strip("`*_.,;()[]#→").casefold() for word in words if word.casefold() != "task"
+        ]
+        if not names or not all(name and self._is_known(name) for name in names):
+            return False
+        # A bare number is a number, unless the label says what it means.
+        if all(name.isdigit() for name in names) and _key_of(_head(line.text)) is None:
+            return False
+        task = self._tasks[line.draft.index] if line.draft is not None else None
+        own = {id.casefold() for id in (task.id, *task.dependencies)} if task else set[str]()
+        return any(not ({n, f"task-{n}"} & own) for n in names)
+
+    def _is_lost_criterion(self, line: _Line) -> bool:
+        text = narrow_text(line.text)
+        if line.in_prompt and _BOX.match(text) is not None and not _is_item(text, points=True):
+            message = f"The list item {quote_excerpt(line.text)} is part of the prompt."
+            hint = "Move it below 'Verification Criteria', if it is a criterion."
+            return self._report("item-in-prompt", line, message, hint)
+        is_in_task = line.draft is not None and not line.in_prompt
+        if not _is_item(text, points=not is_in_task):
+            return False
+        message = (
+            f"{quote_excerpt(line.text)} looks like a criterion, but is outside of the criteria."
+        )
+        return self._report(
+            "criterion-unreadable", line, message, "Move it below 'Verification Criteria'."
+        )
+
+    # Findings.
+
+    def _report_field(self, line: _Line, name: str) -> bool:
+        where = "inside the prompt" if line.in_prompt else "read as text"
+        code = "label-in-prompt" if line.in_prompt else "field-outside"
+        message = f"{quote_excerpt(name)} is {where}, so it is no field of the task."
+        hint = "Write it as a field: '**Dependencies:** task-1', outside of the prompt."
+        return self._report(code, line, message, hint)
+
+    def _report(self, code: str, line: _Line, message: str, hint: str) -> bool:
+        finding = make_finding(code, message, self._source.place(line.index), hint)
+        # One heading in an unknown form makes text of all the fields below it.
+        cause = line.draft.index if line.draft is not None else -1
+        self._found.setdefault((cause, code), []).append(finding)
+        return True
+
+
+def _summary(group: Sequence[PlanFinding]) -> PlanFinding:
+    """Return one finding for the lines of one task, or outside of tasks."""
+    first, others = group[0], len(group) - 1
+    if not others:
+        return first
+    lines = ", ".join(str(one.line) for one in group[1:6])
+    more = " and more" if others > 5 else ""
+    return replace(first, message=f"{first.message} The same holds for line {lines}{more}.")
+
+
+def names_task(line: str) -> bool:
+    """Return whether a line has the form of the beginning of a task, in any marks."""
+    bare = _bare(line)
+    match = _TASK.match(bare)
+    return match is not None and _AFTER_TASK.match(bare[match.end() :]) is not None
+
+
+def _bare(text: str) -> str:
+    """Return a line without the marks before its first word."""
+    if not text.strip() or is_rule(text):
+        return ""
+    narrow = narrow_text(text)
+    marks = _MARKS.match(narrow)
+    return _TAGS.sub("", narrow[marks.end() if marks else 0 :]).strip()
+
+
+def _is_item(text: str, *, points: bool = False) -> bool:
+    """Return whether a line is a criterion: it has points or, unless `points`, a box."""
+    return _POINTED.match(text) is not None or (not points and _BOX.match(text) is not None)
+
+
+def _head(text: str) -> str:
+    match = _FIELD.match(_bare(text))
+    return match[1] if match else ""
+
+
+def _key_of(name: str) -> Key | None:
+    """Return the needed field that a label names, also by a name that the table lacks."""
+    if labels.words(name) in _BEFORE:
+        return "dependencies"
+    found = labels.find(name)
+    key = found.field.key if found is not None else None
+    return key if key in _NEEDED or key == "id" else None
