@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.plan import CheckKind
+from mimir.domain.test_results import TestResults
 
 CheckState = Literal["passed", "failed", "unverified"]
 
@@ -34,10 +35,14 @@ class CheckRun:
     """True: a second run on the same tree, because the first one was red."""
     stands_for: str = ""
     """Tree that the run proves, if check files were restored in `tree`; empty: `tree`."""
+    results: TestResults | None = None
+    """Results of single tests. None: the command started no known test runner."""
 
     @property
     def green(self) -> bool:
         """True if the command ended with 0 and nothing contradicts it."""
+        if self.results is not None and not self.results.green:
+            return False
         return self.exit_code == 0 and not (self.timed_out or self.missing or self.cut_short)
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
+from mimir.domain.test_results import sealed_results
 from mimir.domain.verdict import CriterionResult, Verdict
 from mimir.qc.evidence.seal import fingerprint
 
@@ -67,6 +68,8 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
         body["cutShort"] = True
     if run.stands_for:
         body["standsFor"] = run.stands_for
+    if run.results is not None:
+        body["tests"] = sealed_results(run.results)
     return {**body, "task": task} if task else body
 
 

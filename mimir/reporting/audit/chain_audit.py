@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mimir.domain.evidence import EvidenceRecord
-from mimir.domain.json_value import JsonObject, as_objects, as_text, as_texts
+from mimir.domain.json_value import JsonObject, as_object, as_objects, as_text, as_texts
 from mimir.qc.evidence import seal
 from mimir.reporting.summary.proofs import members, record_id
 from mimir.store.operations.audit_loading import AuditedEvidence
@@ -44,10 +44,11 @@ class AuditedRecord:
 
     @property
     def green(self) -> bool:
-        """Whether a check run ended with exit code 0."""
+        """Whether a check run ended with exit code 0, and no test result contradicts it."""
         is_stopped = any(
             self.body.get(name) is True for name in ("timedOut", "missing", "cutShort")
         )
+        is_stopped |= as_object(self.body.get("tests")).get("green") is False
         return self.body.get("exitCode") == 0 and not is_stopped
 
     @property
