@@ -1,0 +1,67 @@
+"""Comparison of the results of single tests: what a green run does not prove. Pure."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from mimir.domain.evidence import CheckRun
+from mimir.domain.globs import matches
+from mimir.domain.test_results import TestResults, file_of
+
+_SHOWN = 5
+
+
+def confirm_results(
+    run: CheckRun, then: TestResults | None, files: Sequence[str], *, is_flip: bool = False
+) -> CheckRun:
+    """Return a green run, with a problem if its tests contradict those of `then`.
+
+    `then` are the results of an earlier run. `files` are the globs whose tests may go: the task owns them. `is_flip`: a test must have become green.
+    """
+    if not run.green or then is None or then.fallback:
+        return run
+    problem = _contradiction(then, run.results, files, is_flip=is_flip)
+    if not problem:
+        return run
+    now = run.results or TestResults(runner=then.runner)
+    return replace(run, results=replace(now, problem=problem, fallback=""))
+
+
+def _contradiction(
+    then: TestResults, now: TestResults | None, files: Sequence[str], *, is_flip: bool
+) -> str:
+    ran = (*then.passed, *then.failed, *(test for test in then.errored if file_of(test)))
+    wanted = [test for test in ran if not _is_named(test, files)]
+    if now is None or now.fallback:
+        return _NO_REPORT.format(count=len(ran)) if wanted else ""
+    green = frozenset(now.passed)
+    lost = [test for test in wanted if test not in green]
+    if lost:
+        return describe_lost(lost, frozenset(now.skipped), frozenset(now.xfailed))
+    # Without a failed test, the run was red for another reason, and the exit code decides.
+    was_red_by_tests = bool(then.failed or then.errored or then.problem)
+    if is_flip and was_red_by_tests and green <= frozenset(then.passed):
+        return "No test that failed or was absent before the work is reported as passed after it."
+    return ""
+
+
+def describe_lost(lost: Sequence[str], skipped: Collection[str], xfailed: Collection[str]) -> str:
+    """Describe tests that ran before and have not passed now."""
+    parts = [
+        f"{test} ({'skipped' if test in skipped else 'xfailed' if test in xfailed else 'missing'})"
+        for test in lost[:_SHOWN]
+    ]
+    more = f" and {len(lost) - _SHOWN:,} more" if len(lost) > _SHOWN else ""
+    return f"Tests that ran before have not passed: {', '.join(parts)}{more}."
+
+
+def _is_named(test: str, files: Iterable[str]) -> bool:
+    """True if `files` name the test's file; a package of Go is named by a test file in it."""
+    file = file_of(test)
+    globs = list(files)
+    if matches(file, globs):
+        return True
+    folders = [glob.rpartition("/")[0] for glob in globs if glob.endswith("_test.go")]
+    return any(f"/{file}".endswith(f"/{folder}") if folder else True for folder in folders)
+
+
+_NO_REPORT = "The run before reported {count:,} tests, and this one reported none."

@@ -1,0 +1,70 @@
+"""Plugin of pytest that reports each test, imported before a project's `conftest.py`."""
+# pyright: basic, reportMissingParameterType=false
+
+import pytest
+from mimir_results import is_of_the_tests, is_skipped_by_work, open_report
+
+_report = open_report("pytest")
+_configured = []
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Mark a skip that the work itself raised; also in the processes of pytest-xdist."""
+    error = call.excinfo.value if call.excinfo is not None else None
+    report = (yield).get_result()
+    # A test of unittest has its error only now.
+    error = error if error is not None or call.excinfo is None else call.excinfo.value
+    if error is not None and report.outcome == "skipped":
+        report.mimir_by_work = is_skipped_by_work(error, str(item.fspath))
+
+
+def pytest_configure(config):
+    """Report the first session of this process."""
+    if _report is not None and not _configured:
+        _configured.append(config)
+        config.pluginmanager.register(_PytestReporter(_report), "mimir-results-of-session")
+
+
+class _PytestReporter:
+    def __init__(self, report):
+        self._report = report
+
+    def pytest_collection_finish(self, session):
+        for item in session.items:
+            self._report.write("planned", item.nodeid)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node, ids):
+        for test in ids:
+            self._report.write("planned", test)
+
+    def pytest_collectreport(self, report):
+        if report.outcome != "passed" and report.nodeid:
+            state = "skipped" if _is_skip_of_tests(report) else "errored"
+            self._report.write(state, report.nodeid)
+
+    def pytest_runtest_logreport(self, report):
+        state = _state_in_pytest(report)
+        if state:
+            self._report.write(state, report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session, exitstatus):
+        self._report.write("end", str(int(exitstatus)))
+
+
+def _is_skip_of_tests(report):
+    """Tell whether a file is skipped, and not by the work that it imports."""
+    place = report.longrepr[0] if isinstance(report.longrepr, tuple) else ""
+    return report.outcome == "skipped" and is_of_the_tests(str(place), str(place and report.fspath))
+
+
+def _state_in_pytest(report):
+    if report.outcome == "failed":
+        return "failed" if report.when == "call" else "errored"
+    if report.outcome == "skipped":
+        if getattr(report, "mimir_by_work", False):
+            return "errored"
+        return "xfailed" if hasattr(report, "wasxfail") else "skipped"
+    return "passed" if report.outcome == "passed" and report.when == "call" else ""

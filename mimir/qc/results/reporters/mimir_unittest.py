@@ -1,0 +1,96 @@
+"""Reporter of unittest: observes its runner and its results; `sitecustomize` starts it."""
+# pyright: basic, reportMissingParameterType=false
+
+import os
+import sys
+
+from mimir_results import is_skipped_by_work, open_report
+
+
+def report_unittest(runner, result):
+    """Report the first run of a `TextTestRunner`; arguments are modules of unittest."""
+    report = []
+    run = runner.TextTestRunner.run
+
+    def run_reported(self, test):
+        opened = open_report("unittest")
+        if opened is None:
+            return run(self, test)
+        report.append(opened)
+        for one in _tests_of(test):
+            opened.write("planned", _id_in_unittest(one))
+        try:
+            return run(self, test)
+        finally:
+            opened.write("end", "")
+
+    def observed(name, state):
+        method = getattr(result.TestResult, name)
+
+        def add(self, test, *rest):
+            if report:
+                given = rest[0] if rest else None
+                report[0].write(_state_in_unittest(state, test, given), _id_in_unittest(test))
+            return method(self, test, *rest)
+
+        setattr(result.TestResult, name, add)
+
+    runner.TextTestRunner.run = run_reported
+    for name, state in (
+        ("addSuccess", "passed"),
+        ("addFailure", "failed"),
+        ("addError", "errored"),
+        ("addSkip", "skipped"),
+        ("addExpectedFailure", "xfailed"),
+        ("addUnexpectedSuccess", "failed"),
+    ):
+        observed(name, state)
+    _observe_subtests(result.TestResult, report)
+
+
+def _observe_subtests(kind, report):
+    method = kind.addSubTest
+
+    def add(self, test, subtest, error):
+        if report and error is not None:
+            is_failure = issubclass(error[0], test.failureException)
+            report[0].write("failed" if is_failure else "errored", _id_in_unittest(test))
+        return method(self, test, subtest, error)
+
+    kind.addSubTest = add
+
+
+def _state_in_unittest(state, test, given):
+    if state == "errored" and isinstance(given, tuple) and hasattr(test, "_testMethodName"):
+        return "failed"  # the test itself raised; set-up of classes is no test
+    if state in ("skipped", "xfailed"):
+        error = given[1] if isinstance(given, tuple) else sys.exc_info()[1]
+        if is_skipped_by_work(error, _file_in_unittest(test)):
+            return "errored"
+    return state
+
+
+def _tests_of(suite):
+    try:
+        parts = list(suite)
+    except TypeError:
+        return [suite]
+    return [test for part in parts for test in _tests_of(part)]
+
+
+def _file_in_unittest(test):
+    module = sys.modules.get(type(test).__module__)
+    return getattr(module, "__file__", None) or ""
+
+
+def _id_in_unittest(test):
+    """Return `FILE::CLASS.METHOD`; a module that cannot be imported has its name alone."""
+    test = getattr(test, "test_case", test)
+    name = test.id() if hasattr(test, "id") else str(test)
+    if type(test).__module__ == "unittest.loader":
+        return name.rpartition("_FailedTest.")[2]
+    file = _file_in_unittest(test)
+    if not file or not hasattr(test, "_testMethodName"):
+        return name
+    inside = os.path.relpath(file, os.getcwd())
+    return "%s::%s.%s" % (inside, type(test).__qualname__, test._testMethodName)

@@ -1,0 +1,92 @@
+"""Start of go and cargo in their place: their output is shown, and kept as a report.
+
+`go test` runs with `-json`, and its lines are shown as prose. mimir's own interpreter runs this file.
+"""
+# pyright: basic, reportMissingParameterType=false
+
+import json
+import os
+import selectors
+import shutil
+import subprocess
+import sys
+
+_NO_RUN_OF_GO = {"-json", "--json", "-c", "-n", "-list", "--list", "-h", "-help", "--help"}
+
+
+def main(starter, words):
+    """Replace this process by the program, unless it runs tests that can be reported."""
+    own, name = os.path.split(os.path.realpath(starter))
+    places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    os.environ["PATH"] = os.pathsep.join(p for p in places if os.path.realpath(p) != own)
+    program = shutil.which(name)
+    if program is None:
+        sys.stderr.write("sh: 1: %s: not found\n" % name)
+        raise SystemExit(127)
+    folder = os.environ.get("MIMIR_RESULTS", "")
+    at = _place_of_test(words)
+    if not folder or at is None or (name == "go" and _NO_RUN_OF_GO.intersection(words)):
+        os.execv(program, [program, *words])
+    del os.environ["MIMIR_RESULTS"]
+    report = os.path.join(folder, "%s-%d.%s" % (name, os.getpid(), _ENDINGS[name]))
+    json_words = ["-json"] if name == "go" else []
+    argv = [program, *words[: at + 1], *json_words, *words[at + 1 :]]
+    with open(report, "xb") as out:
+        raise SystemExit(_run(argv, out, _show_go if name == "go" else _show))
+
+
+_ENDINGS = {"go": "gojson", "cargo": "libtest"}
+
+
+def _place_of_test(words):
+    """Return the place of the word `test` as the command; None: another command."""
+    at = 0
+    while at < len(words) and words[at].startswith(("-", "+")):
+        at += 2 if words[at] in ("-C", "--config", "-Z", "--color") else 1
+    return at if at < len(words) and words[at] in ("test", "t") else None
+
+
+def _run(argv, out, show):
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if process.stdout is None or process.stderr is None:
+        return 1
+    with selectors.DefaultSelector() as pipes:
+        # Standard error first: cargo names there the file whose tests follow.
+        pipes.register(process.stderr, selectors.EVENT_READ, [b"", _show, sys.stderr.buffer])
+        pipes.register(process.stdout, selectors.EVENT_READ, [b"", show, sys.stdout.buffer])
+        while pipes.get_map():
+            for key, _ in pipes.select():
+                _forward(pipes, key, out)
+    code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _forward(pipes, key, out):
+    """Record and show the complete lines that a pipe holds."""
+    rest, show, stream = key.data
+    data = os.read(key.fd, 65536)
+    if not data:
+        pipes.unregister(key.fileobj)
+    lines = (rest + data).splitlines(keepends=True)
+    key.data[0] = lines.pop() if data and lines and not lines[-1].endswith(b"\n") else b""
+    for line in lines:
+        out.write(line)
+        stream.write(show(line))
+    stream.flush()
+
+
+def _show(line):
+    return line
+
+
+def _show_go(line):
+    """Return the prose of one line of `go test -json`."""
+    try:
+        event = json.loads(line)
+        return event.get("Output", "").encode() if isinstance(event, dict) else line
+    except ValueError:
+        return line
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,101 @@
+"""Request of a structured report from the test runners that a command starts. Pure.
+
+The environment carries it, so it passes through `make`, `npm` and scripts. A command that names a known runner must bring a report;
+behind another program a report is used if there is one.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mimir.domain.plan import Check
+from mimir.qc.integrity.command_line import ProgramCall, find_programs
+
+FOLDER = "/mimir/results"
+"""Path of the reports inside the sandbox."""
+REPORTERS = "/mimir/reporters"
+PROGRAMS = "/mimir/programs"
+"""Folder before all others in the search path, with `STARTED`."""
+STARTED = ("go", "cargo")
+"""Programs that `reporters/programs.py` starts in their place."""
+
+_PYTHON_PATH = re.compile(r"\bPYTHONPATH=")
+_NO_TEST_RUN: Mapping[str, frozenset[str]] = {
+    "pytest": frozenset(
+        (
+            *("-h", "--help", "-V", "--version", "--co", "--collect-only", "--fixtures"),
+            *("--funcargs", "--fixtures-per-test", "--markers", "--cache-show", "--setup-plan"),
+        )
+    ),
+    "unittest": frozenset(("-h", "--help")),
+    "go": frozenset(("-json", "--json", "-c", "-n", "-list", "--list", "-h", "-help", "--help")),
+    "cargo": frozenset(("--no-run", "--help", "-h", "--list")),
+}
+"""Options with which a runner runs no tests, or reports them itself."""
+_VERBS: Mapping[str, frozenset[str]] = {
+    "go": frozenset(("test",)),
+    "cargo": frozenset(("test", "t")),
+    "mvn": frozenset(("test", "verify", "package", "install", "integration-test")),
+    "gradle": frozenset(("test", "check", "build")),
+}
+_ALWAYS = frozenset(("pytest", "py.test", "unittest", "node --test", "vitest", "jest"))
+_ISOLATED = re.compile(r"-[bBdOqsuvx]*[EIS]")
+"""Options with which Python ignores the environment or its start module."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRequest:
+    """What the engine asks of a command, and expects of it."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    expected: tuple[str, ...] = ()
+    """Runners that the command names, one of which must report; empty: no report is required."""
+    fallback: str = ""
+    """Why the report of a named runner cannot be required."""
+
+
+def request_report(check: Check, python: str) -> ReportRequest:
+    """Return a check's command with its request; `python` is the engine's interpreter."""
+    calls = find_programs(check.argv)
+    expected = tuple(dict.fromkeys(one.program for one in calls if _runs_tests(one)))
+    fallback = ""
+    if expected and _hides_environment(check.argv):
+        fallback = f"The command hides the engine's environment from {expected[0]}, so the exit code decides."
+    return ReportRequest(
+        # A command that sets PYTHONPATH would hide the reporters.
+        argv=tuple(_PYTHON_PATH.sub(f"PYTHONPATH={REPORTERS}:", word) for word in check.argv),
+        environment={
+            "MIMIR_RESULTS": FOLDER,
+            "MIMIR_REPORTERS": REPORTERS,
+            "MIMIR_PYTHON": python,
+            "PYTHONPATH": REPORTERS,
+            "NODE_OPTIONS": f"--require={REPORTERS}/node_start.cjs",
+        },
+        expected=() if fallback else expected,
+        fallback=fallback,
+    )
+
+
+def reads_folder(expected: Sequence[str]) -> bool:
+    """True if a runner writes JUnit files into the checkout itself."""
+    return not {"mvn", "gradle"}.isdisjoint(expected)
+
+
+def _runs_tests(one: ProgramCall) -> bool:
+    verbs = _VERBS.get(one.program)
+    if verbs is None and one.program not in _ALWAYS:
+        return False
+    if not _NO_TEST_RUN.get(one.program, frozenset()).isdisjoint(one.arguments):
+        return False
+    # The search path does not lead to a program that is named by its path.
+    if one.program in STARTED and one.path:
+        return False
+    return verbs is None or not verbs.isdisjoint(one.arguments)
+
+
+def _hides_environment(argv: Sequence[str]) -> bool:
+    words = [word for text in argv for word in text.split()]
+    return any(_ISOLATED.fullmatch(word) for word in words) or (
+        "env" in words and ("-i" in words or "-" in words)
+    )
