@@ -6,7 +6,8 @@ from typing import Literal
 from mimir.domain.plan import CheckKind
 from mimir.domain.test_results import TestResults
 
-CheckState = Literal["passed", "failed", "unverified"]
+CheckState = Literal["passed", "failed", "unverified", "broken"]
+"""`broken`: the check could not have worked on this machine, whatever the work is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,12 @@ class CheckOutcome:
     self_authored: bool = False
     """True: the attempt wrote the files of its own check."""
     findings: tuple[str, ...] = ()
+    """The first one of a broken check is why it is broken."""
+
+
+def describe_broken_check(task: str, check: str, why: str) -> str:
+    """Name a broken check with its reason, for report, status and screen."""
+    return f"Check {check!r} of {task} is broken: {why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,11 @@ from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event
 from mimir.domain.plan import Plan
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
-from mimir.orchestrator import plan_creation, result_application, store_transfer
+from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
 from mimir.orchestrator.plan_creation import PlanningResult
 from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.services import ProjectServices
+from mimir.planning.format.diagnostics import PlanFinding, SourceMap
 from mimir.reporting.audit.verification import AuditResult, verify
 from mimir.reporting.summary.run_data import RunData
 from mimir.reporting.summary.run_loader import gather
@@ -73,6 +74,10 @@ class Mimir:
         return await execution.execute_run(
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
+
+    async def try_checks(self, plan: Plan, places: SourceMap) -> Sequence[PlanFinding]:
+        """Run the checks of a plan on the project as it is; return what they show."""
+        return await preflight.try_plan(self._parts, plan, places)
 
     async def help(self, run: str, *, workers: int) -> RunResult:
         """Serve a running run as a further process, which coordinates it if the coordinator dies."""

@@ -6,7 +6,7 @@ Planning is a run of its own, journaled and resumable like any other.
 import asyncio
 import itertools
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from mimir.agents.context.task_context import get_task_context
 from mimir.agents.preambles import templates
 from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.deliverable import HIDDEN
+from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.event import EventKind
 from mimir.domain.ids import PLAN_TASK
@@ -27,10 +28,10 @@ from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
-from mimir.orchestrator import run_models
+from mimir.orchestrator import preflight, run_models
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko
-from mimir.planning.format.diagnostics import PlanFinding
+from mimir.planning.format.diagnostics import PlanFinding, SourceMap
 from mimir.planning.format.labels import format_instructions
 from mimir.planning.format.slug import slug
 from mimir.planning.planner import PlannerServices, PlanProposal, propose
@@ -214,11 +215,22 @@ class _PlanningRun:
             services=self._loop_services("pm", transcript, tools),
             tools=ALL_TOOLS,
             exists=lambda path: path in known,
+            try_checks=self._try_checks,
             on_proposal=self._log_proposal,
         )
         proposal = await propose(record.request, brief, planner)
         await transcript.flush()
         return proposal
+
+    async def _try_checks(self, plan: Plan, places: SourceMap) -> Sequence[PlanFinding]:
+        """Run the checks of a proposed plan on the base; runs of earlier versions did not."""
+        record, services = self._record, self._services
+        if not preflight.is_wanted(record):
+            return ()
+        services.show_base(record.base_commit, record.project_id)
+        CURRENT_ACTOR.set(Actor(run=record.id))
+        found = await preflight.try_checks(services.checks, plan, record.base_tree)
+        return preflight.locate_findings(found, plan, places)
 
     async def _load_brief(self, specification: str) -> tuple[Message, ...]:
         """Return the PM's brief, made and stored once: the memory may change before a resume."""

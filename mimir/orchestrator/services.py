@@ -81,6 +81,8 @@ class ProjectServices:
     """Order in which attempts start and merge."""
     recording: str
     """Recording that is written or replayed; empty: none. It grows, so planning ignores it."""
+    tries_checks: bool = True
+    """Whether new runs try their checks first. False: a replay of a recording that did not."""
     show_base: Callable[[str, str], None]
     """Sets the commit that git shows inside checks, and the project whose memory agents see."""
 
@@ -113,7 +115,7 @@ class ProjectServices:
             request=request,
             plan=plan,
             plan_path=plan_path,
-            settings=settings or self.pinned,
+            settings={**(settings or self.pinned), "preflight": self.tries_checks},
             engine_version=self.engine_version,
             base_commit=base.commit,
             base_tree=base.tree,

@@ -7,7 +7,7 @@ from mimir.agents.agent_loop import LoopServices, converse
 from mimir.domain.message import Message
 from mimir.domain.plan import Plan
 from mimir.planning import parser
-from mimir.planning.format.diagnostics import PlanFinding
+from mimir.planning.format.diagnostics import PlanFinding, SourceMap
 from mimir.planning.lint.plan_check import check
 
 MAX_REPAIRS = 2
@@ -38,6 +38,8 @@ class PlannerServices:
     """Names that a plan may list."""
     exists: Callable[[str], bool] | None
     """Whether a path is in the project."""
+    try_checks: Callable[[Plan, SourceMap], Awaitable[Sequence[PlanFinding]]]
+    """Runs the checks of a plan without errors, and returns what they show."""
     on_proposal: Callable[[PlanProposal], Awaitable[None]]
 
 
@@ -66,6 +68,9 @@ async def propose(
             findings=check(parsed, tools=services.tools, exists=services.exists),
             repairs=repairs,
         )
+        if proposal.acceptable:
+            tried = await services.try_checks(parsed.plan, parsed.places)
+            proposal = replace(proposal, findings=(*proposal.findings, *tried))
         await services.on_proposal(proposal)
         # A plan that is still faulty is returned as it is: the engine never replaces it.
         if proposal.acceptable or repairs == MAX_REPAIRS:

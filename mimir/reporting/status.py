@@ -68,6 +68,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "plan": record.plan_path,
         "reason": record.pause_reason,
         "message": record.pause_message,
+        "broken_checks": list(record.broken_checks) if shown in RUN_ENDED else [],
         "apply": as_object(record.settings.mapping().get("run")).get("apply"),
         "seal": record.seal if shown in RUN_ENDED else "",
         "started": record.created_at,

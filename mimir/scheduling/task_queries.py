@@ -1,6 +1,7 @@
 """Completed tasks of a run, with the checks that later trees must pass too."""
 
 from bisect import insort
+from collections.abc import Mapping, Sequence
 
 from mimir.attempts.results import OUTPUT_ON_TASK, Deliverable
 from mimir.domain.event import EventKind
@@ -37,7 +38,18 @@ def load_accepted_task(reads: ReadOps, task: Task, record: AcceptedTaskRecord) -
         changed=frozenset(record.files_changed),
         tree=tree,
         told=reported_counts(outcomes),
+        broken=_broken_checks(record, task, outcomes),
     )
+
+
+def _broken_checks(
+    record: AcceptedTaskRecord, task: Task, outcomes: Sequence[CheckOutcome]
+) -> Mapping[str, str]:
+    """Return the required checks of a completed task that could not decide, with the reason."""
+    if record.taken_from:
+        why = f"it did not decide when {task.id} was accepted in an earlier run."
+        return {c.id: why for c in task.checks if c.required and c.id not in record.passed_checks}
+    return {o.check: o.findings[0] for o in outcomes if o.required and o.state == "broken"}
 
 
 class CompletedTasks:

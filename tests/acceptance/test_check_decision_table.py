@@ -55,9 +55,8 @@ class Row:
 ROWS = {
     "any: program missing before and after": Row(
         check=check("no-such-program", "a.txt"),
-        state="unverified",
+        state="broken",
         words="not on this machine",
-        cause="unverifiable",
     ),
     "flip: red, green": Row(check=holds("a.txt", "^a$"), state="passed"),
     "flip: program missing in the workspace, green": Row(
@@ -65,9 +64,8 @@ ROWS = {
     ),
     "flip: green, green": Row(
         check=holds("README.md", "project"),
-        state="unverified",
+        state="broken",
         words="proves nothing",
-        cause="unverifiable",
     ),
     "flip: red, red": Row(check=holds("a.txt", "never"), state="failed", cause="check_failed"),
     "flip: green, red": Row(
@@ -79,9 +77,8 @@ ROWS = {
     "hold: red, green": Row(check=holds("a.txt", "^a$", kind="hold"), state="passed", kind="hold"),
     "hold: red, red": Row(
         check=holds("README.md", "never", kind="hold"),
-        state="unverified",
+        state="broken",
         words="red before the work",
-        cause="unverifiable",
         kind="hold",
     ),
     "hold: green, red": Row(
@@ -95,6 +92,9 @@ ROWS = {
         state="failed",
         words="time limit",
         cause="check_failed",
+    ),
+    "any: timeout before and after": Row(
+        check=check("sleep", "60", timeout_seconds=0.4), state="broken", words="time limit"
     ),
     "any: program of the project missing only now": Row(
         check=check("./tool.sh", kind="hold"),
@@ -155,6 +155,13 @@ def ended(journey: Journey, cause: str) -> None:
     """Say how a run of one task must have ended."""
     if not cause:
         assert journey.statuses == {"a": "completed"}
+        if journey.facts.outcomes("a")["unit"].state == "broken":
+            assert (journey.ending.outcome, journey.ending.exit_code) == ("completed_with_gaps", 1)
+            named = "Check 'unit' of a is broken: "
+            assert journey.ending.message.startswith(named)
+            assert journey.status["broken_checks"] == [journey.ending.message]
+            assert journey.report_json["because"].startswith(named)
+            return
         assert (journey.ending.outcome, journey.ending.exit_code) == ("completed", 0)
         return
     assert journey.statuses == {"a": "failed"}
@@ -219,21 +226,22 @@ async def test_a_project_that_was_red_before_uses_up_no_attempt(tmp_path: Path):
     assert len(journey.facts.attempts("a")) == 1
     assert not journey.facts.tasks["a"].get("qcFailuresCount")
     [told] = journey.status["tasks"]
-    assert told["criteria"] == {"executed": 1, "judged": 0, "unverified": 1, "failed": 0}
+    assert told["criteria"] == {"executed": 1, "judged": 1, "unverified": 0, "failed": 0}
     assert told["score"] == 100
     assert "red before the work" in journey.report
     assert invariants.broken(journey.facts) == []
 
 
-async def test_a_check_of_nothing_keeps_a_critical_criterion_open(tmp_path: Path):
+async def test_broken_check_of_a_critical_criterion_does_not_reject_the_work(tmp_path: Path):
     criteria, checks = two(holds("a.txt", "^a$"), holds("README.md", "project"), points=90)
     criteria = (criteria[0], replace(criteria[1], critical=True))
     task = step("a", criteria=criteria, checks=checks, max_retries=2)
-
     journey = await travel(start(tmp_path), plan(task), [worker("a", GOOD, "It is done.")])
 
-    ended(journey, "unverifiable")
-    assert "critical criterion c2" in journey.report
+    assert journey.statuses == {"a": "completed"}
+    assert (journey.ending.outcome, journey.ending.exit_code) == ("completed_with_gaps", 1)
+    [told] = journey.status["tasks"]
+    assert told["criteria"]["judged"] == 1
 
 
 async def test_a_failed_criterion_that_weighs_little_is_a_gap(tmp_path: Path):

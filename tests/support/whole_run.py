@@ -12,6 +12,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from mimir.bootstrap import app
 from mimir.domain.plan import Check, CheckKind, Criterion, Plan, Task
 from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import TaskStatus
+from mimir.errors import PlanError
 from mimir.llm.scripted.scripted_model import ScriptedModel
 from mimir.orchestrator.api import Mimir
 from mimir.planning import parser
@@ -186,9 +188,10 @@ async def travel(
     async with opened(project, parts, **flags) as mimir:
         none = RunBudget()
         run = await mimir.create_run(made, PLAN_PATH, only=(), limits=none)
-        ending = await mimir.drive(
-            run, workers=workers, apply=apply, limits=limits or none, resumed=False
-        )
+        drive = partial(mimir.drive, run, workers=workers, apply=apply, limits=limits or none)
+        ending = await drive(resumed=False)
+        if ending.exit_code == PlanError.exit_code:  # the user accepts the checks as they are
+            ending = await drive(resumed=True)
         return await look(mimir, project, ending)
 
 

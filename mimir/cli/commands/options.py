@@ -8,6 +8,7 @@ from typer import Argument, Option
 # Arguments are hidden: the text of each command explains its own.
 Request = Annotated[list[str] | None, Argument(metavar="REQUEST", hidden=True)]
 PlanName = Annotated[str | None, Argument(metavar="PLAN", hidden=True)]
+TryChecks = Annotated[bool, Option("--run", help="Run the checks too, on your files as they are.")]
 Ecko = Annotated[bool, Option("--ecko", help="Turn the request into a specification first.")]
 Output = Annotated[
     str | None,

@@ -1,12 +1,12 @@
 """`mimir chain` makes a plan of a request; `mimir check` lists the findings of a plan."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimir.cli.arguments import PLAN_NAME, display_path, find_plan_or_newest, read_request
-from mimir.cli.commands.options import Ecko, Model, Output, PlanName, Record, Request
+from mimir.cli.commands.options import Ecko, Model, Output, PlanName, Record, Request, TryChecks
 from mimir.cli.session import CommandSession
 from mimir.errors import Location, PlanError, UsageError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mimir.domain.run import RunBudget
     from mimir.orchestrator.api import Mimir
     from mimir.orchestrator.plan_creation import PlanningResult
-    from mimir.planning.format.diagnostics import PlanFinding
+    from mimir.planning.format.diagnostics import PlanFinding, SourceMap
     from mimir.settings import LoadedSettings
 
 
@@ -39,6 +39,8 @@ class CheckedPlan:
     """Its path as it is displayed and stored."""
     plan: "Plan"
     findings: "tuple[PlanFinding, ...]"
+    places: "SourceMap"
+    """Positions in the file."""
 
     @property
     def can_run(self) -> bool:
@@ -79,10 +81,11 @@ def chain(
     return result.exit_code
 
 
-def check(session: CommandSession, plan: PlanName = None) -> int:
+def check(session: CommandSession, plan: PlanName = None, run: TryChecks = False) -> int:
     """List the findings of a plan.
 
-    PLAN is a file or a folder of chains/. Default: the newest plan. Nothing is executed.
+    PLAN is a file or a folder of chains/. Default: the newest plan. Nothing is executed without
+    --run, which runs the checks of a plan without errors on your files as they are.
     """
     from mimir.cli.output import estimates, findings
     from mimir.planning.check_json import json_shape
@@ -96,6 +99,8 @@ def check(session: CommandSession, plan: PlanName = None) -> int:
             raise
         session.console.json(json_shape(None, [_unreadable(error)]))
         return error.exit_code
+    if run and checked.can_run:
+        checked = _try_checks(session, checked)
     learned = estimates.load_estimates_or_empty(session, checked.plan)
     if session.json:
         session.console.json(json_shape(checked.plan, checked.findings, learned))
@@ -108,6 +113,18 @@ def check(session: CommandSession, plan: PlanName = None) -> int:
         ):
             session.console.say(line)
     return 0 if checked.can_run else PlanError.exit_code
+
+
+def _try_checks(session: CommandSession, checked: CheckedPlan) -> CheckedPlan:
+    """Run the checks of a plan on the base, and add what they show."""
+    loaded = session.load()
+
+    async def job() -> "Sequence[PlanFinding]":
+        async with session.open(loaded) as mimir:
+            with session.show_wait("Running the checks", loaded):
+                return await mimir.try_checks(checked.plan, checked.places)
+
+    return replace(checked, findings=(*checked.findings, *session.run(job())))
 
 
 async def make_plan(
@@ -192,7 +209,8 @@ def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
     short = path.relative_to(project) if path.is_relative_to(project) else path
     parsed = parser.parse_document(short)
     found = plan_check.check(parsed, tools=ALL_TOOLS, exists=exists)
-    return CheckedPlan(name=display_path(path, project), plan=parsed.plan, findings=tuple(found))
+    name = display_path(path, project)
+    return CheckedPlan(name=name, plan=parsed.plan, findings=tuple(found), places=parsed.places)
 
 
 def require_free_output(project: Path, output: str | None) -> str | None:

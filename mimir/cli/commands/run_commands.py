@@ -303,6 +303,13 @@ async def _run(
         source = await mimir.find_run(options.from_run) if options.from_run else ""
         run = await mimir.create_run(plan, path, only=options.only, limits=limits, from_run=source)
     code = await run_and_show(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
+    # The preflight paused it: the user may know that the checks are right.
+    if code == PlanError.exit_code and not options.is_confirmed and session.console.can_ask:
+        if not await session.console.ask("Run it with these checks?"):
+            return code
+        code = await run_and_show(
+            session, mimir, loaded, run, limits=limits, apply=None, resumed=True
+        )
     # Only a run with replayed models has used a recording.
     if session.replay is None:
         return code

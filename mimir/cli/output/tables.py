@@ -7,7 +7,7 @@ from mimir.cli.console import clean_line
 from mimir.cli.live.board import WORDS, number
 from mimir.cli.live.line_output import clock, score_of
 from mimir.cli.symbols import Symbols
-from mimir.domain.json_value import as_object, as_objects, as_text
+from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.domain.run import RunResult
 
 if TYPE_CHECKING:
@@ -110,13 +110,14 @@ def _facts(shape: Mapping[str, object]) -> list[str]:
         _count_line(shape.get("tokens"), "tokens"),
         _cost(shape),
     ]
+    broken = [f"broken: {clean_line(text)}" for text in as_texts(shape.get("broken_checks"))]
     facts = (
         ("title", as_text(shape.get("title"))),
         ("plan", as_text(shape.get("plan"))),
         ("why", as_text(shape.get("message")) or as_text(shape.get("reason"))),
         ("used", ", ".join(part for part in used if part)),
     )
-    return [f"{name}: {clean_line(value)}" for name, value in facts if value]
+    return [*broken, *(f"{name}: {clean_line(value)}" for name, value in facts if value)]
 
 
 def _cost(shape: Mapping[str, object]) -> str:

@@ -16,7 +16,13 @@ from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, RunBudget, RunResult, exit_code
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError, WorkspaceError
-from mimir.orchestrator import plan_creation, project_identity, result_application, run_models
+from mimir.orchestrator import (
+    plan_creation,
+    preflight,
+    project_identity,
+    result_application,
+    run_models,
+)
 from mimir.orchestrator.gc_tuning import reduced_collection
 from mimir.orchestrator.runs import creation, inspection
 from mimir.orchestrator.services import ProjectServices
@@ -33,7 +39,7 @@ from mimir.store.operations import budget, claims, estimates, memory, runs
 from mimir.store.operations.record_loading import decode_plan, load_run, load_run_with_plan
 from mimir.store.protocol import WriteOps
 from mimir.store.records.run_records import RunRecord
-from mimir.workspace.aio import run_beside, to_thread_shielded
+from mimir.workspace.aio import gather_both, run_beside, to_thread_shielded
 from mimir.workspace.stale_cleanup import remove_stale_files
 
 
@@ -191,7 +197,13 @@ async def run_to_end(
 ) -> RunResult:
     """Serve a run until it has ended, with other processes; `Paused` if this process stops."""
     async with _renewing_lease(services, run) if leads else contextlib.nullcontext():
-        facts = await creation.load_pinned_run(services, run)
+        if leads:
+            # The checks run while the agentinator works; both end before the first attempt.
+            facts, _ = await gather_both(
+                creation.load_pinned_run(services, run), preflight.check_run(services, run)
+            )
+        else:
+            facts = await creation.load_pinned_run(services, run)
     services.show_base(facts.base_commit, facts.project)
     run_services = _run_services(services, facts)
     runner = AttemptRunner(run_services, _worker_services(services, run_services))
@@ -296,7 +308,8 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
         run=run,
         outcome=end.outcome,
         exit_code=exit_code(end.outcome),
-        message=" ".join(end.red),
+        # A broken check is a fault of the plan: it comes before all else.
+        message=" ".join((*end.broken, *end.red)),
         report_path=path,
         plan_path=record.plan_path,
         commit=end.commit,

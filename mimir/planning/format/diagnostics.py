@@ -60,6 +60,16 @@ CODES: dict[str, tuple[Severity, str]] = {
     "path-outside": ("error", "a path or glob outside the workspace"),
     "path-protected": ("error", "an existing path that the task both protects and writes"),
     "number-out-of-range": ("error", "a negative or zero limit, estimate or timeout"),
+    # Trying the checks on the base.
+    "check-program-missing": ("error", "a check whose program the sandbox does not have"),
+    "check-timed-out": ("error", "a check that exceeds its time limit before the work"),
+    "check-already-green": (
+        "error",
+        "a flip that passes before the work, and whose tests the task may not change",
+    ),
+    "check-green-before": ("warning", "a flip that passes before the work; new tests must fail"),
+    "check-red-before": ("warning", "a hold that fails before the work"),
+    "check-without-tests": ("warning", "a check that selects no test"),
     "task-0-missing": ("warning", "no task 0 that validates the environment"),
     "task-0-skipped": ("warning", "a task without dependencies, not even on task 0"),
     "role-missing": ("warning", "a task without a worker role"),

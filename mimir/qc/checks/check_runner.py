@@ -14,6 +14,7 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check, Task
@@ -145,7 +146,8 @@ class CheckRunner:
             after, finding = await self._confirm_by_reruns(check, changes, target, before, after)
             notes += finding
         again = None
-        if needs_second_run(check, before, after):
+        on_base = await self._is_base_run(check, target, before, after)
+        if needs_second_run(check, before, after, on_base=on_base):
             again = await self._execution.run(
                 check, after.tree, "after", answer=target.answer, again=True
             )
@@ -161,10 +163,21 @@ class CheckRunner:
             before,
             after,
             again,
+            on_base=on_base,
             self_authored=bool(changes.tests or changes.beside or is_new_evidence),
             notes=tuple(notes),
         )
         return replace(outcome, inferred=True) if is_inferred_flip else outcome
+
+    async def _is_base_run(
+        self, check: Check, target: CheckTarget, before: CheckRun, after: CheckRun
+    ) -> bool:
+        """True if the attempt has no part in the run before, or in what it lacks."""
+        if before.tree == target.first_base:
+            return True
+        if not (before.missing and after.missing):
+            return False
+        return (await self._before(check, target.first_base)).missing
 
     async def _classify(self, check: Check, target: CheckTarget) -> ChangeClasses:
         """Sort the attempt's changes by what they are to a check."""
@@ -273,7 +286,9 @@ class CheckRunner:
     async def _before(self, check: Check, tree: str) -> CheckRun:
         """Return the run before the work, made once for each command and tree."""
         # The id of the check is no part of the key: equal commands share their run.
-        key = json.dumps([check.argv, check.timeout_seconds, tree])
+        # The run is: each run records all of its evidence, so that it can be replayed alone.
+        actor = CURRENT_ACTOR.get()
+        key = json.dumps([check.argv, check.timeout_seconds, tree, actor.run if actor else ""])
         # A second caller waits for the first one; if that is cancelled, the second runs the check itself.
         async with self._locks.setdefault(key, asyncio.Lock()):
             run = self._known.get(key)

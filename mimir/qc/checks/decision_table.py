@@ -2,17 +2,20 @@
 
 | kind | before | after | criterion |
 |---|---|---|---|
-| any | program missing too | program missing | `unverified`, plan finding, no retry |
+| any | program missing too | program missing | `broken`, plan finding, no retry |
+| any | timed out | timed out | `broken`: its time limit is too short, or it hangs |
 | flip | anything but exit 0 | exit 0 | passed |
-| flip | exit 0 | exit 0 | `unverified`: the check proves nothing |
+| flip | exit 0 | exit 0 | `broken`: the check proves nothing |
 | hold | exit 0 | exit 0 | passed |
 | hold | not 0 | exit 0 | passed |
-| hold | not 0 | not 0 | `unverified`: was red before the work |
+| hold | not 0 | not 0 | `broken`: was red before the work |
 | any | | not 0, timeout, cut short, or program missing only now | failed |
 | none given | | | inferred from the run before (fails: flip, passes: hold) |
 
 The first row that matches decides. Where the table is silent, "not 0" before the work is any run that is not green. A timeout after
 the work counts as "red as before" only if the run before timed out too: a result that became worse is the fault of the work.
+`broken` needs a run before the work on the base as it is. If the attempt has a part in that run, such as its own tests, the check is
+`unverified` instead, or failed after a timeout: the attempt could have made a check that works.
 A required check that fails runs once more on the same tree; if that run is green, the check is flaky and proves nothing.
 """
 
@@ -30,9 +33,12 @@ def kind_of(check: Check, before: CheckRun) -> CheckKind:
     return "hold" if before.green else "flip"
 
 
-def needs_second_run(check: Check, before: CheckRun, after: CheckRun) -> bool:
+def needs_second_run(
+    check: Check, before: CheckRun, after: CheckRun, *, on_base: bool = False
+) -> bool:
     """True if the check must run once more on the tree of `after` before a decision."""
-    return check.required and _decide(kind_of(check, before), before, after)[1] == "failed"
+    state = _decide(kind_of(check, before), before, after, on_base)[1]
+    return check.required and state == "failed"
 
 
 def decide_check(
@@ -41,21 +47,24 @@ def decide_check(
     after: CheckRun,
     again: CheckRun | None = None,
     *,
+    on_base: bool = False,
     self_authored: bool = False,
     notes: tuple[str, ...] = (),
 ) -> CheckOutcome:
     """Decide what the runs of one check prove; `notes` follow the findings of the table.
 
-    `again` is the second run on the tree of `after`, if `needs_second_run`.
+    `again` is the second run on the tree of `after`, if `needs_second_run`. `on_base`: the attempt has no part in `before`.
     """
     kind = kind_of(check, before)
-    finding, state = _decide(kind, before, after)
+    finding, state = _decide(kind, before, after, on_base)
     flaky = again is not None and again.green != after.green
     # A flaky check proves neither success nor failure.
     if flaky:
         finding, state = _FLAKY, "unverified"
     findings = [_inference_note(kind)] if check.kind is None else []
-    findings += [text for text in (finding,) if text]
+    found = [text for text in (finding,) if text]
+    # The reason of a broken check is quoted on its own, so it comes first.
+    findings = [*found, *findings] if state == "broken" else [*findings, *found]
     return CheckOutcome(
         check=check.id,
         state=state,
@@ -76,14 +85,17 @@ def is_red(first: CheckRun, again: CheckRun | None) -> bool:
     return not first.green and again is not None and not again.green
 
 
-def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> DecisionRow:
+def _decide(kind: CheckKind, before: CheckRun, after: CheckRun, on_base: bool) -> DecisionRow:
+    no_proof: CheckState = "broken" if on_base else "unverified"
     # No retry can install a program, so this is a finding on the plan, not on the attempt.
     if before.missing and after.missing:
-        return _MISSING, "unverified"
+        return _MISSING, no_proof
+    if on_base and before.timed_out and after.timed_out:
+        return _TIMED_OUT, "broken"
     if after.green:
         # A flip that was green already can pass without the work.
         if kind == "flip" and before.green:
-            return _PROVES_NOTHING, "unverified"
+            return _PROVES_NOTHING, no_proof
         return "", "passed"
     # "Red as before" excuses only what the work did not touch.
     got_worse = (
@@ -93,7 +105,7 @@ def _decide(kind: CheckKind, before: CheckRun, after: CheckRun) -> DecisionRow:
         or (after.cut_short and not before.cut_short)
     )
     if kind == "hold" and not got_worse:
-        return _WAS_RED, "unverified"
+        return _WAS_RED, no_proof
     return _failure(after), "failed"
 
 
@@ -118,6 +130,10 @@ def _inference_note(kind: CheckKind) -> str:
 _MISSING = (
     "The program of this check is not on this machine, or commands cannot see it: they see /usr, the "
     "project's environments, and the paths of `sandbox.read_only`. Install it, or name another program in the plan."
+)
+_TIMED_OUT = (
+    "The check exceeds its time limit before the work and after it. Raise timeout_seconds in the plan, or name a faster "
+    "command."
 )
 _PROVES_NOTHING = "The check proves nothing: it passes before the work too."
 _WAS_RED = "The check was red before the work and still is; it proves nothing about the work."

@@ -52,6 +52,8 @@ class AcceptedTask:
     """Tree on which it was accepted, merged with other work; empty: in another run."""
     told: Mapping[str, CountedTests] = field(default_factory=dict[str, CountedTests])
     """Tests that the runner of each check reported then; only checks that count tests."""
+    broken: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Its required checks that could not have worked, each with the reason."""
 
 
 def reported_counts(outcomes: Iterable[CheckOutcome]) -> Mapping[str, CountedTests]:

@@ -2,6 +2,8 @@
 
 - A criterion with a required check is *executed*: it passes if all these checks passed and QC did not call it `failed`. QC's
   `unverified` yields to a passed check; a check's `unverified` stays.
+- A `broken` check decides nothing: a criterion that has only broken ones, or passed only with them, is judged. If it stays unverified,
+  that prevents no pass: the fault is that of the plan. The run ends with gaps.
 - Any other criterion is *judged*: it passes if QC calls it passed with a verified quote; `failed` needs no quote.
 - Score = 100 × points of passed criteria ÷ points of decided ones (passed or failed), in fractions; 0 if none is decided.
 - An attempt passes if the QC answer is PASS, both scores are at least 80, no required check, critical criterion or earlier required fix
@@ -50,7 +52,7 @@ def decide_verdict(case: ScoreInput) -> Verdict:
     score = score_of(results)
     failed_fixes = tuple(f.index for f in verdict.fixes if f.state == "failed")
     repairable = [*_failures(case, results), *_rejections(case, results, score, failed_fixes)]
-    gaps = _gaps(results)
+    gaps = _gaps(case, results)
     passed = not repairable and not gaps and verdict.verdict == "PASS"
     engine = list(_engine_fixes(case, failed_fixes))
     return Verdict(
@@ -105,16 +107,20 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
             id=criterion.id, state="unverified"
         )
         checks = _required_checks(case.task, criterion)
-        if checks:
-            state, reason = _decide_by_checks([(id, outcomes.get(id)) for id in checks], opinion)
-        else:
+        broken = [id for id in checks if id in outcomes and outcomes[id].state == "broken"]
+        deciding = [(id, outcomes.get(id)) for id in checks if id not in broken]
+        state, reason = _decide_by_checks(deciding, opinion) if deciding else ("passed", "")
+        is_judged = not checks or (bool(broken) and state == "passed")
+        if is_judged:
             state, reason = _decide_by_quote(opinion, case.sources)
+        if broken:
+            reason = " ".join(filter(None, (f"check {broken[0]!r} is broken", reason)))
         found = is_quote_supported(opinion, case.sources)
         yield CriterionResult(
             id=criterion.id,
             text=criterion.text,
             state=state,
-            basis="executed" if checks else "judged",
+            basis="judged" if is_judged else "executed",
             points=share[criterion.id],
             critical=criterion.critical,
             quote=opinion.quote if found else "",
@@ -180,7 +186,7 @@ def _rejections(
         yield f"Required fix {index} of the attempt before is still not done."
     named = verdict.issues or verdict.required_fixes or verdict.criteria_impossible
     failed = any(result.state == "failed" for result in results)
-    if verdict.verdict == "FAIL" and (named or failed or not _gaps(results)):
+    if verdict.verdict == "FAIL" and (named or failed or not _gaps(case, results)):
         yield "QC's verdict is FAIL."
     if verdict.verdict == "PASS" and verdict.score < PASS_SCORE:
         yield f"QC's score is below {PASS_SCORE}."
@@ -188,15 +194,19 @@ def _rejections(
         yield f"The score is {float(score):.4g}, below {PASS_SCORE}."
 
 
-def _gaps(results: Sequence[CriterionResult]) -> list[str]:
+def _gaps(case: ScoreInput, results: Sequence[CriterionResult]) -> list[str]:
     """Return the unverified criteria that prevent a pass."""
+    broken = {one.check for one in case.outcomes if one.required and one.state == "broken"}
+    # A right deliverable must not be rejected for a check that could not have worked.
+    excused = {id for one in case.task.checks if one.id in broken for id in one.criteria}
+    counted = [result for result in results if result.id not in excused]
     gaps = [
         f"The critical criterion {result.id} is unverified: {result.reason}."
-        for result in results
+        for result in counted
         if result.critical and result.state == "unverified"
     ]
     # Otherwise one trivial criterion could carry a deliverable.
-    if _points(results, "unverified") > HALF:
+    if _points(counted, "unverified") > HALF:
         gaps.append("More than half of the points are unverified.")
     return gaps
 

@@ -25,7 +25,9 @@ class ReplayingMimir(Mimir):
     def __init__(
         self, services: ProjectServices, models: RecordedModels, recording: Recording, name: str
     ) -> None:
-        super().__init__(services)
+        # A recording of an earlier version has no answers to findings of the checks.
+        tries = any(run.settings.get("preflight") is True for run in recording.runs.values())
+        super().__init__(replace(services, tries_checks=tries))
         self._models = models
         self._recording = recording
         self._name = name

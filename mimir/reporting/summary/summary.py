@@ -5,12 +5,13 @@ Words of models (feedback, issues, claims) are quoted as such; they decide nothi
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mimir.domain import ids, money
 from mimir.domain.clock import moment
 from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts
+from mimir.domain.evidence import describe_broken_check
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.run import exit_code
 from mimir.domain.task_states import RUN_ENDED, Cause, RunStatus, TaskStatus
@@ -162,7 +163,7 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         plan_path=data.plan_path,
         outcome=outcome,
         exit_code=exit_code(outcome),
-        because=_reason(outcome, data, totals),
+        because=" ".join((*_broken_checks(proof), _reason(outcome, data, totals))),
         reason=data.pause_reason,
         message=without_places(data.pause_message),
         started=data.created_at,
@@ -212,6 +213,13 @@ def _report_failure(task: TaskData) -> QCFailureReport:
     known = task.cause in Cause.__members__.values()
     cause = Cause(task.cause) if known else Cause.QC_REJECTED
     return failure_report(task.id, cause, timeline, tripped=map(describe_trip, task.attempts))
+
+
+def _broken_checks(proof: ProofReport) -> Iterator[str]:
+    """Yield the broken checks in words: a fault of the plan comes before all else."""
+    for one in proof.checks:
+        if one.required and one.state == "broken":
+            yield describe_broken_check(one.task, one.check, next(iter(one.findings), ""))
 
 
 def _reason(outcome: RunStatus, data: RunData, totals: RunTotals) -> str:

@@ -1,13 +1,13 @@
 """Outcome of a run: the final gate, the seals, and the status that follows from them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from mimir.attempts.results import Deliverable
 from mimir.domain.actor import CURRENT_ACTOR, Actor, act_for_task
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import CheckRun, EvidenceRecord
+from mimir.domain.evidence import CheckRun, EvidenceRecord, describe_broken_check
 from mimir.domain.plan import Check, Plan
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.qc.checks.check_runner import CheckRunner
@@ -45,6 +45,8 @@ class RunOutcome:
     tree: str
     red: tuple[str, ...]
     """Red checks on the final tree, in words."""
+    broken: tuple[str, ...] = ()
+    """Broken checks of completed tasks, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,22 +86,27 @@ async def finish_run(services: RunServices, history: GitHistory, checks: CheckRu
     # The seal covers the last record of every chain, so no record can change unnoticed.
     run_seal = seal.run_seal(last, found.chains)
     red = tuple(_describe(check) for check in gate.red)
-    outcome = decide_outcome(found.tasks, red=bool(red))
+    broken = tuple(_describe_broken(found.accepted))
+    outcome = decide_outcome(found.tasks, red=bool(red), broken=bool(broken))
     commit = await _final_commit(services, history, found.run, run_seal)
     change = RunSealChange(
         outcome=outcome.value,
         seal=run_seal,
         final_commit=commit or None,
         gate_red=PackedJson.pack(red),
+        broken_checks=broken or None,
     )
     save = partial(_save_seal, run=run, owner=services.owner, change=change)
     await services.store.write(save, durable=found.run.has_merged)
+    tree = found.run.head_tree
     return RunOutcome(
-        outcome=outcome, seal=run_seal, commit=commit, tree=found.run.head_tree, red=red
+        outcome=outcome, seal=run_seal, commit=commit, tree=tree, red=red, broken=broken
     )
 
 
-def decide_outcome(tasks: Sequence[EndedTaskRecord], *, red: bool) -> RunStatus:
+def decide_outcome(
+    tasks: Sequence[EndedTaskRecord], *, red: bool, broken: bool = False
+) -> RunStatus:
     """Decide the outcome of a run whose tasks have all ended."""
     statuses = {task.status for task in tasks}
     if TaskStatus.CANCELLED in statuses:
@@ -107,7 +114,7 @@ def decide_outcome(tasks: Sequence[EndedTaskRecord], *, red: bool) -> RunStatus:
     if red or statuses != {TaskStatus.COMPLETED}:
         return RunStatus.FAILED
     # A criterion without proof is no failure, but the run is not complete either.
-    has_gaps = any(task.criteria_open for task in tasks)
+    has_gaps = broken or any(task.criteria_open for task in tasks)
     return RunStatus.COMPLETED_WITH_GAPS if has_gaps else RunStatus.COMPLETED
 
 
@@ -191,6 +198,12 @@ async def _publish_failed_deliverables(
             # Without a branch, git would remove the commit some day.
             if commit:
                 await history.keep(f"{run}-{name}-{number}", commit)
+
+
+def _describe_broken(accepted: Sequence[AcceptedTask]) -> Iterator[str]:
+    for one in accepted:
+        for check, why in one.broken.items():
+            yield describe_broken_check(one.task.id, check, why)
 
 
 def _describe(red: FailedGateCheck) -> str:

@@ -52,6 +52,8 @@ class RunSealChange(StoredRecord, label=NodeLabel.RUN):
     """None: no task changed a file."""
     gate_red: PackedJson
     """Red checks in words, a JSON array."""
+    broken_checks: tuple[str, ...] | None = None
+    """Broken checks of completed tasks in words. None: no check is broken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

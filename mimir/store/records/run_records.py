@@ -106,6 +106,8 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     """Empty: no task changed a file."""
     gate_red: PackedJson = ABSENT
     """Red checks of the final gate in words, a JSON array."""
+    broken_checks: tuple[str, ...] = ()
+    """Broken checks of completed tasks in words."""
     gate_length: int | None = None
     """Evidence records of the final gate. None: it was not passed."""
     gate_hash: str = ""

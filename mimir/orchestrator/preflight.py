@@ -1,0 +1,135 @@
+"""Preflight: all checks of a plan run on the base tree before a worker's first call.
+
+The runs are those before the work: attempts use them again, and no command runs twice on one tree.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mimir.attempts.deliverable import HIDDEN
+from mimir.domain.actor import CURRENT_ACTOR, Actor
+from mimir.domain.event import EventKind
+from mimir.domain.graph import TaskGraph
+from mimir.domain.plan import Plan
+from mimir.errors import MimirError, Paused, PlanError
+from mimir.orchestrator.services import ProjectServices
+from mimir.planning import parser
+from mimir.planning.format.diagnostics import PlanFinding, SourceMap, make_finding
+from mimir.qc.checks.check_runner import CheckRunner
+from mimir.qc.checks.trial import TrialFinding, judge_trial
+from mimir.store.operations import runs
+from mimir.store.operations.record_loading import (
+    decode_plan,
+    find_json,
+    load_run_with_plan,
+    save_run_text,
+)
+from mimir.store.protocol import WriteOps
+from mimir.store.records.run_records import RunRecord
+from mimir.store.schema import pack
+from mimir.workspace.aio import await_all
+
+DONE = "preflight"
+"""Name of the run's text that says that its checks were tried; a resumed run accepts the findings."""
+
+
+def is_wanted(record: RunRecord) -> bool:
+    """Return whether a run tries its checks first; runs of earlier versions do not."""
+    return record.settings.mapping().get("preflight") is True
+
+
+async def try_checks(checks: CheckRunner, plan: Plan, tree: str) -> tuple[TrialFinding, ...]:
+    """Run every check of a plan on a tree, once for each command; return its findings.
+
+    Raises:
+        Paused: The sandbox or the disk failed.
+    """
+    graph = TaskGraph.from_plan(plan)
+    tasks = {task.id: task for task in plan.tasks}
+
+    async def try_task(id: str) -> list[TrialFinding]:
+        task = tasks[id]
+        before = [tasks[name] for name in sorted(graph.upstream(id)) if name in tasks]
+        known = {check.id: check for check in task.checks}
+        made = await checks.prepare(task, tree)
+        found = (judge_trial(known[run.check], run, (task, *before)) for run in made)
+        return [one for one in found if one is not None]
+
+    found = await await_all(try_task(task.id) for task in plan.tasks if task.checks)
+    return tuple(one for of_task in found for one in of_task)
+
+
+def locate_findings(
+    found: Iterable[TrialFinding], plan: Plan, places: SourceMap
+) -> tuple[PlanFinding, ...]:
+    """Return trial findings as findings of the plan, each at the position of its check."""
+    position = {
+        (task.id, check.id): places.position_of(number, "checks", item)
+        for number, task in enumerate(plan.tasks)
+        for item, check in enumerate(task.checks)
+    }
+    return tuple(
+        make_finding(one.code, one.message, position[one.task, one.check], one.suggestion)
+        for one in found
+    )
+
+
+async def try_plan(
+    services: ProjectServices, plan: Plan, places: SourceMap
+) -> tuple[PlanFinding, ...]:
+    """Try the checks of a plan on the project's files as they are, outside of a run.
+
+    Raises:
+        Paused: The sandbox or the disk failed.
+    """
+    base = await services.history.base(services.ids.new("check"), hidden=HIDDEN)
+    services.show_base(base.commit, services.project_id)
+    return locate_findings(await try_checks(services.checks, plan, base.tree), plan, places)
+
+
+async def check_run(services: ProjectServices, run: str) -> None:
+    """Try the checks of a run before its first attempt, once.
+
+    Raises:
+        Paused: A check cannot decide its criteria; a resume accepts that.
+    """
+    record, known = await services.store.read(
+        lambda reads: (load_run_with_plan(reads, run), find_json(reads, run, DONE))
+    )
+    if known is not None or not is_wanted(record):
+        return
+    plan = decode_plan(record)
+    services.show_base(record.base_commit, record.project_id)
+    CURRENT_ACTOR.set(Actor(run=record.id))
+    found = await try_checks(services.checks, plan, record.base_tree)
+    located = locate_findings(found, plan, _read_places(services.project, record.plan_path, plan))
+    lines = {one: one.render(record.plan_path or "plan") for one in located}
+    warnings = [line for one, line in lines.items() if one.severity == "warning"]
+    errors = [line for one, line in lines.items() if one.severity == "error"]
+
+    def work(ops: WriteOps) -> None:
+        save_run_text(ops, record.id, DONE, pack(list(lines.values())))
+        for line in warnings:
+            runs.append_event(ops, record.id, EventKind.WARNING, data={"message": line})
+
+    await services.store.write(work, durable=bool(errors))
+    if errors:
+        raise Paused(
+            f"The plan has checks that cannot decide ({len(errors)}). {' '.join(errors)}",
+            reason="plan",
+            exit_code=PlanError.exit_code,
+            next_step=f"Correct the plan and execute it again, or accept it: mimir resume {record.id}",
+        )
+
+
+def _read_places(project: Path, plan_path: str, plan: Plan) -> SourceMap:
+    """Return the positions of a plan's file; none if the file is another plan by now."""
+    try:
+        parsed = parser.parse_document(project / plan_path)
+    except (MimirError, OSError):
+        return SourceMap()
+    return parsed.places if _ids(parsed.plan) == _ids(plan) else SourceMap()
+
+
+def _ids(plan: Plan) -> Sequence[object]:
+    return [(task.id, [check.id for check in task.checks]) for task in plan.tasks]

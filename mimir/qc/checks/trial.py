@@ -1,0 +1,108 @@
+"""Trial of a check: what its run on the base says about the plan, before any work. Pure.
+
+A red run is no fault: the work is to turn it green. A finding names a check that cannot decide its criteria, whatever the worker does.
+"""
+
+import posixpath
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mimir.domain.evidence import CheckRun
+from mimir.domain.globs import has_wildcard
+from mimir.domain.overlap import overlap
+from mimir.domain.plan import Check, Task
+from mimir.qc.integrity.check_files import find_check_files, is_work
+from mimir.qc.integrity.runner_output import count_tests
+
+TrialCode = Literal[
+    "check-program-missing",
+    "check-timed-out",
+    "check-already-green",
+    "check-green-before",
+    "check-red-before",
+    "check-without-tests",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialFinding:
+    """One fault of a check that its trial shows."""
+
+    task: str
+    check: str
+    code: TrialCode
+    message: str
+    suggestion: str
+
+
+def judge_trial(check: Check, run: CheckRun, tasks: Sequence[Task]) -> TrialFinding | None:
+    """Judge the run of a check on the base; None: the check may decide its criteria.
+
+    `tasks` are the task of the check, then all tasks that it depends on: their work is in the tree before the task begins.
+    """
+    code, message, suggestion = _judge(check, run, tasks)
+    if code is None:
+        return None
+    return TrialFinding(
+        task=tasks[0].id,
+        check=check.id,
+        code=code,
+        message=f"Check {check.id!r} of {tasks[0].id} {message}: {shlex.join(run.argv)[:200]}",
+        suggestion=suggestion,
+    )
+
+
+def _judge(check: Check, run: CheckRun, tasks: Sequence[Task]) -> tuple[TrialCode | None, str, str]:
+    if run.missing and not any(is_work(run.argv, task) for task in tasks):
+        return "check-program-missing", "names a program that commands cannot find", _MISSING
+    if run.timed_out:
+        message = f"does not end within its {check.timeout_seconds:g} seconds"
+        return "check-timed-out", message, _TIMED_OUT
+    may_change = _may_change_tests(check, tasks)
+    if check.kind == "flip" and run.green:
+        if may_change:
+            return "check-green-before", "is a flip, but passes before the work", _GREEN
+        return "check-already-green", "is a flip, but passes before the work", _ALREADY_GREEN
+    counts = count_tests(run)
+    is_empty = counts is not None and not (counts.passed or counts.failed or counts.skipped)
+    # The tests of a flip may be those that its task is to write.
+    if is_empty and not (check.kind == "flip" and may_change):
+        return "check-without-tests", "selects no test", _WITHOUT_TESTS
+    if check.kind == "hold" and not run.green and len(tasks) == 1:
+        message = f"is a hold, but fails before the work ({run.describe_end})"
+        return "check-red-before", message, _RED
+    return None, "", ""
+
+
+def _may_change_tests(check: Check, tasks: Sequence[Task]) -> bool:
+    """True if one of the tasks may change the tests of a check, or add one."""
+    found = find_check_files(check)
+    tests = (*found.tests, *found.reached)
+    # Without `files`, a task writes no existing test, but any new one.
+    open_ones = [glob for glob in tests if has_wildcard(glob) or not _is_file(glob)]
+    return any(
+        any(overlap(path, glob) for path in task.files for glob in tests)
+        if task.files
+        else bool(open_ones)
+        for task in tasks
+    )
+
+
+def _is_file(path: str) -> bool:
+    return "." in posixpath.basename(path).lstrip(".")
+
+
+_MISSING = (
+    "Name a program that exists in the sandbox, or install it: commands see /usr, the project's environments, and the paths of "
+    "`sandbox.read_only`."
+)
+_TIMED_OUT = "Raise timeout_seconds, or name a faster command. If the task is to end a hang, start the command with `timeout 10`."
+_ALREADY_GREEN = (
+    "Name a command that fails until the work is done, or write `kind: hold`. If the task is to change these tests, list them "
+    "under Files."
+)
+_GREEN = "The task must write tests that fail before its work; otherwise write `kind: hold`."
+_WITHOUT_TESTS = "Correct the selection, so that the command runs at least one test."
+_RED = "If the base is broken, repair it first, or name only the tests that pass."

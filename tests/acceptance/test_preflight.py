@@ -1,0 +1,86 @@
+"""Checks that cannot decide are found before the first call of a worker."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.plan import Plan
+from mimir.planning.renderer import render
+from tests.support.cli_runner import Desk
+from tests.support.script_server import PlayServer
+from tests.support.whole_run import REST, check, holds, plan, step, wrote
+
+GOOD = step("a")
+CHECKS = (
+    check("no-such-program", "a.txt", id="missing"),
+    holds("README.md", "Hello", id="green"),
+    check("sh", "-c", "sleep 60; test -f a.txt", id="slow", timeout_seconds=0.3),
+    holds("a.txt", "^a$", id="right"),
+)
+BROKEN = plan(replace(GOOD, checks=CHECKS), title="Three broken checks")
+CODES = ("check-program-missing", "check-already-green", "check-timed-out")
+
+
+def text_of(proposed: Plan) -> dict[str, object]:
+    return {"text": render(proposed)}
+
+
+@pytest.fixture
+def server() -> Iterator[PlayServer]:
+    pm = {"role": "pm", "turns": [text_of(BROKEN), text_of(plan(GOOD))]}
+    with PlayServer({"parts": [pm, wrote("a"), *REST]}) as server:
+        yield server
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    server: PlayServer,
+) -> Desk:
+    desk = Desk(tmp_path / "project", monkeypatch, capsys).ask(server, MODEL="play")
+    desk.write("README.md", "Hello\n")
+    return desk
+
+
+def test_pm_repairs_the_broken_checks_of_its_plan(desk: Desk, server: PlayServer):
+    said = desk.type("chain", "Write a.txt")
+
+    assert said.code == 0, said.out
+    assert not any(code in said.out for code in CODES)
+    assert len(server.of("pm")) == 2
+    assert not server.of("worker")
+
+
+def test_plan_on_disk_is_refused_before_the_first_call_of_a_worker(desk: Desk, server: PlayServer):
+    desk.write("plan.md", text := render(BROKEN))
+    lines = {
+        id: 1 + text[: text.index(f"id: {id}")].count("\n") for id in ("missing", "green", "slow")
+    }
+
+    listed = desk.type("check", "plan.md", "--run")
+    refused = desk.type("execute", "plan.md", "--yes")
+
+    assert (listed.code, refused.code) == (65, 65)
+    for code, line in zip(CODES, lines.values(), strict=True):
+        assert f"plan.md:{line}:" in listed.out
+        assert f"error {code}: Check" in listed.out
+        assert f"error {code}: Check" in refused.out
+    assert "timeout_seconds" in refused.out
+    assert not server.of("worker")
+
+    # The user accepts the plan as it is: the work is not rejected, and the run has gaps.
+    accepted = desk.type("resume", "--apply", "never")
+
+    assert accepted.code == 1
+    assert "completed_with_gaps: Check 'missing' of a is broken: " in accepted.out
+    status = desk.status()
+    assert [task["status"] for task in status["tasks"]] == ["completed"]
+    assert [text.split(" of ")[0] for text in status["broken_checks"]] == [
+        "Check 'missing'", "Check 'green'", "Check 'slow'",
+    ]  # fmt: skip
+    head = desk.type("status").out.splitlines()
+    assert head[1].startswith("broken: Check 'missing' of a is broken: ")
