@@ -7,6 +7,7 @@ from pathlib import Path
 from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
 from mimir.attempts.services import Stand, WorkerWorkspace
 from mimir.domain.agent import ALL_TOOLS, ROLES
+from mimir.domain.broken_pipes import forgive_broken_pipes
 from mimir.domain.call_outcome import Transcript
 from mimir.store.operations import evidence
 from mimir.store.operations.memory import MemoryScope, ProjectMemory
@@ -170,7 +171,7 @@ class ProjectSandbox:
     ) -> CommandResult:
         """Run a command that sees its workspace and nothing else."""
         return await self._sandbox.run(
-            argv,
+            forgive_broken_pipes(argv),
             workspace=workspace,
             seconds=seconds,
             project=self._project,

@@ -1,7 +1,7 @@
 """Lexer of bash command lines: quotes, expansions, redirections, here-documents. Pure."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 class UnknownSyntax(Exception):  # noqa: N818  not an error of the line
@@ -30,6 +30,9 @@ class ShellToken:
     kind: str
     """`word`, `input` (a redirection of it), or the operator."""
     word: ShellWord = field(default_factory=lambda: ShellWord(""))
+    start: int = 0
+    """Offset of its first character in the text."""
+    end: int = 0
 
 
 class ShellLexer:
@@ -45,9 +48,10 @@ class ShellLexer:
         """Return the tokens; raise UnknownSyntax if one is not known."""
         found: list[ShellToken] = []
         while self._skip_blanks():
+            start = self.at
             token = self._next()
             if token is not None:
-                found.append(token)
+                found.append(replace(token, start=start, end=self.at))
         if self.waiting:
             raise UnknownSyntax
         return found

@@ -409,6 +409,14 @@ BROKEN = (
     ),
     warning("points that are not 100", "(60 pts)", "(50 pts)", "points-sum", (43, 1), "90"),
     warning(
+        "pipe whose reader may end first",
+        RUN,
+        'run: "pytest -q | grep -q passed"',
+        "check-pipe",
+        (48, 3),
+        "grep -q",
+    ),
+    warning(
         "optional checks only",
         "  tests: [tests/test_work.py]",
         "  required: false",

@@ -60,6 +60,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "path-outside": ("error", "a path or glob outside the workspace"),
     "path-protected": ("error", "an existing path that the task both protects and writes"),
     "number-out-of-range": ("error", "a negative or zero limit, estimate or timeout"),
+    "check-pipe": ("warning", "a pipe into `grep -q` or `head`, which may end first"),
     # Trying the checks on the base.
     "check-program-missing": ("error", "a check whose program the sandbox does not have"),
     "check-timed-out": ("error", "a check that exceeds its time limit before the work"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mimir.domain.broken_pipes import early_readers
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.domain.plan import Check, Task
 from mimir.planning.format.diagnostics import (
@@ -156,6 +157,12 @@ class _TaskRules:
                 at,
                 "Run a command that proves the criteria, and let its exit code decide.",
             )
+
+        elif isinstance(check.run, str):
+            for reader in early_readers(check.run):
+                message = f"{name} pipes into {quote_excerpt(reader)}, which may end before it has read everything."
+                hint = "Let it read to the end: `grep WORDS > /dev/null`, `tail -n`."
+                yield make_finding("check-pipe", message, at, hint)
 
     def tools(self) -> Iterator[PlanFinding]:
         """Check the names in `Tools`, and those in the prose about tools."""
