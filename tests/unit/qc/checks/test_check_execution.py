@@ -122,9 +122,9 @@ NO_MODULE = FakeRan(
         ("python -m limiter", (), "failed"),
         ("python -m limiter", ("limiter.py",), "failed"),
         ("python -m limiter.cli", ("src/limiter/**",), "failed"),
-        ("python -m limiter", ("docs/**",), "unverified"),
-        ("python -m pytest", (), "unverified"),
-        ("nothere", (), "unverified"),
+        ("python -m limiter", ("docs/**",), "broken"),
+        ("python -m pytest", (), "broken"),
+        ("nothere", (), "broken"),
     ],
 )
 async def test_module_that_is_the_work_is_not_a_program_that_is_missing(bench, run, files, state):
@@ -139,7 +139,7 @@ async def test_words_that_no_program_can_be_given_are_a_missing_program(bench):
 
     outcome = await here.outcome(check("flip", run=("a\0b",)))
 
-    assert (outcome.state, outcome.after.missing) == ("unverified", True)
+    assert (outcome.state, outcome.after.missing) == ("broken", True)
     assert "NUL" in outcome.after.output_tail
 
 

@@ -174,11 +174,11 @@ async def test_protected_test_is_run_as_it_was(bench: Bench):
     assert (outcome.state, outcome.self_authored) == ("failed", False)
 
 
-async def test_program_that_is_not_on_the_machine_is_unverified(bench: Bench):
+async def test_check_whose_program_is_not_on_the_machine_is_broken(bench: Bench):
     outcome = await bench.outcome(check("flip", "no-such-program --now"), {"calc.py": MUL})
 
     assert (outcome.state, outcome.before.missing, outcome.after.missing) == (
-        "unverified",
+        "broken",
         True,
         True,
     )

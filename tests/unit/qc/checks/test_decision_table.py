@@ -154,3 +154,15 @@ def test_check_is_red_only_after_failing_twice():
     assert not is_red(ran("1"), ran("0"))
     assert not is_red(ran("1"), None)
     assert not is_red(ran("0"), None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "end"), [("flip", "missing"), ("flip", "timeout"), ("flip", "0"), ("hold", "1")]
+)
+def test_check_is_broken_only_if_the_attempt_has_no_part_in_the_run_before(kind, end):
+    mine = decide_check(check(kind), ran(end, "before"), ran(end))
+    base = decide_check(check(kind), ran(end, "before"), ran(end), on_base=True)
+
+    assert (base.state, mine.state in ("unverified", "failed")) == ("broken", True)
+    assert base.findings
+    assert not needs_second_run(check(kind), ran(end, "before"), ran(end), on_base=True)

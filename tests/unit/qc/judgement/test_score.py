@@ -346,3 +346,26 @@ def test_cause_names_what_stood_in_the_way(given, check_state, expected):
         )
         is expected
     )
+
+
+@pytest.mark.parametrize(
+    ("states", "qc", "quote", "decided"),
+    [
+        (("broken",), "passed", FOUND, ("judged", "passed", True)),
+        (("broken",), "passed", INVENTED, ("judged", "unverified", True)),
+        (("broken",), "failed", FOUND, ("judged", "failed", False)),
+        (("broken", "passed"), "unverified", FOUND, ("judged", "unverified", True)),
+        (("broken", "failed"), "passed", FOUND, ("executed", "failed", False)),
+        (("broken", "unverified"), "passed", FOUND, ("executed", "unverified", True)),
+    ],
+)
+def test_broken_check_leaves_its_criterion_to_qc_and_rejects_no_work(states, qc, quote, decided):
+    checks = [check(f"k{i}", "c1") for i in range(len(states))]
+    outcomes = [outcome(f"k{i}", state) for i, state in enumerate(states)]
+    opinions = (opinion("c1", qc, **quote),)
+
+    ruled = rule((criterion("c1", critical=True),), checks, verdict(criteria=opinions), outcomes)
+
+    [one] = ruled.criteria
+    assert (one.basis, one.state, ruled.passed) == decided
+    assert "check 'k0' is broken" in one.reason or one.basis == "executed"
