@@ -199,7 +199,7 @@ def _gaps(case: ScoreInput, results: Sequence[CriterionResult]) -> list[str]:
     broken = {one.check for one in case.outcomes if one.required and one.state == "broken"}
     # A right deliverable must not be rejected for a check that could not have worked.
     excused = {id for one in case.task.checks if one.id in broken for id in one.criteria}
-    counted = [result for result in results if result.id not in excused]
+    counted = [r for r in results if r.basis == "executed" or r.id not in excused]
     gaps = [
         f"The critical criterion {result.id} is unverified: {result.reason}."
         for result in counted

@@ -356,7 +356,7 @@ def test_cause_names_what_stood_in_the_way(given, check_state, expected):
         (("broken",), "failed", FOUND, ("judged", "failed", False)),
         (("broken", "passed"), "unverified", FOUND, ("judged", "unverified", True)),
         (("broken", "failed"), "passed", FOUND, ("executed", "failed", False)),
-        (("broken", "unverified"), "passed", FOUND, ("executed", "unverified", True)),
+        (("broken", "unverified"), "passed", FOUND, ("executed", "unverified", False)),
     ],
 )
 def test_broken_check_leaves_its_criterion_to_qc_and_rejects_no_work(states, qc, quote, decided):
