@@ -85,15 +85,14 @@ async def run_on_tree(
     others = tuple(others)
     work = {path for one in (mine, *others) for path in one.changed}
     first = await run(tree)
-    # A check that is not required decides nothing, so one run is enough for the report.
-    if not check.required:
+    # A check that decided nothing cannot become red, so one run is enough for the report.
+    if not check.required or check.id not in mine.passed:
         return (first,)
     runs = [first]
     if not first.green:
         # Red means two failures on one tree (`is_red`).
         runs.append(await run(tree, again=True))
-    # A check that never passed proves nothing about later changes of its files.
-    if not runs[-1].green or check.id not in mine.passed:
+    if not runs[-1].green:
         return tuple(runs)
     restored = await _restored_trees(before, trees, mine, check, tree, others)
     for one in restored:
