@@ -4,6 +4,7 @@ The runs are those before the work: attempts use them again, and no command runs
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from mimir.attempts.deliverable import HIDDEN
@@ -24,7 +25,7 @@ from mimir.store.operations.record_loading import (
     load_run_with_plan,
     save_run_text,
 )
-from mimir.store.protocol import WriteOps
+from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import pack
 from mimir.workspace.aio import await_all
@@ -93,16 +94,16 @@ async def check_run(services: ProjectServices, run: str) -> None:
     Raises:
         Paused: A check cannot decide its criteria; a resume accepts that.
     """
-    record, known = await services.store.read(
-        lambda reads: (load_run_with_plan(reads, run), find_json(reads, run, DONE))
-    )
-    if known is not None or not is_wanted(record):
+    record, is_done = await services.store.read(partial(_look, run=run))
+    if is_done or not is_wanted(record):
         return
     plan = decode_plan(record)
     services.show_base(record.base_commit, record.project_id)
     CURRENT_ACTOR.set(Actor(run=record.id))
     found = await try_checks(services.checks, plan, record.base_tree)
     located = locate_findings(found, plan, _read_places(services.project, record.plan_path, plan))
+    if not located:
+        return
     lines = {one: one.render(record.plan_path or "plan") for one in located}
     warnings = [line for one, line in lines.items() if one.severity == "warning"]
     errors = [line for one, line in lines.items() if one.severity == "error"]
@@ -120,6 +121,12 @@ async def check_run(services: ProjectServices, run: str) -> None:
             exit_code=PlanError.exit_code,
             next_step=f"Correct the plan and execute it again, or accept it: mimir resume {record.id}",
         )
+
+
+def _look(reads: ReadOps, run: str) -> tuple[RunRecord, bool]:
+    """Return a run, and whether its checks were tried: findings are stored, and no finding lets it begin."""
+    begun = runs.events(reads, run, kinds=(EventKind.RUN_STARTED,), limit=1)
+    return load_run_with_plan(reads, run), bool(begun) or find_json(reads, run, DONE) is not None
 
 
 def _read_places(project: Path, plan_path: str, plan: Plan) -> SourceMap:
