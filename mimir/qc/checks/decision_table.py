@@ -113,7 +113,7 @@ def _failure(after: CheckRun) -> str:
     if after.missing:
         return "The program of this check was present before the work and is missing now."
     if after.timed_out:
-        return "The check did not end within its time limit."
+        return "The check did not end within its time limit; timeout_seconds in the plan raises it."
     if after.cut_short:
         return (
             "The check ended with 0, but not at its own end: the work ends its process, or skips or removes tests, "
