@@ -109,11 +109,13 @@ class ModelError(MimirError):
         scope: str,
         status: int | None = None,
         retry_after_seconds: float | None = None,
+        most_tries: int | None = None,
         next_step: str | None = None,
     ) -> None:
         super().__init__(message, next_step=next_step)
         self.scope = scope
         self.status = status
+        self.most_tries = most_tries
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -37,6 +37,7 @@ _FROM_PROJECT_NEVER = (
     "llm.headers",
     "llm.extra_body",
     "llm.lane_header",
+    "llm.proxy",
     "llm.prices",
     "sandbox",
     "network",
@@ -104,6 +105,8 @@ class LlmSettings(_SettingsSection):
     headers: dict[str, str] = {}
     lane_header: bool = False
     """True: each request has X-Mimir-Lane: run/task/attempt/role."""
+    proxy: SecretStr = SecretStr("")
+    """URL of an HTTP proxy; "none": direct. Empty: HTTPS_PROXY and the like decide."""
     structured: Literal["auto", "json_schema", "text"] = "auto"
     connect_seconds: float = Field(default=10.0, gt=0)
     stall_seconds: float = Field(default=120.0, gt=0)
@@ -369,10 +372,12 @@ def _secrets(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
     found = {settings.api_key, settings.neo4j.password.get_secret_value()}
     # A store URI may hold a password.
     found |= set(secrets_of(settings.store))
-    # The password of the remote's URL, as it is and as it is encoded.
-    login = settings.history.remote.partition("://")[2].partition("/")[0].rpartition("@")[0]
-    password = login.partition(":")[2]
-    found |= {password, unquote(password)}
+    proxies = [value for name, value in env.items() if name.upper().endswith("_PROXY")]
+    for url in (settings.history.remote, settings.llm.proxy.get_secret_value(), *proxies):
+        # The password of the URL, as it is and as it is encoded.
+        login = url.rpartition("://")[2].partition("/")[0].rpartition("@")[0]
+        password = login.partition(":")[2]
+        found |= {password, unquote(password)}
     # Other secrets of the process must not reach a model either, even if mimir does not use them.
     found |= {v for k, v in env.items() if k.upper().endswith(_SECRET_NAMES) and len(v) >= 8}
     found |= {

@@ -22,9 +22,10 @@ from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.message import ModelRequest
 from mimir.errors import UnavailableError
-from mimir.llm.config import EndpointConfig
+from mimir.llm.config import OPENAI_URL, EndpointConfig
 from mimir.llm.endpoints import EndpointRegistry
 from mimir.llm.protocol import ChatModel
+from mimir.llm.proxies import choose_proxy
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.llm.wrappers.rate_limits import RateLimiter
 from mimir.llm.wrappers.retrying_model import RetryPolicy
@@ -207,6 +208,7 @@ def _config(settings: Settings, model: str) -> EndpointConfig:
         stall_seconds=llm.stall_seconds,
         answer_seconds=llm.answer_seconds,
         max_answer_bytes=llm.max_answer_bytes,
+        proxy=choose_proxy(llm.base_url or OPENAI_URL, llm.proxy.get_secret_value(), os.environ),
     )
 
 
@@ -255,7 +257,7 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
         mode="json",
         exclude={
             # Secrets and addresses must not reach the store; they come from today's settings.
-            "llm": {"api_key", "headers", "extra_body"},
+            "llm": {"api_key", "headers", "extra_body", "proxy"},
             "sandbox": {"env"},
             "store": True,
             "history": True,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from mimir.errors import ConfigurationError
 
@@ -45,6 +45,8 @@ class EndpointConfig:
     """Added to every request; overrides all but messages, model, tools and streaming."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Added to every request; treated as secrets."""
+    proxy: str = field(default="", repr=False)
+    """URL of an HTTP proxy, which may hold a login; empty: a direct connection."""
     lane_header: bool = False
     """True: requests carry `X-Mimir-Lane`."""
     structured: Structured = "auto"
@@ -93,7 +95,8 @@ class EndpointConfig:
         return text
 
     def _secrets(self) -> Iterator[str]:
-        keys = [self.api_key] if len(self.api_key) >= _SHORTEST_KEY else []
+        password = unquote(urlsplit(self.proxy).password or "")
+        keys = [key for key in (self.api_key, password) if len(key) >= _SHORTEST_KEY]
         others = [v for v in self.headers.values() if len(v) >= _SHORTEST_HEADER]
         for value in (*keys, *others):
             raw = value.encode()  # an endpoint may echo a key in another form

@@ -6,17 +6,23 @@ One table decides between `call` (retry), `attempt` (this conversation cannot be
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from html.parser import HTMLParser
 from typing import Literal
 
-from mimir.domain.json_value import as_object, as_text
+from mimir.domain.json_value import as_array, as_object, as_text, is_array, is_object
 
 # Cap of a Retry-After: an endpoint must not stop a run for hours.
 LONGEST_WAIT_SECONDS = 120.0
 _SHOWN_CHARACTERS = 300
+# Bounds of the search for a message: the body is untrusted.
+_READ_CHARACTERS = 4000
+_MOST_LEVELS = 6
+_MOST_PARTS = 100
+_MESSAGES = ("message", "detail", "msg", "error", "error_description", "Message", "reason", "title")
 
 Scope = Literal["call", "attempt", "run"]
 
@@ -74,6 +80,7 @@ _NO_CREDIT = re.compile(r"insufficient_quota|exceeded your current quota|billing
 _KEY = "Set llm.api_key (or the variable that llm.api_key_env names) to a key of this endpoint."
 _ADDRESS = "Correct llm.base_url (or OPENAI_BASE_URL); it usually ends in /v1."
 _MODEL = "Correct llm.model (or MIMIR_MODEL, or --model) to a model that this endpoint serves."
+_PROXY = "Write user and password into llm.proxy or HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT."
 _CREDIT = "Add credit at the provider, or set llm.base_url and llm.api_key to another endpoint."
 
 
@@ -82,19 +89,18 @@ def parse_error_body(status: int, text: str) -> ErrorResponse:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
-        # Bounded before the regular expression runs: the text is untrusted.
-        page = re.sub(r"<[^>]{0,200}>", " ", text[:4000])
-        return ErrorResponse(status=status, text=page)
+        return ErrorResponse(status=status, text=_page_text(text[:_READ_CHARACTERS]))
     return from_value(status, value)
 
 
 def from_value(status: int, value: object) -> ErrorResponse:
     """Read an error object; servers use several forms."""
-    # `{"error": {…}}`, `{"error": "…"}`, `{"detail": …}`, `{"message": …}`
-    error = as_object(value).get("error", value)
+    # `{"error": {…}}`, `{"error": "…"}`, `{"detail": …}`, `{"message": …}`, and lists of these
+    value = _first(value)
+    error = _first(as_object(value).get("error", value))
     inner = as_object(error) or {"message": error}
-    message: object = inner.get("message") or inner.get("detail") or inner.get("msg") or error
-    text = message if isinstance(message, str) else json.dumps(message, default=str)
+    message: object = next((inner[name] for name in _MESSAGES if inner.get(name)), error)
+    text = message if isinstance(message, str) else _message_in(message)
     words = [str(inner[k]) for k in ("code", "type") if isinstance(inner.get(k), str | int)]
     return ErrorResponse(
         status=status,
@@ -102,6 +108,60 @@ def from_value(status: int, value: object) -> ErrorResponse:
         code=" ".join(words)[:200],
         parameter=as_text(inner.get("param"))[:200],
     )
+
+
+def _first(value: object) -> object:
+    return value[0] if is_array(value) and len(value) == 1 else value
+
+
+def _message_in(value: object) -> str:
+    """Return the outermost message of nested JSON; the JSON itself if there is none."""
+    level: list[object] = [value]
+    for _ in range(_MOST_LEVELS):
+        rows = [as_object(item) for item in level]
+        # FastAPI names the parameter beside its message, so a list stays as it is.
+        if any("loc" in row for row in rows):
+            break
+        texts = [row[name] for row in rows for name in _MESSAGES if isinstance(row.get(name), str)]
+        if texts:
+            return str(texts[0])
+        inner = [part for item in level for part in _parts(item)]
+        level = inner[:_MOST_PARTS]
+    return json.dumps(value, default=str)
+
+
+def _parts(value: object) -> Sequence[object]:
+    return list(value.values()) if is_object(value) else as_array(value)
+
+
+class _PageText(HTMLParser):
+    """Reader of the texts that a page shows; its title comes first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._hidden = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        """Note the beginning of text that is not shown."""
+        self._hidden = tag if tag in ("script", "style") else self._hidden
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note the end of text that is not shown."""
+        self._hidden = "" if tag == self._hidden else self._hidden
+
+    def handle_data(self, data: str) -> None:
+        """Keep a text once: title and heading are often equal."""
+        if not self._hidden and (text := data.strip()) and text not in self.texts:
+            self.texts.append(text)
+
+
+def _page_text(text: str) -> str:
+    if "<" not in text:
+        return text
+    page = _PageText()
+    page.feed(text)
+    return ": ".join(page.texts)
 
 
 def classify_error(refusal: ErrorResponse) -> ErrorVerdict:
@@ -136,6 +196,7 @@ _BY_STATUS = {
         (402, "wants payment", _CREDIT),
         (403, "forbids this key or model", f"{_KEY} Or: {_MODEL}"),
         (404, "has no chat completions at this address", _ADDRESS),
+        (407, "cannot be reached: the proxy asks for a login", _PROXY),
         (405, "is no chat endpoint", _ADDRESS),
         (410, "is gone", _ADDRESS),
     )

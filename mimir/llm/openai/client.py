@@ -6,9 +6,11 @@ endpoint does not know.
 
 import asyncio
 import codecs
+import errno
 import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
@@ -28,6 +30,7 @@ from mimir.llm.openai.stream import (
     UnreadableStream,
 )
 from mimir.llm.openai.transport import ConnectionPool, HttpReply
+from mimir.llm.proxies import hide_login, is_loopback
 
 _MOST_ADAPTATIONS = 8
 # Bytes of a stream for one byte of text: each token comes in an envelope of some 300 bytes.
@@ -201,6 +204,14 @@ class ChatClient:
                 scope="run",
                 next_step="Correct llm.base_url, or name your authority's file in SSL_CERT_FILE.",
             )
+        if isinstance(cause, aiohttp.ClientHttpProxyError):  # of a CONNECT
+            return self._refusal_error(ErrorResponse(status=cause.status, text=cause.message), {})
+        if _is_refused_here(cause, limits):
+            return self._error(
+                "the connection is refused",
+                most_tries=2,
+                next_step="Is the server running? Start it, or correct llm.base_url.",
+            )
         # The order matters: aiohttp's time-outs are TimeoutErrors, too.
         match cause:
             case aiohttp.ConnectionTimeoutError():
@@ -210,7 +221,7 @@ class ChatClient:
             case TimeoutError():
                 what = f"the answer was not complete after {limits.answer_seconds:g} s (llm.answer_seconds)"
             case aiohttp.ClientConnectorError():
-                what = "no connection"
+                what = f"no connection ({cause.strerror})" if cause.strerror else "no connection"
             case _:
                 what = "the connection broke off"
         return self._error(what)
@@ -222,13 +233,17 @@ class ChatClient:
         scope: str = "call",
         status: int | None = None,
         wait: float | None = None,
+        most_tries: int | None = None,
         next_step: str | None = None,
     ) -> ModelError:
+        through = f" through the proxy {shown}" if (shown := hide_login(self._config.proxy)) else ""
+        where = f"The model endpoint {self._config.base_url}{through}"
         return ModelError(
-            self._config.veil(f"The model endpoint {self._config.base_url}: {what.rstrip('.')}."),
+            self._config.veil(f"{where}: {what.rstrip('.')}."),
             scope=scope,
             status=status,
             retry_after_seconds=wait,
+            most_tries=most_tries,
             next_step=next_step,
         )
 
@@ -256,6 +271,13 @@ async def _drain(arriving: AsyncIterator[bytes]) -> None:
                 break
     except (TimeoutError, aiohttp.ClientError):
         pass
+
+
+def _is_refused_here(cause: Exception, config: EndpointConfig) -> bool:
+    """Return whether no program listens at an address of this machine."""
+    host = urlsplit(config.proxy or config.base_url).hostname or ""
+    is_refused = isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED
+    return is_refused and is_loopback(host)
 
 
 def _is_certificate_error(error: BaseException | None) -> bool:

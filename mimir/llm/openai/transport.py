@@ -78,6 +78,7 @@ class ConnectionPool:
             headers={**self._headers, **headers},
             data=io.BytesIO(content),  # aiohttp warns of plain bytes above a megabyte
             allow_redirects=False,  # the key must not follow to another address
+            proxy=self._config.proxy or None,
         )
         return HttpReply(
             status=response.status,

@@ -91,7 +91,8 @@ class RetryingModel:
             first_failure = first_failure if failures > 1 else now
             delay = self._policy.delay(failures, trouble.retry_after_seconds, self._chance.random())
             late = now + delay - first_failure > self._policy.window_seconds
-            if failures >= self._policy.tries or late:
+            tries = min(self._policy.tries, trouble.most_tries or self._policy.tries)
+            if failures >= tries or late:
                 raise _provider_pause(trouble, failures)
             await self._sleep(delay)
 
@@ -104,7 +105,9 @@ def _provider_pause(trouble: ModelError, failures: int) -> Paused:
         f"{trouble} Tried {times}.{until}",
         reason="provider",
         exit_code=75,
-        next_step="Nothing is lost. Continue when the endpoint answers again: `mimir resume`.",
+        next_step=f"{trouble.next_step} Then: `mimir resume`."
+        if trouble.next_step
+        else "Nothing is lost. Continue when the endpoint answers again: `mimir resume`.",
     )
 
 

@@ -149,3 +149,32 @@ def test_a_date_is_relative_to_the_servers_own_clock_where_it_tells_it():
 def test_no_header_can_break_the_wait(value: str, date: str):
     seconds = wait_seconds({"retry-after": value, "date": date}, NOW)
     assert seconds is None or 0 <= seconds <= LONGEST_WAIT_SECONDS
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '[{"error": {"code": 400, "message": "the cause", "status": "INVALID_ARGUMENT"}}]',
+        '{"error": [{"message": "the cause"}]}',
+        '{"errors": [{"message": "the cause"}]}',
+        '{"fault": {"detail": {"reason": "the cause"}}}',
+        "<html><head><title>the cause</title><style>p {a: b}</style></head><h1>the cause</h1></html>",
+        "<p>the cause",
+    ],
+)
+def test_a_list_or_a_page_is_shown_as_its_message(body: str):
+    assert parse_error_body(400, body).text == "the cause"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["<" * 100_000, "<!--" * 30_000, "[[{" * 20_000, "<a " * 40_000, "&#" * 40_000],
+)
+def test_a_hostile_body_is_read_in_little_time(body: str):
+    assert len(parse_error_body(500, body).text) <= 4000
+
+
+def test_a_proxy_that_asks_for_a_login_names_the_setting():
+    verdict = classify_error(parse_error_body(407, "<h1>Proxy Authentication Required</h1>"))
+    assert verdict.scope == "run"
+    assert "llm.proxy" in (verdict.next_step or "")

@@ -134,3 +134,23 @@ async def test_a_question_has_left_before_anybody_else_thinks(monkeypatch):
             await thinking
     mine.yield_turn()
     assert order == ["the question has left", "the next one thinks"]
+
+
+async def test_a_proxy_gets_the_request_and_an_error_names_it_without_its_login():
+    async with raw_server(answer(GOOD)) as url:
+        proxy = url.removesuffix("/v1").replace("//", "//user:hidden@")
+        async with asking("http://model.internal.example/v1", proxy=proxy) as model:
+            assert (await model.ask(question())).message.text == "hi"
+    async with asking("http://model.internal.example/v1", proxy=proxy) as model:
+        error = await refused(model)
+    assert f"through the proxy {url.removesuffix('/v1')}" in str(error)
+    assert "hidden" not in str(error)
+
+
+async def test_a_server_that_does_not_run_is_tried_twice():
+    async with raw_server() as url:
+        pass
+    async with asking(url) as model:
+        error = await refused(model)
+    assert error.most_tries == 2
+    assert "Is the server running?" in (error.next_step or "")
