@@ -49,7 +49,10 @@ _FROM_PROJECT_NEVER = (
 _SHORT = {"MIMIR_MODEL": "llm.model", "MIMIR_STORE": "store"}
 # These share the prefix and have other readers, so they cause no warning.
 _NOT_SETTINGS = ("MIMIR_CONFIG", "MIMIR_TEST_", "MIMIR_REQUIRE_", "MIMIR_ANSWER")
-_OPEN = ("llm.extra_body", "llm.headers", "llm.prices", "sandbox.env")
+_OPEN = (
+    "llm.extra_body", "llm.headers", "llm.prices", "llm.context_tokens", "llm.max_output_tokens",
+    "sandbox.env",
+)  # fmt: skip
 """Tables that are values: their keys are not settings."""
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_CREDENTIALS")
 # Other variables of git could point it at another repository or index.
@@ -84,6 +87,10 @@ class RoleSettings(_SettingsSection):
 _Money = Annotated[Decimal, Field(ge=0, le=10_000, decimal_places=6)]
 
 
+_Tokens = Annotated[int, Field(gt=0)]
+_TokenLimit = _Tokens | dict[str, _Tokens] | None
+
+
 class PriceSettings(_SettingsSection):
     """Price of a million tokens of a model, in the one currency of all prices."""
 
@@ -114,6 +121,9 @@ class LlmSettings(_SettingsSection):
     answer_seconds: float = Field(default=600.0, gt=0)
     """Longest wait for a whole answer."""
     max_answer_bytes: int = Field(default=2_000_000, gt=0)
+    context_tokens: _TokenLimit = None
+    """Most tokens of prompt and answer; a table has one limit for each model."""
+    max_output_tokens: _TokenLimit = None
     tries: int = Field(default=6, ge=1)
     retry_seconds: float = Field(default=300.0, ge=0)
     """Longest time of all tries of one call."""

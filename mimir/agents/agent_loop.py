@@ -160,7 +160,10 @@ async def _request_closing_if_tripped(
 async def _ask_model(state: _ConversationState, services: LoopServices) -> _ConversationState:
     request = _build_request(state, services)
     answer = await services.model.ask(request)
-    kind = replies.classify_reply(answer, closing=state.closing, max_tokens=request.max_tokens)
+    tools = [spec.name for spec in request.tools]
+    kind = replies.classify_reply(
+        answer, closing=state.closing, max_tokens=request.max_tokens, tools=tools
+    )
     if kind == "filtered":
         raise ModelError("The provider's content filter stopped the answer.", scope="attempt")
     unusable = state.unusable.count_reply(kind)
@@ -170,8 +173,10 @@ async def _ask_model(state: _ConversationState, services: LoopServices) -> _Conv
     if usage is None:  # a provider that reports none must not be free
         prompt = sum(estimate(message.text) for message in request.messages)
         usage = TokenUsage(input_tokens=prompt, output_tokens=estimate(answer.message.text))
-    limit = services.settings.answer_tokens
-    added = _messages_of_reply(answer, kind, closing=state.closing, max_tokens=limit)
+    again = replies.ask_again(
+        kind, max_tokens=services.settings.answer_tokens, closing=state.closing, tools=tools
+    )
+    added = _messages_of_reply(answer, kind, closing=state.closing, ask_again=again)
     return replace(
         state,
         messages=(*state.messages, *added),
@@ -215,7 +220,7 @@ def _build_request(state: _ConversationState, services: LoopServices) -> ModelRe
 
 
 def _messages_of_reply(
-    answer: Answer, kind: replies.Kind, *, closing: bool, max_tokens: int
+    answer: Answer, kind: replies.Kind, *, closing: bool, ask_again: str
 ) -> tuple[Message, ...]:
     """Return the reply, "not run" results of its ignored calls, a request to try again."""
     reply = replace(answer.message, closing=True) if closing else answer.message
@@ -231,8 +236,7 @@ def _messages_of_reply(
         return (reply, *ignored)
     # Some providers refuse an empty assistant message, and a far too long one would fill the context.
     keep = kind != "too_long" and bool(reply.text.strip() or ignored)
-    text = replies.ask_again(kind, max_tokens=max_tokens, closing=closing)
-    again = Message(role="user", text=text, closing=closing)
+    again = Message(role="user", text=ask_again, closing=closing)
     return (reply, *ignored, again) if keep else (again,)
 
 

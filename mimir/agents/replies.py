@@ -3,9 +3,11 @@
 An answer that was cut short is never taken for a complete one, and a call that was cut short never runs.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from mimir.agents.text_calls import ends_with_call
 from mimir.domain.message import Answer, Message, ToolCall
 from mimir.domain.usage import estimate
 
@@ -28,7 +30,15 @@ CLOSING_EMPTY = (
     "in the form that your instructions ask for."
 )
 
-Kind = Literal["act", "answer", "cut_calls", "cut_text", "too_long", "empty", "filtered"]
+TEXT_CALL = (
+    "Your last message ended with a tool call written as text. Text does not run. Call a tool in the field for tool calls of "
+    "your message, by the function-calling interface; your tools: {tools}. If the text was your closing answer, give it again "
+    "and end it with a sentence."
+)
+
+Kind = Literal[
+    "act", "answer", "cut_calls", "cut_text", "text_call", "too_long", "empty", "filtered"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +53,7 @@ class UnusableReplies:
         """Return the numbers after one more reply."""
         if kind == "cut_calls":
             return UnusableReplies(unusable=self.unusable, cut_calls=self.cut_calls + 1)
-        if kind in ("cut_text", "too_long", "empty"):
+        if kind in ("cut_text", "text_call", "too_long", "empty"):
             return UnusableReplies(unusable=self.unusable + 1, cut_calls=self.cut_calls)
         return UnusableReplies()
 
@@ -53,7 +63,9 @@ class UnusableReplies:
         return self.unusable > ASKED_AGAIN or self.cut_calls > CUT_CALLS_ALLOWED
 
 
-def classify_reply(answer: Answer, *, closing: bool, max_tokens: int) -> Kind:
+def classify_reply(
+    answer: Answer, *, closing: bool, max_tokens: int, tools: Collection[str] = ()
+) -> Kind:
     """Classify a reply; after a request for a closing answer its calls are ignored."""
     calls = () if closing else answer.message.calls
     if answer.finish == "content_filter":
@@ -67,11 +79,15 @@ def classify_reply(answer: Answer, *, closing: bool, max_tokens: int) -> Kind:
         return "cut_calls" if calls else "cut_text"
     if calls:
         return "act"
+    if not closing and ends_with_call(answer.message.text, tools):
+        return "text_call"
     return "answer" if answer.message.text.strip() else "empty"
 
 
-def ask_again(kind: Kind, *, max_tokens: int, closing: bool) -> str:
+def ask_again(kind: Kind, *, max_tokens: int, closing: bool, tools: Collection[str] = ()) -> str:
     """Return the user message that follows an unusable reply."""
+    if kind == "text_call":
+        return TEXT_CALL.format(tools=", ".join(sorted(tools)))
     if kind == "empty":
         return CLOSING_EMPTY if closing else EMPTY
     # Half of the limit, since models count badly.
@@ -84,7 +100,9 @@ def ask_again(kind: Kind, *, max_tokens: int, closing: bool) -> str:
 
 _FAULTS: dict[Kind, str] = {
     "cut_calls": "its tool calls were cut off at the token limit again and again",
-    "cut_text": "it was cut off at the token limit, also when asked for a shorter one",
+    "cut_text": "it was cut off at the token limit, also when asked for a shorter one (max_tokens of [roles.NAME])",
+    "text_call": "it wrote a tool call as text, also when told how to call a tool; "
+    "the server's parser of tool calls may be off",
     "too_long": "it was far longer than allowed, also when asked for a shorter one",
 }
 

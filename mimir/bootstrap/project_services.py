@@ -208,6 +208,8 @@ def _config(settings: Settings, model: str) -> EndpointConfig:
         stall_seconds=llm.stall_seconds,
         answer_seconds=llm.answer_seconds,
         max_answer_bytes=llm.max_answer_bytes,
+        context_tokens=llm.context_tokens,
+        max_output_tokens=llm.max_output_tokens,
         proxy=choose_proxy(llm.base_url or OPENAI_URL, llm.proxy.get_secret_value(), os.environ),
     )
 

@@ -34,7 +34,7 @@ ROLES: dict[str, RoleLimits] = {
     "agentinator": RoleLimits(answer_tokens=8000, working_tokens=8000, tools=()),
     "worker": RoleLimits(answer_tokens=4000, working_tokens=16_000, tools=ALL_TOOLS),
     "qc": RoleLimits(
-        answer_tokens=1000, working_tokens=1000, tools=(*READ_TOOLS, "run", "read_artifact")
+        answer_tokens=4000, working_tokens=4000, tools=(*READ_TOOLS, "run", "read_artifact")
     ),
     "qc_reporter": RoleLimits(answer_tokens=2000, working_tokens=2000, tools=()),
     "pm_reporter": RoleLimits(answer_tokens=3000, working_tokens=3000, tools=()),

@@ -26,6 +26,8 @@ _RESERVED = frozenset({"messages", "model", "stream", "stream_options", "tools"}
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 Structured = Literal["auto", "json_schema", "text"]
+TokenLimit = int | Mapping[str, int] | None
+"""One limit for all models, or a limit for each model name; None: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,10 @@ class EndpointConfig:
     """Added to every request; treated as secrets."""
     proxy: str = field(default="", repr=False)
     """URL of an HTTP proxy, which may hold a login; empty: a direct connection."""
+    context_tokens: TokenLimit = None
+    """Most tokens of prompt and answer together."""
+    max_output_tokens: TokenLimit = None
+    """Most tokens of an answer."""
     lane_header: bool = False
     """True: requests carry `X-Mimir-Lane`."""
     structured: Structured = "auto"
@@ -78,6 +84,14 @@ class EndpointConfig:
         # Local servers serve one model under any name.
         return self.model or ("" if self.is_openai else "default")
 
+    def context_limit(self, model: str) -> int | None:
+        """Return the most tokens of prompt and answer of a model; None: not set."""
+        return _limit_of(self.context_tokens, model)
+
+    def output_limit(self, model: str) -> int | None:
+        """Return the most tokens of an answer of a model; None: not set."""
+        return _limit_of(self.max_output_tokens, model)
+
     def require_key(self) -> None:
         """Raise `ConfigurationError` for OpenAI's own endpoint without a key."""
         has_header = any(name.lower() == "authorization" for name in self.headers)
@@ -102,6 +116,10 @@ class EndpointConfig:
             raw = value.encode()  # an endpoint may echo a key in another form
             yield value
             yield from (quote(value, safe=""), base64.b64encode(raw).decode(), raw.hex())
+
+
+def _limit_of(limit: TokenLimit, model: str) -> int | None:
+    return limit.get(model) if isinstance(limit, Mapping) else limit
 
 
 def _normalise_url(url: str) -> str:

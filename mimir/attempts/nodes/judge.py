@@ -164,7 +164,10 @@ async def _open_session(services: AttemptServices, tree: str, role: str) -> qc.R
                 max_tokens=services.facts.attempt_tokens,
             ),
             settings=qc.qc_model_settings(
-                services.task, model=choice.model, temperature=choice.temperature
+                services.task,
+                model=choice.model,
+                temperature=choice.temperature,
+                max_tokens=choice.max_tokens,
             ),
             elapsed=timer,
         ),

@@ -148,7 +148,7 @@ def _model_settings(services: AttemptServices) -> ModelSettings:
         model=services.start.model,
         temperature=services.start.temperature,
         answer_tokens=max_tokens or limits.answer_tokens,
-        working_tokens=max(max_tokens or 0, limits.working_tokens),
+        working_tokens=max_tokens or limits.working_tokens,
     )
 
 

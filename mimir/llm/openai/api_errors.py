@@ -43,6 +43,11 @@ class ErrorResponse:
         """True for a bad request that another form may repair: its content is accepted."""
         return self.status in (400, 422) and _content_error(self) is None
 
+    @property
+    def is_about_context(self) -> bool:
+        """True for a conversation that is too long for the model."""
+        return self.status in (400, 413, 422) and _is_too_long(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorVerdict:
@@ -207,13 +212,18 @@ _TEMPORARY = {429: "asks for fewer requests", 503: "is not available", 529: "is 
 def _content_error(refusal: ErrorResponse) -> ErrorVerdict | None:
     """Return the effect of a bad request whose content, not its form, is wrong."""
     words = f"{refusal.code} {refusal.text}"
-    if refusal.status == 413 or _CONTEXT.search(words):
+    if _is_too_long(refusal):
         return ErrorVerdict(scope="attempt", what="says that the conversation is too long")
     if _FILTERED.search(words):
         return ErrorVerdict(scope="attempt", what="filtered the content")
     if refusal.parameter in ("", "model") and _UNKNOWN_MODEL.search(words):
         return _UNKNOWN
     return None
+
+
+def _is_too_long(refusal: ErrorResponse) -> bool:
+    words = f"{refusal.code} {refusal.text}"
+    return refusal.status == 413 or _CONTEXT.search(words) is not None
 
 
 def error_excerpt(text: str) -> str:

@@ -18,6 +18,13 @@ _ALIASES = {
 _ABOUT_ANSWER = re.compile(
     r"tool|function|json|mime|schema|structured|grammar|response format", re.IGNORECASE
 )
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]{1,9}(?![\w.]*\w)")
+_CONTEXT_NUMBER = re.compile(
+    r"(?:context (?:length|window|size)|model_max_len|n_ctx|limit|maximum)\D{0,40}(\d[\d,]{2,9})",
+    re.IGNORECASE,
+)
+# An answer with less room is useless.
+_LEAST_ANSWER = 256
 _WANTED = re.compile(
     r"missing|required|passed back|must be (?:passed|sent|included)", re.IGNORECASE
 )
@@ -44,8 +51,20 @@ class Capabilities:
     """True: its other name was refused."""
     token_cap: int | None = None
     """Most that it accepts; None: not known."""
+    context_tokens: int | None = None
+    """Most tokens of prompt and answer together; None: not known."""
     dropped: frozenset[str] = frozenset()
     """Parameters that it does not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTokens:
+    """Size of a request, for an error about the context length."""
+
+    prompt: int = 0
+    """Estimate."""
+    answer: int = 0
+    """Requested limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +84,7 @@ def adapt(
     sent: Collection[str],
     *,
     opaque: Collection[str] = (),
+    size: RequestTokens | None = None,
 ) -> tuple[Capabilities, str, str] | None:
     """Return the changed dialect, the parameter and the change in words; None: no change.
 
@@ -73,7 +93,10 @@ def adapt(
         refusal: The endpoint's answer.
         sent: Parameters of the request.
         opaque: Unknown members of its messages (see `Message.opaque`).
+        size: Of the request.
     """
+    if refusal.is_about_context and size is not None and dialect.context_tokens is None:
+        return _adapt_context(dialect, refusal, size)
     if not refusal.is_about_form:
         return None
     # A member that the endpoint asks for is not one that it refuses.
@@ -87,6 +110,27 @@ def adapt(
     if {"tools", "response_format"} <= {*sent} and _ABOUT_ANSWER.search(refusal.text):
         return _drop(dialect, "response_format")
     return None
+
+
+def _adapt_context(
+    dialect: Capabilities, refusal: ErrorResponse, size: RequestTokens
+) -> tuple[Capabilities, str, str] | None:
+    """Take the context length from the numbers of an error, if a shorter answer fits."""
+    numbers = [int(text.replace(",", "")) for text in _NUMBER.findall(refusal.text[:1000])]
+    named = _CONTEXT_NUMBER.search(refusal.text[:1000])
+    limit = int(named[1].replace(",", "")) if named else 0
+    # Servers name the prompt's own tokens, or its sum with the answer.
+    prompts = [n for n in numbers if n not in (limit, size.answer) and n < limit]
+    prompts += [n - size.answer for n in numbers if limit < n < limit + size.answer]
+    # A number far from the estimate is another one.
+    likely = [p for p in prompts if size.prompt <= 2 * p <= 4 * size.prompt]
+    prompt = max(likely, default=size.prompt)
+    if prompt + _LEAST_ANSWER > limit or prompt + size.answer <= limit:
+        return None
+    # The prompt is estimated before each request: what the estimate misses is taken off.
+    context = limit - max(0, prompt - size.prompt)
+    learned = replace(dialect, context_tokens=context)
+    return learned, dialect.tokens, f"reduced to a context of {limit} tokens"
 
 
 def _drop(dialect: Capabilities, name: str) -> tuple[Capabilities, str, str]:

@@ -9,19 +9,20 @@ import codecs
 import errno
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
 
 from mimir.domain.clock import Clock
+from mimir.domain.json_value import as_whole_number
 from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import ModelError
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai import api_errors, payload
 from mimir.llm.openai.api_errors import ErrorResponse
-from mimir.llm.openai.capabilities import Capabilities, CapabilityChange, adapt
+from mimir.llm.openai.capabilities import Capabilities, CapabilityChange, RequestTokens, adapt
 from mimir.llm.openai.stream import (
     AnswerAssembler,
     AnswerTooLarge,
@@ -56,6 +57,7 @@ class ChatClient:
         self._clock = clock
         self._on_adapt = on_adapt
         self._dialects: dict[str, Capabilities] = {}
+        self._has_answered = False
 
     async def ask(self, request: ModelRequest, headers: Mapping[str, str]) -> Answer:
         """Send one request, adapted to the endpoint; a `ModelError` holds no secret."""
@@ -74,8 +76,7 @@ class ChatClient:
             if isinstance(outcome, Answer):
                 return outcome
             refusal, trouble = outcome
-            opaque = payload.opaque_names(request.messages) if refusal else ()
-            if refusal is None or not self._learn(model, dialect, refusal, body, opaque):
+            if refusal is None or not self._learn(model, dialect, refusal, body, request):
                 break
         raise trouble
 
@@ -89,14 +90,23 @@ class ChatClient:
         dialect: Capabilities,
         refusal: ErrorResponse,
         body: Mapping[str, object],
-        opaque: Collection[str],
+        request: ModelRequest,
     ) -> bool:
         """Change the dialect after a refusal; True if another try makes sense."""
         if self._dialect(model) != dialect:
             return True  # a concurrent call has just learned it
         # The user's own parameters are never dropped.
         sent = body.keys() - self._config.extra_body.keys()
-        learned = adapt(dialect, refusal, sent, opaque=opaque)
+        learned = adapt(
+            dialect,
+            refusal,
+            sent,
+            opaque=payload.opaque_names(request.messages),
+            size=RequestTokens(
+                prompt=payload.prompt_tokens(request),
+                answer=as_whole_number(body.get(dialect.tokens)) or 0,
+            ),
+        )
         if learned is None:
             return False
         self._dialects[model], parameter, change = learned
@@ -114,6 +124,7 @@ class ChatClient:
         try:
             async with asyncio.timeout(self._config.answer_seconds):
                 reply = await self._connections.post(_encode(body), headers)
+                self._has_answered = True
                 try:
                     if reply.status >= 300:
                         return await self._read_refusal(reply)
@@ -206,7 +217,8 @@ class ChatClient:
             )
         if isinstance(cause, aiohttp.ClientHttpProxyError):  # of a CONNECT
             return self._refusal_error(ErrorResponse(status=cause.status, text=cause.message), {})
-        if _is_refused_here(cause, limits):
+        # A server that answered before may be starting again.
+        if not self._has_answered and _is_refused_here(cause, limits):
             return self._error(
                 "the connection is refused",
                 most_tries=2,

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from mimir.domain.json_value import as_object, is_array, is_object
 from mimir.domain.message import Message, ModelRequest, ToolCall, ToolSpec
+from mimir.domain.usage import estimate
 from mimir.llm.config import EndpointConfig
 from mimir.llm.opaque_fields import unpack_fields
 from mimir.llm.openai.capabilities import Capabilities
@@ -17,13 +18,19 @@ from mimir.llm.storable_text import clean
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
+_NO_ANSWER = "(no answer)"
 
 
 def body(request: ModelRequest, config: EndpointConfig, dialect: Capabilities) -> dict[str, object]:
     """Return the request in the endpoint's dialect, without parameters that it does not know."""
-    tokens = min(request.max_tokens, dialect.token_cap or request.max_tokens)
+    name = request.model or config.default_model
+    limits = (request.max_tokens, dialect.token_cap, config.output_limit(name))
+    tokens = min(limit for limit in limits if limit)
+    context = dialect.context_tokens or config.context_limit(name)
+    if context:
+        tokens = max(min(tokens, context - prompt_tokens(request)), 1)
     out: dict[str, object] = {
-        "model": request.model or config.default_model,
+        "model": name,
         "messages": messages(request.messages, without=dialect.dropped),
         dialect.tokens: tokens,
         "stream": True,
@@ -65,12 +72,20 @@ def messages(
             out.append({**_assistant(message, _result_ids(history, at + 1)), **more})
         elif message.role == "tool":
             out.append({"role": "tool", "content": text, "tool_call_id": clean(message.call_id)})
-        elif out and out[-1]["role"] == message.role:
-            # Some servers refuse two messages of one role in a row.
-            out[-1]["content"] = f"{out[-1]['content']}\n\n{text}"
         else:
+            if message.role == "user" and out and out[-1]["role"] == "user":
+                # An empty answer was left out, but some servers require that the roles alternate.
+                out.append({"role": "assistant", "content": _NO_ANSWER})
             out.append({"role": message.role, "content": text})
     return out
+
+
+def prompt_tokens(request: ModelRequest) -> int:
+    """Estimate the tokens of a request without its answer."""
+    texts = [message.text + message.opaque for message in request.messages]
+    texts += [call.name + call.arguments for m in request.messages for call in m.calls]
+    texts += [json.dumps(tool(spec)) for spec in request.tools]
+    return sum(map(estimate, texts))
 
 
 def opaque_names(history: Sequence[Message]) -> set[str]:
@@ -92,7 +107,7 @@ def _assistant(message: Message, answered: set[str]) -> dict[str, object]:
     text = clean(message.text)
     if not calls:
         # Some servers refuse an assistant message without content.
-        return {"role": "assistant", "content": text or "(no answer)"}
+        return {"role": "assistant", "content": text or _NO_ANSWER}
     return {"role": "assistant", "content": text or None, "tool_calls": calls}
 
 

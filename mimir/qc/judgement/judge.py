@@ -95,7 +95,11 @@ class ReviewUnavailable:
 
 
 def qc_model_settings(
-    task: Task, *, model: str = "", temperature: float | None = 0.0
+    task: Task,
+    *,
+    model: str = "",
+    temperature: float | None = 0.0,
+    max_tokens: int | None = None,
 ) -> ModelSettings:
     """Return the settings of QC's model calls: token limits grow with the criteria."""
     limits = ROLES["qc"]
@@ -103,8 +107,8 @@ def qc_model_settings(
     return ModelSettings(
         model=model,
         temperature=temperature,
-        answer_tokens=limits.answer_tokens + extra,
-        working_tokens=limits.working_tokens + extra,
+        answer_tokens=max_tokens or limits.answer_tokens + extra,
+        working_tokens=max_tokens or limits.working_tokens + extra,
         schema=VERDICT_SCHEMA,
         schema_name=SCHEMA_NAME,
         label="qc",

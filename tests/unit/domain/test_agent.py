@@ -23,7 +23,7 @@ def test_a_role_grants_only_tools_that_there_are_and_each_once(role: str):
 
 @pytest.mark.parametrize(
     ("role", "tokens"),
-    [("ecko", 4000), ("pm", 16_000), ("agentinator", 8000), ("worker", 4000), ("qc", 1000)],
+    [("ecko", 4000), ("pm", 16_000), ("agentinator", 8000), ("worker", 4000), ("qc", 4000)],
 )
 def test_closing_answers_are_bounded_as_the_contract_says(role: str, tokens: int):
     assert ROLES[role].answer_tokens == tokens

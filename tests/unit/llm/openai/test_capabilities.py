@@ -1,7 +1,7 @@
 import pytest
 
 from mimir.llm.openai.api_errors import ErrorResponse
-from mimir.llm.openai.capabilities import Capabilities, adapt
+from mimir.llm.openai.capabilities import Capabilities, RequestTokens, adapt
 
 SENT = {
     "model",
@@ -112,3 +112,43 @@ def test_what_was_not_sent_cannot_be_dropped():
     assert (
         adapt(FIRST, refused("Unsupported parameter: temperature"), {"model", "messages"}) is None
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "context"),
+    [
+        (
+            "This model's maximum context length is 8192 tokens. However, you requested 9100 tokens "
+            "(5100 in the messages, 4000 in the completion).",
+            8092,
+        ),
+        (
+            "'max_tokens' is too large: 4000. This model's maximum context length is 8192 tokens and your request has "
+            "5000 input tokens (4000 > 8192 - 5000).",
+            8192,
+        ),
+        ("the request exceeds the available context size (6,000 tokens)", 6000),
+    ],
+)
+def test_a_context_error_with_numbers_reduces_the_answer_once(text: str, context: int):
+    size = RequestTokens(prompt=5000, answer=4000)
+    learned = adapt(FIRST, refused(text), SENT, size=size)
+    assert learned is not None
+    assert learned[0].context_tokens == context
+    assert adapt(learned[0], refused(text), SENT, size=size) is None
+
+
+def test_a_prompt_that_does_not_fit_alone_changes_nothing():
+    text = "This model's maximum context length is 4096 tokens; your messages have 5000 tokens."
+    size = RequestTokens(prompt=5000, answer=4000)
+    assert adapt(FIRST, refused(text), SENT, size=size) is None
+
+
+def test_tools_and_a_response_format_that_clash_are_sent_apart():
+    for text in (
+        "Function calling with a response mime type: 'application/json' is unsupported",
+        "json mode cannot be combined with tool/function calling",
+    ):
+        learned = adapt(FIRST, refused(text), {*SENT, "tools"})
+        assert learned is not None
+        assert learned[1:] == ("response_format", "dropped")

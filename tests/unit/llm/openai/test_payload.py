@@ -152,5 +152,13 @@ def test_names_and_arguments_that_servers_refuse_are_mended_on_the_wire():
 
 def test_all_text_is_encodable():
     history = question(Message(role="user", text="a\ud800b\0c")).messages
-    assert messages(history)[1]["content"].endswith("a\ufffdb\ufffdc")
+    assert messages(history)[3]["content"] == "a\ufffdb\ufffdc"
     assert clean("plain ü \ufffd") == "plain ü \ufffd"
+
+
+def test_limits_of_the_context_and_of_the_answer_bound_what_is_requested():
+    config = EndpointConfig(base_url="http://x/v1", model="m", context_tokens={"m": 1000})
+    row = body(question(said("x" * 1400)), config, Capabilities())
+    assert 500 < row["max_tokens"] < 600
+    small = EndpointConfig(base_url="http://x/v1", model="m", max_output_tokens=50)
+    assert body(question(), small, Capabilities())["max_tokens"] == 50

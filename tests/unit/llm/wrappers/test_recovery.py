@@ -115,8 +115,9 @@ async def test_what_this_conversation_cannot_have_ends_the_attempt(fault: str):
 
 async def test_the_endpoint_comes_back_on_the_same_port():
     with PlayServer("default: [{text: back, repeat: forever}]") as server:
-        server.refuse()
         async with stack(server) as (model, sleep):
+            await model.ask(question())
+            server.refuse()
             waits = iter([None, server.accept, None, None, None])
 
             async def come_back(seconds: float) -> None:

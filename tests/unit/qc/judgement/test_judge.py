@@ -148,7 +148,7 @@ async def test_qc_is_asked_in_the_schema_with_room_for_each_criterion():
     await here.judge(given())
 
     asked = here.first.asked[0]
-    assert (asked.schema, asked.schema_name, asked.max_tokens) == (VERDICT_SCHEMA, "verdict", 1300)
+    assert (asked.schema, asked.schema_name, asked.max_tokens) == (VERDICT_SCHEMA, "verdict", 4300)
     assert "exactly one JSON object" in asked.messages[0].text
 
 

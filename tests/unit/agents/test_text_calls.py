@@ -1,0 +1,40 @@
+import pytest
+
+from mimir.agents.text_calls import ends_with_call
+
+TOOLS = ("read_file", "run")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'I look.\n<tool_call>\n{"name": "read_file", "arguments": {"path": "a"}}\n</tool_call>',
+        '[TOOL_CALLS][{"name": "run", "arguments": {"command": "true"}}]',
+        '```json\n{"tool": "run", "parameters": {"command": "true"}}\n```',
+        '{"type": "function", "function": {"name": "run", "arguments": "{}"}}',
+        "<function=run><parameter=command>true</parameter></function>",
+        '<function_calls><invoke name="run"><parameter name="command">x</parameter></invoke></function_calls>',
+        "<read_file>\n<path>a</path>\n</read_file>",
+        '```tool_code\nprint(default_api.run(command="true"))\n```',
+        '<|tool_call|>{"name": "run", "arguments": {}}<|end|>',
+    ],
+)
+def test_a_call_at_the_end_of_a_text_is_recognised(text: str):
+    assert ends_with_call(text, TOOLS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'It wrote {"name": "run"} before. All is done.',
+        '{"tasks": [{"id": "task-1", "tool": "run"}]}',
+        '{"verdict": "PASS", "name": "reviewer"}',
+        "I called run(x) and read_file.",
+        "Done: the tests pass <br>",
+        "",
+        "{" * 5000,
+        "</a>" * 2000,
+    ],
+)
+def test_any_other_text_is_an_answer(text: str):
+    assert not ends_with_call(text, TOOLS)
