@@ -3,7 +3,7 @@
 The runs are those before the work: attempts use them again, and no command runs twice on one tree.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan
+from mimir.domain.task_states import TaskStatus
 from mimir.errors import MimirError, Paused, PlanError
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import parser
@@ -23,10 +24,12 @@ from mimir.store.operations.record_loading import (
     decode_plan,
     find_json,
     load_run_with_plan,
+    load_tasks,
     save_run_text,
 )
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.run_records import RunRecord
+from mimir.store.records.task_records import TaskProgressRecord
 from mimir.store.schema import pack
 from mimir.workspace.aio import await_all
 
@@ -39,8 +42,12 @@ def is_wanted(record: RunRecord) -> bool:
     return record.settings.mapping().get("preflight") is True
 
 
-async def try_checks(checks: CheckRunner, plan: Plan, tree: str) -> tuple[TrialFinding, ...]:
+async def try_checks(
+    checks: CheckRunner, plan: Plan, tree: str, *, done: Collection[str] = ()
+) -> tuple[TrialFinding, ...]:
     """Run every check of a plan on a tree, once for each command; return its findings.
+
+    `done` are tasks that an earlier run completed: the tree may contain their work.
 
     Raises:
         Paused: The sandbox or the disk failed.
@@ -56,7 +63,7 @@ async def try_checks(checks: CheckRunner, plan: Plan, tree: str) -> tuple[TrialF
         found = (judge_trial(known[run.check], run, (task, *before)) for run in made)
         return [one for one in found if one is not None]
 
-    found = await await_all(try_task(task.id) for task in plan.tasks if task.checks)
+    found = await await_all(try_task(task.id) for task in plan.tasks if task.id not in done)
     return tuple(one for of_task in found for one in of_task)
 
 
@@ -100,7 +107,9 @@ async def check_run(services: ProjectServices, run: str) -> None:
     plan = decode_plan(record)
     services.show_base(record.base_commit, record.project_id)
     CURRENT_ACTOR.set(Actor(run=record.id))
-    found = await try_checks(services.checks, plan, record.base_tree)
+    source = record.from_run
+    done = await services.store.read(partial(_completed, run=source)) if source else ()
+    found = await try_checks(services.checks, plan, record.base_tree, done=done)
     located = locate_findings(found, plan, _read_places(services.project, record.plan_path, plan))
     if not located:
         return
@@ -127,6 +136,11 @@ def _look(reads: ReadOps, run: str) -> tuple[RunRecord, bool]:
     """Return a run, and whether its checks were tried: findings are stored, and no finding lets it begin."""
     begun = runs.events(reads, run, kinds=(EventKind.RUN_STARTED,), limit=1)
     return load_run_with_plan(reads, run), bool(begun) or find_json(reads, run, DONE) is not None
+
+
+def _completed(reads: ReadOps, run: str) -> list[str]:
+    tasks = load_tasks(reads, run, TaskProgressRecord)
+    return [task.task_id for task in tasks if task.status is TaskStatus.COMPLETED]
 
 
 def _read_places(project: Path, plan_path: str, plan: Plan) -> SourceMap:
