@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.attempts.conflicts import ConflictedFile, find_unsettled, original_path
 from mimir.attempts.services import AttemptServices
 from mimir.domain.json_value import as_object
+from mimir.domain.message import Message
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.shared_checkouts import SharedCheckout, index_of
 
@@ -30,6 +32,8 @@ class WorkspaceDiff:
     links_out: tuple[str, ...]
     notes: tuple[str, ...]
     tool_table_changed: bool
+    whole_tree: str
+    """Last tree, with what was left out."""
 
 
 class AttemptWorkspace:
@@ -116,7 +120,36 @@ class AttemptWorkspace:
             # A snapshot follows each effect, so the same note may repeat.
             notes=tuple(dict.fromkeys(self._notes)),
             tool_table_changed=await self._tool_table_changed(base, tree, changed),
+            whole_tree=last,
         )
+
+    async def find_unsettled(self, tree: str, messages: Sequence[Message]) -> tuple[str, ...]:
+        """Return the conflicts of the start that a tree and the calls leave unsettled."""
+        start, history = self._services.start, self._services.history
+        if not start.conflicts:
+            return ()
+        trees = (start.base_tree, start.earlier_tree, start.tree, tree)
+        touched = {change.path for change in await history.diff_trees(start.tree, tree)}
+        files: list[ConflictedFile] = []
+        for path in start.conflicts:
+            ours, theirs, written, delivered = [await history.file(one, path) for one in trees]
+            files.append(
+                ConflictedFile(
+                    path=path,
+                    ours=ours,
+                    theirs=theirs,
+                    written=written,
+                    delivered=delivered,
+                    is_unchanged=path not in touched,
+                )
+            )
+        return find_unsettled(files, messages)
+
+    async def restore_earlier(self, tree: str, unsettled: Sequence[str]) -> str:
+        """Return `tree` with these paths as in the attempt before, so that the conflict returns."""
+        paths = dict.fromkeys((*unsettled, *map(original_path, unsettled)))
+        earlier = self._services.start.earlier_tree
+        return await self._services.history.with_files(tree, earlier, tuple(paths))
 
     async def commit(self, diff: WorkspaceDiff) -> str:
         """Commit the deliverable on its base; return "" if nothing was changed."""

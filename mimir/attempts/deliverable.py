@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
+from mimir.domain.task_states import Cause
 
 HIDDEN = (".mimir", "chains", "generated-agents", "preambles")
 """Top-level folders of plans and other tasks: never part of a workspace or a deliverable."""
@@ -20,6 +21,7 @@ class DeliverableRefusal:
     """Reasons, for the worker."""
     paths: tuple[str, ...]
     """Paths that must not change."""
+    cause: Cause = Cause.REFUSED_DELIVERABLE
 
 
 def refuse_deliverable(
@@ -39,6 +41,21 @@ def refuse_deliverable(
     for path in links_out:
         found[path] = f"The symbolic link {path!r} leads out of the workspace; remove it."
     return DeliverableRefusal(issues=tuple(found.values()), paths=tuple(found)) if found else None
+
+
+def refuse_unsettled(
+    unsettled: Sequence[str], other: DeliverableRefusal | None
+) -> DeliverableRefusal:
+    """Refuse a deliverable that leaves conflicts unsettled, besides its other refusals."""
+    issues = tuple(
+        f"The conflict in {path!r} is not settled: a marker of it is left, or no call decided on it."
+        for path in unsettled
+    )
+    return DeliverableRefusal(
+        issues=(*issues, *(other.issues if other else ())),
+        paths=(*unsettled, *(other.paths if other else ())),
+        cause=Cause.INTEGRATION,
+    )
 
 
 def find_protected_changes(

@@ -143,6 +143,10 @@ class AttemptStart:
     """Required fixes of the attempt before; QC answers for each."""
     integration_retries: int = 0
     """They add to both numbers of "Attempt 2 of 3"."""
+    conflicts: tuple[str, ...] = ()
+    """Paths of `tree` on which the engine left a conflict; the attempt must settle each."""
+    earlier_tree: str = ""
+    """Tree of the attempt before, which was merged. Empty: none was."""
     system: str = ""
     """SHA-256 of the first message's text, which the run keeps. Empty: the brief is whole."""
 

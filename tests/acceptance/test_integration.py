@@ -333,7 +333,7 @@ async def test_what_cannot_be_merged_line_by_line_stays_as_others_made_it(
     assert journey.ending.outcome == "completed", journey.ending.message
     assert [a.get("endCause") for a in journey.facts.attempts("second")] == [
         "integration",
-        "check_failed",
+        "integration",
         None,
     ]
     assert journey.facts.files["both.bin"] == "a\0first second"

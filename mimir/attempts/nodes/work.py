@@ -14,6 +14,7 @@ from mimir.attempts.deliverable import (
     find_protected_changes,
     find_silent_no_op,
     refuse_deliverable,
+    refuse_unsettled,
 )
 from mimir.attempts.results import (
     AttemptRejection,
@@ -28,6 +29,7 @@ from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.ids import lane_id
+from mimir.domain.message import Message
 from mimir.domain.task_states import Cause, TaskStatus
 from mimir.errors import AnswerError, ModelError
 from mimir.llm.wrappers.journaled_model import JournaledModel
@@ -60,7 +62,7 @@ async def run_worker(services: AttemptServices) -> Checking | AttemptRejection:
         return await _deliver(services, workspace, conversation, started)
     finally:
         await workspace.leave()
-    _, _, tree = await _inspect(services, workspace)
+    _, _, tree = await _inspect(services, workspace, ())
     return replace(rejection, tree=tree, effort=_usage_so_far(services, workspace, started))
 
 
@@ -203,9 +205,9 @@ async def _make_deliverable(
 ) -> Deliverable | AttemptRejection:
     """Commit the workspace's last tree, or reject it by the rules of `attempts.deliverable`."""
     answer = conversation.answer.text
-    diff, refusal, tree = await _inspect(services, workspace)
+    diff, refusal, tree = await _inspect(services, workspace, conversation.messages)
     if refusal:
-        return _reject(Cause.REFUSED_DELIVERABLE, refusal.issues, answer, tree)
+        return _reject(refusal.cause, refusal.issues, answer, tree)
     no_op = find_silent_no_op(services.task, diff.changed)
     if no_op:
         return _reject(Cause.SILENT_NO_OP, (no_op,), answer, tree)
@@ -234,15 +236,20 @@ def _reject(cause: Cause, issues: Sequence[str], answer: str, tree: str) -> Atte
 
 
 async def _inspect(
-    services: AttemptServices, workspace: AttemptWorkspace
+    services: AttemptServices, workspace: AttemptWorkspace, messages: Sequence[Message]
 ) -> tuple[WorkspaceDiff, DeliverableRefusal | None, str]:
     """Return (last tree compared, refusal, tree for the next attempt)."""
     diff = await workspace.deliverable()
     refusal = refuse_deliverable(
         diff.changed, tool_table_changed=diff.tool_table_changed, links_out=diff.links_out
     )
-    if refusal is None:
-        return diff, None, diff.tree
-    # Refused changes are reverted: the next attempt's tools could not undo them.
-    base = services.start.base_tree
-    return diff, refusal, await services.history.with_files(diff.tree, base, refusal.paths)
+    tree = diff.tree
+    if refusal is not None:
+        # Refused changes are reverted: the next attempt's tools could not undo them.
+        base = services.start.base_tree
+        tree = await services.history.with_files(tree, base, refusal.paths)
+    unsettled = await workspace.find_unsettled(diff.whole_tree, messages)
+    if unsettled:
+        refusal = refuse_unsettled(unsettled, refusal)
+        tree = await workspace.restore_earlier(tree, unsettled)
+    return diff, refusal, tree

@@ -148,7 +148,10 @@ def _list_overruled(attempt: AttemptData) -> Iterator[_Decision]:
 def _describe_retry(event: Event) -> _Decision:
     reason, issues = as_text(event.data.get("reason")), as_texts(event.data.get("issues"))
     if reason == "integration":
-        text = "It was accepted but had a merge conflict. It was retried from the merged tree and used up no attempt."
+        why = "It was accepted but had" if event.data.get("onto") else "It left unsettled"
+        text = (
+            f"{why} a merge conflict. It was retried from the merged tree and used up no attempt."
+        )
         return "integration", text, issues
     return "retry", f"It was not accepted ({reason}) and tried again with what was wrong.", issues
 

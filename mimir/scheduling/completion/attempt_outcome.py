@@ -85,6 +85,8 @@ def outcome_of_rejection(state: AttemptRejection | Judged, base_tree: str) -> At
             tree=state.tree,
             base_tree=base_tree,
             smaller_context=state.smaller_context,
+            # An unsettled conflict uses up no attempt, like one found by a merge.
+            judged=state.cause is not Cause.INTEGRATION,
             effort=state.effort,
         )
     verdict = state.verdict

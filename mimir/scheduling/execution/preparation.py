@@ -138,6 +138,8 @@ class AttemptPreparer:
             preamble_hash=self._services.facts.preambles["worker", task.worker_role].hash,
             required_fixes=given.required_fixes,
             integration_retries=claim.record.integration_retries,
+            conflicts=merge.conflicts,
+            earlier_tree=retry.tree if merge.conflicts else "",
         )
         return start, context
 
@@ -337,7 +339,8 @@ def _earlier_attempt(attempt: AttemptRecord) -> EarlierAttempt:
 def _conflict_issue(path: str) -> str:
     return (
         f"Others changed {path!r} too since your work on it began. Where both changed the same lines, your workspace holds "
-        "conflict markers (`head` is theirs, `attempt` is yours); what has no lines is theirs. Settle it so that both hold."
+        "conflict markers (`head` is theirs, `attempt` is yours): replace them all, so that both changes hold. What has no lines is "
+        "theirs: change it, delete it, or confirm it by a command that names it, such as `touch`. Otherwise the attempt is rejected."
     )
 
 
