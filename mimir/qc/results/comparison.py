@@ -29,7 +29,8 @@ def confirm_results(
 def _contradiction(
     then: TestResults, now: TestResults | None, files: Sequence[str], *, is_flip: bool
 ) -> str:
-    ran = (*then.passed, *then.failed, *(test for test in then.errored if file_of(test)))
+    # An id without a file is a whole file that could not be loaded.
+    ran = [one for one in (*then.passed, *then.failed, *then.errored) if file_of(one)]
     wanted = [test for test in ran if not _is_named(test, files)]
     if now is None or now.fallback:
         return _NO_REPORT.format(count=len(ran)) if wanted else ""

@@ -61,13 +61,18 @@ def _observe_subtests(kind, report):
 
 
 def _state_in_unittest(state, test, given):
-    if state == "errored" and isinstance(given, tuple) and hasattr(test, "_testMethodName"):
+    if state == "errored" and hasattr(test, "_testMethodName") and not _is_unloaded(test):
         return "failed"  # the test itself raised; set-up of classes is no test
     if state in ("skipped", "xfailed"):
         error = given[1] if isinstance(given, tuple) else sys.exc_info()[1]
         if is_skipped_by_work(error, _file_in_unittest(test)):
             return "errored"
     return state
+
+
+def _is_unloaded(test):
+    """Tell whether a test stands for a module that cannot be imported."""
+    return type(test).__module__ == "unittest.loader"
 
 
 def _tests_of(suite):
@@ -87,7 +92,7 @@ def _id_in_unittest(test):
     """Return `FILE::CLASS.METHOD`; a module that cannot be imported has its name alone."""
     test = getattr(test, "test_case", test)
     name = test.id() if hasattr(test, "id") else str(test)
-    if type(test).__module__ == "unittest.loader":
+    if _is_unloaded(test):
         return name.rpartition("_FailedTest.")[2]
     file = _file_in_unittest(test)
     if not file or not hasattr(test, "_testMethodName"):

@@ -20,6 +20,7 @@ A, B = "tests/a.py::x", "tests/b.py::y"
         ({A: "errored"}, {A: "passed", B: "skipped"}, (), ""),
         ({A: "skipped", B: "failed"}, {A: "skipped", B: "passed"}, (), ""),
         ({"tests/a.py": "errored"}, {A: "passed"}, (), ""),
+        ({"test_a": "failed"}, {A: "passed"}, (), ""),
         ({A: "failed", B: "failed"}, {A: "passed", B: "skipped"}, (), f"{B} (skipped)"),
         ({A: "failed", B: "passed"}, {A: "passed", B: "xfailed"}, (), f"{B} (xfailed)"),
         ({A: "failed", B: "passed"}, {A: "passed"}, (), f"{B} (missing)"),
