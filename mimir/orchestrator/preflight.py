@@ -125,7 +125,7 @@ async def check_run(services: ProjectServices, run: str) -> None:
     await services.store.write(work, durable=bool(errors))
     if errors:
         raise Paused(
-            f"The plan has checks that cannot decide ({len(errors)}). {' '.join(errors)}",
+            "\n".join((f"The plan has checks that cannot decide ({len(errors)}).", *errors)),
             reason="plan",
             exit_code=PlanError.exit_code,
             next_step=f"Correct the plan and execute it again, or accept it: mimir resume {record.id}",

@@ -68,7 +68,7 @@ def test_plan_on_disk_is_refused_before_the_first_call_of_a_worker(desk: Desk, s
     for code, line in zip(CODES, lines.values(), strict=True):
         assert f"plan.md:{line}:" in listed.out
         assert f"error {code}: Check" in listed.out
-        assert f"error {code}: Check" in refused.out
+        assert f"\nplan.md:{line}:3: error {code}: Check" in refused.out
     assert "timeout_seconds" in refused.out
     assert not server.of("worker")
 
