@@ -99,6 +99,7 @@ class FakeRan:
     output: str = ""
     left_out_bytes: int = 0
     stop_reason: str = ""
+    advice: str = ""
 
 
 class FakeSandbox:

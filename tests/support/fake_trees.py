@@ -55,6 +55,7 @@ class FakeRan:
     output: str = ""
     seconds: float = 0.01
     timed_out: bool = False
+    advice: str = ""
     is_program_missing: bool = False
     backend: str = "bubblewrap"
 

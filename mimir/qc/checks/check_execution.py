@@ -98,6 +98,8 @@ class CheckExecution:
                 ) from error
         # Directory names are random, so two runs of one check would differ by them.
         output = result.output.replace(str(directory / _CHECKOUT), WORKSPACE)
+        # Everyone who reads the result sees the advice: QC, the next attempt, report and screen.
+        output = f"{output}\n[{result.advice}]" if result.advice else output
         return CheckRun(
             check=check.id,
             argv=check.argv,

@@ -74,6 +74,7 @@ class RunTool(LocalTools):
             said = f"Error: {how.format(program=quote_text(argv[0]), time=count_noun(seconds, 'second'))}"
         else:
             said = f"exit code {ran.exit_code}"
+            output = f"{output}\n[{ran.advice}]" if ran.advice else output
         # A red test is a result, not an error: only a command without exit code is one.
         return ToolResult(
             text=f"{said}\n{output or '(no output)'}",

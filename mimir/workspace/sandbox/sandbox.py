@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mimir.domain.clock import Clock
+from mimir.domain.command_causes import explain_failure
 from mimir.errors import SandboxError
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.safe_walk import workspace_error
@@ -78,6 +79,8 @@ class CommandResult:
     """Its name; the project may have to provide it. "": nothing is missing."""
     stop_reason: Stop
     """Why it was ended. "": it ended itself."""
+    advice: str = ""
+    """Cause of a failure and what helps; empty: none is known."""
     seconds: float
     backend: str
 
@@ -379,6 +382,9 @@ def _command_result(
         is_program_missing=bool(name),
         missing_name=name,
         stop_reason=ended.stop,
+        advice=explain_failure(text, stop_reason=ended.stop, ignored=wanted.shared.ignored)
+        if exit_code != 0
+        else "",
         # Rounded up, so that no command takes 0 seconds.
         seconds=math.ceil(seconds * 1000) / 1000,
         backend=backend,

@@ -180,3 +180,8 @@ def test_the_description_names_the_bounds(tmp_path: Path):
     (spec,) = RunTool(FakeSandbox(FakeRan()), tmp_path, max_seconds=30).specs
     assert (spec.name, spec.read_only, spec.destructive) == ("run", False, True)
     assert '"maximum": 30' in json.dumps(spec.input_schema)
+
+
+async def test_cause_of_a_failure_is_named_below_the_output():
+    result, _ = await run(FakeRan(exit_code=6, output="x", advice="There is no network."))
+    assert result.text == "exit code 6\nx\n[There is no network.]"

@@ -236,3 +236,14 @@ def test_names_of_secrets(name: str, is_secret: bool):
 def test_filter_exists_for_known_machines_only():
     assert socket_filter("aarch64")
     assert socket_filter("riscv64") is None
+
+
+async def test_missing_module_that_git_ignores_is_named_with_the_setting(
+    make_sandbox: MakeSandbox, workspace: Path, tmp_path: Path
+):
+    project = make_project(tmp_path / "p", {".gitignore": "local.py\n"})
+    write_files(project, {"local.py": "K = 1\n"})
+    ran = await make_sandbox().run(
+        ["python", "-c", "import local"], workspace=workspace, seconds=20, project=project
+    )
+    assert 'sandbox.share = ["local.py"]' in ran.advice

@@ -1,0 +1,92 @@
+"""Causes of failed commands, by their output, with the setting or step that helps. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandCause:
+    """A cause that the output of a command shows."""
+
+    name: str
+    pattern: re.Pattern[str]
+    advice: str
+
+
+CAUSES = (
+    CommandCause(
+        name="no network",
+        pattern=re.compile(
+            r"Temporary failure in name resolution|Could not resolve (?:host|proxy)|Name or service not known"
+            r"|getaddrinfo (?:EAI_AGAIN|ENOTFOUND)|Network is unreachable|ENETUNREACH|ENOTCACHED"
+            r"|dial tcp: lookup|failed to lookup address|module lookup disabled|Network connectivity is disabled"
+            r"|offline mode|--offline was specified|UnknownHostException"
+        ),
+        advice="Commands have no network. Install or download what is missing before the run; "
+        "sandbox.share shows commands a further folder.",
+    ),
+    CommandCause(
+        name="read-only file system",
+        pattern=re.compile(r"Read-only file system|\bEROFS\b"),
+        advice="This path is read-only for commands. Write to the workspace or to /tmp, or name the folder in sandbox.share.",
+    ),
+    CommandCause(
+        name="out of memory",
+        pattern=re.compile(
+            r"Cannot allocate memory|^MemoryError\b|heap out of memory|OutOfMemoryError|No space left on device|\bENOSPC\b",
+            re.MULTILINE,
+        ),
+        advice="The command used up its memory, which includes /tmp and shared folders. Work on less at once, "
+        "or raise sandbox.memory_mb.",
+    ),
+)
+_STOPS = {
+    "timeout": "The command did not end within its time limit. Raise timeout_seconds, or run less at once.",
+    "memory": CAUSES[-1].advice,
+    "processes": "The command started too many processes. Start fewer at once, or raise sandbox.processes.",
+}
+_MISSING_MODULE = re.compile(
+    r"No module named '?(?P<python>[\w.]+)|cannot import name '(?P<name>\w+)' from '(?P<package>[\w.]+)"
+    r"|Cannot find module '(?P<node>[^'\n]+)'|Cannot find package '(?P<go>[^'\n]+)'"
+)
+_ENDING = re.compile(r"\.(?:[cm]?[jt]sx?|json|node)$")
+_MAX_MODULES = 20
+
+
+def explain_failure(output: str, *, stop_reason: str = "", ignored: Sequence[str] = ()) -> str:
+    """Return the cause of a failed command and what helps; empty: none is known.
+
+    `ignored` are the paths of the project that git ignores; a directory ends with `/`.
+    """
+    if stop_reason in _STOPS:
+        return _STOPS[stop_reason]
+    found = next((cause.advice for cause in CAUSES if cause.pattern.search(output)), "")
+    return found or _explain_missing_module(output, ignored)
+
+
+def _explain_missing_module(output: str, ignored: Sequence[str]) -> str:
+    for number, match in enumerate(_MISSING_MODULE.finditer(output)):
+        if number == _MAX_MODULES:
+            break
+        package = f"{match['package']}.{match['name']}" if match["name"] else ""
+        module = match["python"] or package or match["node"] or match["go"]
+        bare = _ENDING.sub("", module)
+        words = [word for word in re.split(r"[./]+", bare) if word not in ("", "workspace")]
+        path = next((path for path in ignored if _is_module(path, words)), "")
+        if path:
+            return (
+                f"Module {module!r} is missing, because git ignores {path!r} and commands do not see it. "
+                f'If the code needs it, name it in your own settings: sandbox.share = ["{path.rstrip("/")}"].'
+            )
+    return ""
+
+
+def _is_module(path: str, words: Sequence[str]) -> bool:
+    """Return whether an ignored path holds the module with these words."""
+    stem = path.rstrip("/").rpartition("/")[2].partition(".")[0]
+    # `a.b` may be `a/b.py`, a folder `a`, or the member `b` of an ignored folder.
+    return bool(words) and stem in (
+        words[-1],
+        words[-2] if path.endswith("/") and words[1:] else "",
+    )

@@ -1,0 +1,51 @@
+"""Each cause of a failed command gets its advice."""
+
+import pytest
+
+from mimir.domain.command_causes import explain_failure
+
+
+@pytest.mark.parametrize(
+    ("output", "advice"),
+    [
+        ("curl: (6) Could not resolve host: x", "no network"),
+        ("go: x: dial tcp: lookup proxy.golang.org: no such host", "no network"),
+        ("npm error code ENOTCACHED", "no network"),
+        ("pip: Temporary failure in name resolution", "no network"),
+        ("Error: EROFS: open '/usr/x'", "sandbox.share"),
+        ("sh: 1: cannot create /usr/x: Read-only file system", "sandbox.share"),
+        ("MemoryError\n", "sandbox.memory_mb"),
+        ("FATAL ERROR: JavaScript heap out of memory", "sandbox.memory_mb"),
+        ("write: No space left on device", "sandbox.memory_mb"),
+    ],
+)
+def test_cause_in_the_output_names_what_helps(output: str, advice: str):
+    assert advice in explain_failure(output)
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [("timeout", "timeout_seconds"), ("memory", "memory_mb"), ("processes", "sandbox.processes")],
+)
+def test_ended_command_names_its_limit(reason: str, advice: str):
+    assert advice in explain_failure("", stop_reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("output", "path"),
+    [
+        ("ModuleNotFoundError: No module named 'pkg.local'", "src/pkg/local.py"),
+        ("ImportError: cannot import name 'local' from 'pkg' (x)", "src/pkg/local.py"),
+        ("Error: Cannot find module './gen/client'", "gen/"),
+        ("Error: Cannot find module '../config.js'", "config.js"),
+    ],
+)
+def test_missing_module_that_git_ignores_names_the_file_and_the_setting(output: str, path: str):
+    ignored = ("other.txt", "src/pkg/local.py", "gen/", "config.js")
+    said = explain_failure(output, ignored=ignored)
+    assert repr(path) in said
+    assert "sandbox.share" in said
+
+
+def test_module_that_is_yet_to_be_written_has_no_advice():
+    assert explain_failure("No module named 'calc'", ignored=("node_modules/",)) == ""
