@@ -167,6 +167,10 @@ async def _ask_model(state: _ConversationState, services: LoopServices) -> _Conv
     if kind == "filtered":
         raise ModelError("The provider's content filter stopped the answer.", scope="attempt")
     unusable = state.unusable.count_reply(kind)
+    if unusable.exhausted and kind == "empty" and answer.finish == "stop":
+        answer = replies.take_reasoning(answer)
+        kind = "answer" if answer.message.text.strip() else kind
+        unusable = state.unusable.count_reply(kind)
     if unusable.exhausted:
         raise AnswerError(f"The model gave no usable answer: {replies.describe_fault(kind)}.")
     usage = answer.usage

@@ -3,11 +3,13 @@
 An answer that was cut short is never taken for a complete one, and a call that was cut short never runs.
 """
 
+import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mimir.agents.text_calls import ends_with_call
+from mimir.domain.json_value import as_object, as_text
 from mimir.domain.message import Answer, Message, ToolCall
 from mimir.domain.usage import estimate
 
@@ -82,6 +84,17 @@ def classify_reply(
     if not closing and ends_with_call(answer.message.text, tools):
         return "text_call"
     return "answer" if answer.message.text.strip() else "empty"
+
+
+def take_reasoning(answer: Answer) -> Answer:
+    """Return the answer with its reasoning as text, if it has no other text."""
+    # Some servers put a whole answer there; the first time, the model is asked again.
+    try:
+        fields = as_object(json.loads(answer.message.opaque or "{}"))
+    except ValueError:
+        return answer
+    text = as_text(fields.get("reasoning_content")) or as_text(fields.get("reasoning"))
+    return replace(answer, message=replace(answer.message, text=text))
 
 
 def ask_again(kind: Kind, *, max_tokens: int, closing: bool, tools: Collection[str] = ()) -> str:

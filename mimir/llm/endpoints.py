@@ -99,9 +99,7 @@ class EndpointRegistry:
         from mimir.llm.openai.endpoint import CapabilityChange, OpenAIEndpoint
 
         def note_change(what: CapabilityChange) -> None:
-            self._notices.append(
-                f"{what.endpoint} does not take {what.parameter!r} for {what.model!r}: {what.change}."
-            )
+            self._notices.append(what.notice)
 
         return OpenAIEndpoint(config, self._clock, note_change)
 

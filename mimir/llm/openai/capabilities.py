@@ -28,6 +28,7 @@ _LEAST_ANSWER = 256
 _WANTED = re.compile(
     r"missing|required|passed back|must be (?:passed|sent|included)", re.IGNORECASE
 )
+PROMPT = "prompt"
 _TOKENS = ("max_tokens", "max_completion_tokens")
 _COMPLAINT = re.compile(
     r"unsupported|not support|n't support|unrecogni[sz]ed|unknown|unexpected|invalid|not permitted"
@@ -76,6 +77,12 @@ class CapabilityChange:
     parameter: str
     change: str
     """In words: "dropped", "renamed to …", "capped at …"."""
+
+    @property
+    def notice(self) -> str:
+        """The fact as a sentence."""
+        does_not = "count the whole" if self.parameter == PROMPT else "take"
+        return f"{self.endpoint} does not {does_not} {self.parameter!r} for {self.model!r}: {self.change}."
 
 
 def adapt(

@@ -22,7 +22,13 @@ from mimir.errors import ModelError
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai import api_errors, payload
 from mimir.llm.openai.api_errors import ErrorResponse
-from mimir.llm.openai.capabilities import Capabilities, CapabilityChange, RequestTokens, adapt
+from mimir.llm.openai.capabilities import (
+    PROMPT,
+    Capabilities,
+    CapabilityChange,
+    RequestTokens,
+    adapt,
+)
 from mimir.llm.openai.stream import (
     AnswerAssembler,
     AnswerTooLarge,
@@ -38,6 +44,8 @@ _MOST_ADAPTATIONS = 8
 _STREAM_FACTOR = 32
 _BODY_FACTOR = 2
 _DRAIN_SECONDS = 0.25
+# Estimates of shorter prompts are not exact enough.
+_LONG_PROMPT = 2000
 # White space before an answer keeps some connections alive.
 _MOST_BLANKS = 65_536
 
@@ -58,6 +66,7 @@ class ChatClient:
         self._on_adapt = on_adapt
         self._dialects: dict[str, Capabilities] = {}
         self._has_answered = False
+        self._truncating: set[str] = set()
 
     async def ask(self, request: ModelRequest, headers: Mapping[str, str]) -> Answer:
         """Send one request, adapted to the endpoint; a `ModelError` holds no secret."""
@@ -74,6 +83,7 @@ class ChatClient:
             body = payload.body(request, self._config, dialect)
             outcome = await self._try(body, headers)
             if isinstance(outcome, Answer):
+                self._note_truncation(model, request, outcome)
                 return outcome
             refusal, trouble = outcome
             if refusal is None or not self._learn(model, dialect, refusal, body, request):
@@ -110,12 +120,25 @@ class ChatClient:
         if learned is None:
             return False
         self._dialects[model], parameter, change = learned
+        self._report(model, parameter, change)
+        return True
+
+    def _note_truncation(self, model: str, request: ModelRequest, answer: Answer) -> None:
+        """Report once that the endpoint counted less than half of a prompt."""
+        if answer.usage is None or model in self._truncating:
+            return
+        sent, counted = payload.prompt_tokens(request), answer.usage.input_tokens
+        if sent >= _LONG_PROMPT and 0 < counted * 2 < sent:
+            self._truncating.add(model)
+            change = f"{counted} of about {sent} tokens; raise the context length of the server"
+            self._report(model, PROMPT, change)
+
+    def _report(self, model: str, parameter: str, change: str) -> None:
         if self._on_adapt is not None:
             url = self._config.base_url
             self._on_adapt(
                 CapabilityChange(endpoint=url, model=model, parameter=parameter, change=change)
             )
-        return True
 
     async def _try(
         self, body: Mapping[str, object], headers: Mapping[str, str]

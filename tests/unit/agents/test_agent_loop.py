@@ -445,3 +445,11 @@ async def test_a_tool_call_as_text_is_answered_with_how_to_call_a_tool():
     assert "function-calling interface" in model.asked[1].messages[-1].text
     with pytest.raises(AnswerError, match="wrote a tool call as text"):
         await converse(BRIEF, services(FakeModel([says(text), says(text)])))
+
+
+async def test_an_answer_in_the_reasoning_is_taken_when_the_text_is_empty_again():
+    reply = says("")
+    opaque = '{"reasoning_content": "all is done"}'
+    reply = replace(reply, message=replace(reply.message, opaque=opaque))
+    talk = await converse(BRIEF, services(FakeModel([reply, reply])))
+    assert talk.answer.text == "all is done"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from mimir.domain.message import Answer, Message, ToolCall
+from mimir.llm.openai.capabilities import CapabilityChange
 from mimir.llm.openai.payload import messages
 from tests.support.model_requests import question
 from tests.support.raw_endpoint import answer, asking, raw_server, refused
@@ -195,10 +196,22 @@ async def test_a_member_that_the_endpoint_refuses_is_not_sent_again():
     refusal = {"error": {"message": "property 'reasoning_content' is unsupported"}}
     body = json.dumps(refusal).encode()
     no = b"HTTP/1.1 400 No\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    learned: list[object] = []
+    learned: list[CapabilityChange] = []
     async with (
         raw_server(no, answer(WHOLE)) as url,
-        asking(url, learned=learned) as model,  # type: ignore[arg-type]
+        asking(url, learned=learned) as model,
     ):
         await model.ask(question(said))
-    assert [change.parameter for change in learned] == ["reasoning_content"]  # type: ignore[attr-defined]
+    assert [change.parameter for change in learned] == ["reasoning_content"]
+
+
+async def test_a_server_that_counts_half_of_a_long_prompt_is_reported_once():
+    usage = {"prompt_tokens": 1024, "completion_tokens": 1}
+    body = answer(sse(TEXT, {**END, "usage": usage}), "", "Connection: close")
+    learned: list[CapabilityChange] = []
+    async with raw_server(body, body) as url, asking(url, learned=learned) as model:
+        for _ in range(2):
+            await model.ask(question(Message(role="user", text="long " * 2000)))
+    (change,) = learned
+    assert "does not count the whole 'prompt'" in change.notice
+    assert "1024 of about" in change.notice
