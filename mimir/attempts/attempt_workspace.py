@@ -32,6 +32,8 @@ class WorkspaceDiff:
     links_out: tuple[str, ...]
     notes: tuple[str, ...]
     tool_table_changed: bool
+    filtered: tuple[str, ...]
+    """New contents of files that git stores through a filter."""
     whole_tree: str
     """Last tree, with what was left out."""
 
@@ -120,6 +122,10 @@ class AttemptWorkspace:
             # A snapshot follows each effect, so the same note may repeat.
             notes=tuple(dict.fromkeys(self._notes)),
             tool_table_changed=await self._tool_table_changed(base, tree, changed),
+            filtered=await services.history.filtered(
+                (base, tree),
+                [c.path for c in changes if c.new_blob is not None and c.new_blob != c.old_blob],
+            ),
             whole_tree=last,
         )
 

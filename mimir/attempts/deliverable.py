@@ -25,7 +25,11 @@ class DeliverableRefusal:
 
 
 def refuse_deliverable(
-    changed: Sequence[str], *, tool_table_changed: bool, links_out: Sequence[str]
+    changed: Sequence[str],
+    *,
+    tool_table_changed: bool,
+    links_out: Sequence[str],
+    filtered: Sequence[str] = (),
 ) -> DeliverableRefusal | None:
     """Refuse changes of the engine's own files and links out of the workspace."""
     found = {
@@ -36,6 +40,10 @@ def refuse_deliverable(
     if tool_table_changed:
         found["pyproject.toml"] = (
             "The deliverable changes [tool.mimir] in pyproject.toml; leave that table as it was."
+        )
+    for path in filtered:
+        found[path] = (
+            f"Git stores {path!r} through a filter (such as LFS or git-crypt), which does not run here; leave it as it was."
         )
     # A link out of the workspace would let a later task change other files.
     for path in links_out:

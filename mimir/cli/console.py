@@ -4,13 +4,14 @@ A terminal obeys control characters: they move the cursor, rename the window, an
 each of them with a visible escape.
 """
 
+import errno
 import os
 import re
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, cast
 
 from mimir.cli.symbols import Symbols, for_encoding
 
@@ -22,6 +23,8 @@ _CONTROL = (
     "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # invisible, turn text around
     "\ud800-\udfff\U000e0000-\U000e007f]"  # halves of characters, invisible tags
 )
+_CLOSED = (errno.EIO, errno.ENXIO, errno.EBADF, errno.ECONNRESET, errno.ENOTCONN)
+"""Errors of a write to a terminal, a socket or a descriptor that is gone."""
 _SHOW_CURSOR = b"\x1b[?25h\n"
 WIDE = 200
 """Columns of lines that go to a pipe."""
@@ -163,4 +166,32 @@ def _open_stream(stream: TextIO | None) -> TextIO:
     reconfigure = getattr(stream, "reconfigure", None)
     if callable(reconfigure):
         reconfigure(errors="replace")
-    return stream
+    return cast("TextIO", _OutputStream(stream))
+
+
+class _OutputStream:
+    """A stream on which every closed other end is a `BrokenPipeError`, also a terminal's."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with _closed_as_pipe():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with _closed_as_pipe():
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _closed_as_pipe() -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _CLOSED:
+            raise BrokenPipeError(errno.EPIPE, "The output was closed") from error
+        raise

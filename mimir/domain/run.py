@@ -41,6 +41,10 @@ class RunResult:
     """Paths that were copied to the user's directory."""
     conflicts: tuple[str, ...] = ()
     """Files that the user changed during the run; then nothing was applied."""
+    marked: tuple[str, ...] = ()
+    """Applied files that hold conflict markers."""
+    branch: str = ""
+    """Branch of the result. Empty: none."""
     seal: str = ""
 
 

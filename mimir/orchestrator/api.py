@@ -126,9 +126,13 @@ class Mimir:
         """Cancel a run that has not ended."""
         await execution.cancel(self._parts, run)
 
-    async def apply(self, run: str, *, commit: bool) -> RunResult:
+    async def apply(
+        self, run: str, *, commit: bool, completed: bool = False, markers: bool = False
+    ) -> RunResult:
         """Apply a run's result to the user's directory."""
-        return await result_application.apply_result(self._parts, run, commit=commit)
+        return await result_application.apply_result(
+            self._parts, run, commit=commit, completed=completed, markers=markers
+        )
 
     async def verify(self, run: str, seal: str) -> AuditResult:
         """Recompute every seal of a run."""

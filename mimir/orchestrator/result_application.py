@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from mimir.domain.event import EventKind
-from mimir.domain.ids import branch
 from mimir.domain.run import Apply, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.errors import UsageError
@@ -22,6 +21,7 @@ from mimir.store.records.run_changes import RunApplicationChange, RunAppliedChan
 from mimir.store.records.run_records import RunRecord
 from mimir.workspace.user_tree import apply as user_tree
 from mimir.workspace.user_tree.user_file import FileChange, UserFileConflict
+from mimir.workspace.user_tree.user_merge import merge_user_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,8 @@ class ApplyResult:
     paths: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     """Files that the user has changed, with the reason; then nothing was applied."""
+    marked: tuple[str, ...] = ()
+    """Applied files that hold conflict markers."""
     commit: str = ""
     """Commit on the user's branch; empty: none was made."""
 
@@ -70,51 +72,90 @@ async def apply_at_end(
     return await _apply(services, record, commit=apply == "commit")
 
 
-async def apply_result(services: ProjectServices, run: str, *, commit: bool) -> RunResult:
+async def apply_result(
+    services: ProjectServices, run: str, *, commit: bool, completed: bool, markers: bool
+) -> RunResult:
     """Apply a run's result because the user asks for it.
+
+    Args:
+        services: The open project.
+        run: Id of the run.
+        commit: Also commit it on the user's branch.
+        completed: Also apply the completed tasks of a cancelled run.
+        markers: Write conflict markers where the user changed the same lines.
 
     Raises:
         UsageError: The run has no result, or has not ended.
     """
     require_applicable(services, "commit" if commit else "auto")
+    if commit and markers:
+        raise UsageError("--commit and --markers exclude each other: markers are not committed.")
     record = await services.store.read(partial(load_run, run=run))
-    if not record.final_commit or record.status in (RunStatus.RUNNING, RunStatus.PAUSED):
-        raise UsageError(
-            f"Run {run} has no result to apply: it is {record.status.value}.",
-            next_step=f"Show its status: mimir status {run}",
-        )
+    result = _applicable_commit(record, completed=completed)
     # The commits may be in another clone: fetch them before the branch is named.
     await services.history.serve(run, record.base_commit)
     # The branch of a run that ended in another directory is not here yet.
-    await services.history.branch(run, record.final_commit)
-    applied = await _apply(services, record, commit=commit)
+    branch = await services.history.branch(run, result)
+    applied = await _apply(services, record, commit=commit, markers=markers)
     is_refused = bool(applied.conflicts)
     return RunResult(
         run=run,
         outcome=record.status,
-        exit_code=1 if is_refused else 0,
+        exit_code=1 if is_refused or applied.marked else 0,
         message="Nothing was applied: you changed files that the run changed."
         if is_refused
         else "",
-        next_step=f"The result is on the branch {branch(run)}." if is_refused else "",
+        next_step=describe_refusal(run, branch, commit=commit) if is_refused else "",
         commit=applied.commit,
         applied=applied.paths,
         conflicts=applied.conflicts,
+        marked=applied.marked,
     )
 
 
-async def _apply(services: ProjectServices, run: RunRecord, *, commit: bool) -> ApplyResult:
+def describe_refusal(run: str, branch: str, *, commit: bool = False) -> str:
+    """Return the next step after an application that was refused."""
+    first = "Commit your changes, then merge: git merge" if commit else ""
+    apply = f"{first} {branch}" if commit else f"mimir apply {run} --markers"
+    return f"{apply}  (the result is on the branch {branch})"
+
+
+def _applicable_commit(record: RunRecord, *, completed: bool) -> str:
+    run = record.id
+    if record.status in (RunStatus.RUNNING, RunStatus.PAUSED):
+        raise UsageError(
+            f"Run {run} has no result to apply: it is {record.status.value}.",
+            next_step=f"Continue it: mimir resume {run}. Or end it: mimir cancel {run}, then mimir apply {run} --completed",
+        )
+    if not record.has_merged:
+        raise UsageError(
+            f"Run {run} has no result to apply: no completed task changed a file.",
+            next_step=f"Show its status: mimir status {run}",
+        )
+    # The final gate did not run on the head of a cancelled run.
+    if not record.final_commit and not completed:
+        raise UsageError(
+            f"Run {run} has no result to apply: it is {record.status.value}.",
+            next_step=f"Apply its completed tasks: mimir apply {run} --completed",
+        )
+    return record.final_commit or record.head
+
+
+async def _apply(
+    services: ProjectServices, run: RunRecord, *, commit: bool, markers: bool = False
+) -> ApplyResult:
     history, project, store = services.history, services.project, services.store
     steps = run.apply.decode(tuple[FileChange, ...]) if run.apply else ()
     # A repeated call after a crash between apply and report must not apply twice.
     if run.applied_at:
         return ApplyResult(paths=tuple(step.path for step in steps))
+    marked: tuple[str, ...] = ()
     if steps:  # a process died during the application
         conflicts = await user_tree.finish(history, steps, project)
         if conflicts:
             await user_tree.undo(history, steps, project)
     else:
-        steps, conflicts = await _start(services, run)
+        steps, conflicts, marked = await _start(services, run, markers=markers)
     if conflicts:
         described = tuple(f"{conflict.path}: {conflict.why}" for conflict in conflicts)
         # Without the journal a later call plans again, with the user's files of that time.
@@ -128,22 +169,25 @@ async def _apply(services: ProjectServices, run: RunRecord, *, commit: bool) -> 
     await store.write(lambda ops: save_change(ops, run.id, change))
     paths = tuple(step.path for step in steps)
     await store.write(partial(_log, run=run.id, data={"paths": list(paths), "commit": made}))
-    return ApplyResult(paths=paths, commit=made)
+    return ApplyResult(paths=paths, commit=made, marked=marked)
 
 
 async def _start(
-    services: ProjectServices, run: RunRecord
-) -> tuple[tuple[FileChange, ...], tuple[UserFileConflict, ...]]:
+    services: ProjectServices, run: RunRecord, *, markers: bool
+) -> tuple[tuple[FileChange, ...], tuple[UserFileConflict, ...], tuple[str, ...]]:
     """Plan and apply; the steps are stored before the first file changes."""
-    changes = await services.history.diff_trees(run.base_tree, run.head_tree)
-    planned = await user_tree.plan(changes, services.project)
+    history, project = services.history, services.project
+    merged = await merge_user_files(history, run.base_tree, run.head_tree, project, markers=markers)
+    if merged.conflicts:
+        return (), merged.conflicts, ()
+    planned = await user_tree.plan(merged.changes, project)
 
     async def journal(steps: Sequence[FileChange]) -> None:
         packed = PackedJson.pack(tuple(steps))
         await services.store.write(partial(_save_steps, run=run.id, steps=packed))
 
-    conflicts = await user_tree.apply(services.history, planned, services.project, journal=journal)
-    return planned.steps, conflicts
+    conflicts = await user_tree.apply(history, planned, project, journal=journal)
+    return planned.steps, conflicts, merged.marked
 
 
 def _save_steps(ops: WriteOps, run: str, steps: PackedJson) -> None:

@@ -19,6 +19,8 @@ R = TypeVar("R")
 Note = Callable[[Sequence[object], object], None]
 """(question, answer), both JSON values."""
 
+_FILTERED = "filtered"
+"""Question that is recorded only if its answer is not empty."""
 MAX_FILE_BYTES = 400_000
 """Of a larger file a recording holds the size alone."""
 
@@ -35,6 +37,8 @@ class RecordingHistory(GitHistory):
     async def ask(self, question: GitQuestion, compute: Callable[[], Awaitable[R]], /) -> R:
         """Ask git, and note the answer."""
         answer = await compute()
+        if question.words[0] == _FILTERED and not answer:
+            return answer
         is_file = isinstance(answer, bytes)  # JSON has no bytes
         self.note(question.words, _encode_file(answer) if is_file else codec.encode(answer))
         return answer
@@ -70,7 +74,7 @@ class RecordedHistory(GitHistory):
             return await compute()
         if key in self._known:
             value = self._known[key]
-        elif self._is_older and question.words[0] == "paths":
+        elif question.words[0] == _FILTERED or (self._is_older and question.words[0] == "paths"):
             value = ()
         elif question.words[0] == "commit":
             # A replay that differs makes other commits: their names are ones that no commit has.

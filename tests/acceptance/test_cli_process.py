@@ -91,6 +91,17 @@ def test_a_pipe_that_nobody_reads_any_more_is_left_quietly(project: Path):
     process.stderr.close()
 
 
+@pytest.mark.parametrize(("kind", "seen"), [("xterm-256color", "\x1b[?25l"), ("dumb", "Limiter")])
+def test_a_terminal_that_was_closed_is_left_as_a_closed_pipe_is(
+    kind: str, seen: str, project: Path
+):
+    terminal = Terminal(execute(HANGING), project, env=environment(TERM=kind))
+    terminal.until(seen)
+    terminal.hang_up()
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.process.wait(timeout=20) in (130, 141)
+
+
 def test_a_report_into_a_closed_pipe_says_nothing_more(project: Path):
     argv = command("FakeMimir()", "report")
     with subprocess.Popen(

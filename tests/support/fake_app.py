@@ -268,7 +268,9 @@ class FakeMimir:
     async def cancel(self, run: str) -> None:
         self._note("cancel", run)
 
-    async def apply(self, run: str, *, commit: bool) -> RunResult:
+    async def apply(
+        self, run: str, *, commit: bool, completed: bool = False, markers: bool = False
+    ) -> RunResult:
         self._note("apply", run, commit)
         return self.ending
 

@@ -62,6 +62,10 @@ class Terminal:
         assert text in self.written, self.written
         return self.written
 
+    def hang_up(self) -> None:
+        """Close the other end; the process gets no signal, for the terminal does not control it."""
+        os.close(self._screen)
+
     def type(self, text: str) -> None:
         """Type something."""
         os.write(self._screen, text.encode())

@@ -241,7 +241,10 @@ async def _inspect(
     """Return (last tree compared, refusal, tree for the next attempt)."""
     diff = await workspace.deliverable()
     refusal = refuse_deliverable(
-        diff.changed, tool_table_changed=diff.tool_table_changed, links_out=diff.links_out
+        diff.changed,
+        tool_table_changed=diff.tool_table_changed,
+        links_out=diff.links_out,
+        filtered=diff.filtered,
     )
     tree = diff.tree
     if refusal is not None:

@@ -64,4 +64,10 @@ Replay = Annotated[
 Strict = Annotated[
     bool, Option("--strict", help="With --replay: fail if a call is unused or missing.")
 ]
+Completed = Annotated[
+    bool, Option("--completed", help="The completed tasks of a run that failed or was cancelled.")
+]
+Markers = Annotated[
+    bool, Option("--markers", help="Write conflict markers where you changed the same lines.")
+]
 Commit = Annotated[bool, Option("--commit", help="Also commit it on your branch.")]

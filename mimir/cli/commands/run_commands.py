@@ -199,11 +199,17 @@ def cancel(session: CommandSession, run: opt.OneRun) -> int:
     return 0
 
 
-def apply(session: CommandSession, run: opt.Run = None, commit: opt.Commit = False) -> int:
+def apply(
+    session: CommandSession,
+    run: opt.Run = None,
+    commit: opt.Commit = False,
+    completed: opt.Completed = False,
+    markers: opt.Markers = False,
+) -> int:
     """Apply the result to your files.
 
-    RUN is a run id or its beginning. Default: the latest run. If you changed one of the files
-    since the run began, no file is changed.
+    RUN is a run id or its beginning. Default: the latest run. Files that you changed since the
+    run began are merged. If you changed the same lines, no file is changed.
     """
     from mimir.cli.output import tables
 
@@ -211,12 +217,15 @@ def apply(session: CommandSession, run: opt.Run = None, commit: opt.Commit = Fal
 
     async def job() -> "RunResult":
         async with session.open(loaded, create=False) as mimir:
-            return await mimir.apply(await mimir.find_run(run), commit=commit)
+            id = await mimir.find_run(run)
+            return await mimir.apply(id, commit=commit, completed=completed, markers=markers)
 
     result = session.run(job())
     if session.json:
         applied, conflicts = list(result.applied), list(result.conflicts)
-        shape = {"schema": 1, "run": result.run, "applied": applied, "conflicts": conflicts}
+        shape: dict[str, object] = {"schema": 1, "run": result.run, "applied": applied}
+        shape |= {"conflicts": conflicts}
+        shape |= {"marked": list(result.marked)} if result.marked else {}
         session.console.json(shape)
     else:
         for line in tables.apply_table(result):

@@ -1,5 +1,6 @@
 """Outputs of a running run: a board on a terminal, lines in a pipe, JSON for a script."""
 
+import errno
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -110,6 +111,13 @@ class TerminalOutput:
         return lines
 
 
+class _Screen(RichConsole):
+    """A screen whose closed terminal is an error like a closed pipe, not an exit of the library."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, "The output was closed")
+
+
 Frame = Callable[[int, int], Sequence[DrawnLine]]
 
 
@@ -121,7 +129,7 @@ def can_draw(console: Console) -> bool:
 @contextmanager
 def redraw_while(console: Console, frame: Frame, *, color: bool, keep: bool) -> Generator[None]:
     """Redraw `frame(width, height)` while the block runs; with `keep` the last frame stays."""
-    screen = RichConsole(  # nothing in a text is markup
+    screen = _Screen(  # nothing in a text is markup
         file=console.out, no_color=not color, markup=False, emoji=False, highlight=False
     )
 

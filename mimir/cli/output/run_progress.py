@@ -108,8 +108,9 @@ async def _show(
                 session.console.note(line)
         return result.exit_code
     store = store_place(mimir.store_uri, session.project)
-    counts = count_line(await mimir.status(result.run))
-    for line in (outcome_line(result), counts, *result_paths(result, store), *next_steps(result)):
+    status = await mimir.status(result.run)
+    paths = (*finished_part(result, status), *result_paths(result, store))
+    for line in (outcome_line(result), count_line(status), *paths, *next_steps(result)):
         if line:
             session.console.say(line)
     return result.exit_code
@@ -148,6 +149,23 @@ def count_line(status: Mapping[str, object]) -> str:
         sums.update({name: int(boards.number(criteria.get(name)) or 0) for name in CRITERIA})
     proof = ", ".join(f"{sums[name]} {name}" for name in CRITERIA if sums[name])
     return f"{', '.join(parts)}{f'; criteria: {proof}' if proof else ''}"
+
+
+def finished_part(result: RunResult, status: Mapping[str, object]) -> list[str]:
+    """Return the finished tasks of a run that is not complete, and how to apply them."""
+    if not result.commit or result.outcome is RunStatus.COMPLETED:
+        return []
+    done = [
+        as_text(task.get("id"))
+        for task in as_objects(status.get("tasks"))
+        if task.get("status") == "completed"
+    ]
+    more = f" and {len(done) - 20} more" if len(done) > 20 else ""
+    place = f"commit {result.commit[:12]} on branch {result.branch}"
+    return [
+        f"finished: {', '.join(done[:20])}{more} ({place})",
+        f"not applied: nothing; the finished tasks: mimir apply {result.run} --completed",
+    ]
 
 
 def result_paths(result: RunResult, store_uri: str) -> list[str]:

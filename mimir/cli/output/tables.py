@@ -74,7 +74,11 @@ def apply_table(result: RunResult) -> list[str]:
         head = "No file was applied: you changed these files since the run began."
     else:
         head = result.message or f"{count} file{'' if count == 1 else 's'} applied."
-    return [head, *(f"  {path}" for path in result.conflicts or result.applied)]
+    lines = [head, *(f"  {path}" for path in result.conflicts or result.applied)]
+    if result.marked:
+        lines.append("Settle the conflicts in these files:")
+        lines += [f"  {path}" for path in result.marked]
+    return lines + ([f"next: {result.next_step}"] if result.next_step else [])
 
 
 def orientation(shape: Mapping[str, object], *, has_store: bool) -> list[str]:

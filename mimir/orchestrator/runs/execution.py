@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from mimir.attempts.services import PinnedRun
+from mimir.domain import ids
 from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, RunBudget, RunResult, exit_code
 from mimir.domain.task_states import RUN_ENDED, RunStatus
@@ -150,6 +151,7 @@ def result_if_ended(run: RunRecord) -> RunResult:
         next_step=f"Read its report: mimir report {run.id}",
         plan_path=run.plan_path,
         commit=run.final_commit,
+        branch=run.result_branch or ids.branch(run.id),
         seal=run.seal,
     )
 
@@ -307,9 +309,14 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
     return RunResult(
         run=run,
         outcome=end.outcome,
-        exit_code=exit_code(end.outcome),
+        # A completed run whose result waits for the user is not done.
+        exit_code=exit_code(end.outcome) or int(bool(applied.conflicts)),
         # A broken check is a fault of the plan: it comes before all else.
         message=" ".join((*end.broken, *end.red)),
+        next_step=result_application.describe_refusal(run, end.branch, commit=apply == "commit")
+        if applied.conflicts
+        else "",
+        branch=end.branch,
         report_path=path,
         plan_path=record.plan_path,
         commit=end.commit,

@@ -140,6 +140,8 @@ class RunData:
     base_commit: str
     head: str
     final_commit: str
+    result_branch: str
+    """Empty: it has the usual name."""
     seal: str
     gate_red: tuple[str, ...]
     """Red checks of the final gate, in words."""

@@ -97,6 +97,7 @@ def _run_data(record: RunRecord, totals: EventTotals) -> RunData:
         base_commit=record.base_commit,
         head=record.head,
         final_commit=record.final_commit,
+        result_branch=record.result_branch,
         seal=record.seal,
         gate_red=record.gate_red.texts(),
         pause_reason=record.pause_reason,

@@ -173,7 +173,7 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         base_commit=data.base_commit,
         head=data.head,
         final_commit=data.final_commit,
-        branch=ids.branch(data.id) if data.final_commit else "",
+        branch=(data.result_branch or ids.branch(data.id)) if data.final_commit else "",
         totals=totals,
         tasks=tuple(tasks.lines),
         proof=proof,
@@ -267,9 +267,14 @@ def _next_steps(outcome: RunStatus, data: RunData) -> tuple[NextStep, ...]:
     if outcome is RunStatus.FAILED and data.plan_path:
         why = "Correct the plan and run it again"
         steps.append(NextStep(why=why, command=f"mimir execute {shlex.quote(data.plan_path)}"))
+        why = "Run only the rest again"
+        again = f"mimir execute {shlex.quote(data.plan_path)} --from {run}"
+        steps.append(NextStep(why=why, command=again))
     if data.final_commit:
-        why = "Apply the result to your files"
-        steps.append(NextStep(why=why, command=f"mimir apply {run}"))
+        is_partial = outcome is RunStatus.FAILED
+        why = "Apply the completed tasks" if is_partial else "Apply the result to your files"
+        flag = " --completed" if is_partial else ""
+        steps.append(NextStep(why=why, command=f"mimir apply {run}{flag}"))
     seal = f" --seal {data.seal}" if data.seal else ""
     steps.append(NextStep(why="Recompute every seal", command=f"mimir verify {run}{seal}"))
     steps.append(NextStep(why="Show the state of the run", command=f"mimir status {run}"))

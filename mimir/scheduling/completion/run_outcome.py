@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mimir.attempts.results import Deliverable
+from mimir.domain import ids
 from mimir.domain.actor import CURRENT_ACTOR, Actor, act_for_task
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun, EvidenceRecord, describe_broken_check
@@ -47,6 +48,8 @@ class RunOutcome:
     """Red checks on the final tree, in words."""
     broken: tuple[str, ...] = ()
     """Broken checks of completed tasks, in words."""
+    branch: str = ""
+    """Branch of the final commit. Empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,19 +91,26 @@ async def finish_run(services: RunServices, history: GitHistory, checks: CheckRu
     red = tuple(_describe(check) for check in gate.red)
     broken = tuple(_describe_broken(found.accepted))
     outcome = decide_outcome(found.tasks, red=bool(red), broken=bool(broken))
-    commit = await _final_commit(services, history, found.run, run_seal)
+    commit, branch = await _final_commit(services, history, found.run, run_seal)
     change = RunSealChange(
         outcome=outcome.value,
         seal=run_seal,
         final_commit=commit or None,
         gate_red=PackedJson.pack(red),
         broken_checks=broken or None,
+        result_branch=None if branch == ids.branch(run) else branch,
     )
     save = partial(_save_seal, run=run, owner=services.owner, change=change)
     await services.store.write(save, durable=found.run.has_merged)
     tree = found.run.head_tree
     return RunOutcome(
-        outcome=outcome, seal=run_seal, commit=commit, tree=tree, red=red, broken=broken
+        outcome=outcome,
+        seal=run_seal,
+        commit=commit,
+        tree=tree,
+        red=red,
+        broken=broken,
+        branch=branch or "",
     )
 
 
@@ -216,14 +226,14 @@ def _describe(red: FailedGateCheck) -> str:
 
 async def _final_commit(
     services: RunServices, history: GitHistory, run: RunRecord, run_seal: str
-) -> str:
+) -> tuple[str, str | None]:
+    """Return the final commit and its branch; neither if nothing was merged."""
     if not run.has_merged:
-        return ""
+        return "", None
     title = services.facts.plan.title
     message = f"{title}\n\nMimir-Run: {run.id}\nMimir-Seal: {run_seal}\n"
     commit = await history.commit(run.head_tree, [run.head], message)
-    await history.branch(run.id, commit)
-    return commit
+    return commit, await history.branch(run.id, commit)
 
 
 def _save_seal(ops: WriteOps, run: str, owner: str, change: RunSealChange) -> None:

@@ -54,6 +54,8 @@ class RunSealChange(StoredRecord, label=NodeLabel.RUN):
     """Red checks in words, a JSON array."""
     broken_checks: tuple[str, ...] | None = None
     """Broken checks of completed tasks in words. None: no check is broken."""
+    result_branch: str | None = None
+    """None: the usual name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,6 +104,8 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     """Hash over the gate and all evidence chains. Empty: not sealed."""
     final_commit: str = ""
     """Empty: no task changed a file."""
+    result_branch: str = ""
+    """Branch of the result. Empty: it has the usual name."""
     gate_red: PackedJson = ABSENT
     """Red checks of the final gate in words, a JSON array."""
     broken_checks: tuple[str, ...] = ()

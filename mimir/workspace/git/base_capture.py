@@ -18,6 +18,7 @@ from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git import user_refs
 from mimir.workspace.git.commits import commit, newest, tree_of
 from mimir.workspace.git.discovery import UserRepository
+from mimir.workspace.git.filtered_files import encode, parse_filtered
 from mimir.workspace.git.git_command import GitResult, failure
 from mimir.workspace.git.hidden_repository import HiddenRepository
 from mimir.workspace.git.ignore_rules import pin_user_rules
@@ -219,14 +220,9 @@ async def _find_filtered_files(
     ended = await user.git.run(
         *("check-attr", "-z", "--stdin", "filter"),
         tree=user.top,
-        stdin=b"".join(os.fsencode(one.path) + b"\0" for one in tracked.entries),
+        stdin=encode(one.path for one in tracked.entries),
     )
-    words = ended.out.split(b"\0")
-    return frozenset(
-        os.fsdecode(path)
-        for path, value in zip(words[0::3], words[2::3], strict=False)
-        if value not in (b"unspecified", b"unset")
-    )
+    return frozenset(parse_filtered(ended))
 
 
 def _entries_of_git(top: Path, tracked: _TrackedFiles, filtered: Iterable[str]) -> list[TreeEntry]:

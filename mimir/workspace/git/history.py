@@ -17,6 +17,7 @@ from mimir.workspace.git import (
     base_capture,
     checkout,
     commits,
+    filtered_files,
     object_check,
     readonly_view,
     snapshot,
@@ -224,11 +225,28 @@ class GitHistory(GitAnswers):
         self._made(tree=made)
         return made
 
+    async def edit_files(self, tree: str, files: Mapping[str, tuple[str, bytes] | None]) -> str:
+        """Return `tree` with each of these files as (mode, content); None: removed."""
+        await self._have(tree)
+        edits = {
+            path: None
+            if one is None
+            else TreeEntry(mode=one[0], blob=await trees.put_blob(self._hidden, one[1]), path=path)
+            for path, one in files.items()
+        }
+        return await trees.edit_tree(self._hidden, tree, edits)
+
     @git_question("changed", tuple[TreeChange, ...])  # name in recordings
     async def diff_trees(self, a: str, b: str) -> tuple[TreeChange, ...]:
         """Return the files that differ from `a` to `b` (commits or trees)."""
         await self._have(a, b)
         return await trees.diff_trees(self._hidden, a, b)
+
+    @git_question("filtered", tuple[str, ...])
+    async def filtered(self, trees: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
+        """Return those of `paths` that git stores through a filter, by the attributes of `trees`."""
+        await self._have(*trees)
+        return await filtered_files.find_filtered(self._hidden, trees, paths)
 
     @git_question("diff", str, without="max_bytes")
     async def diff(

@@ -11,7 +11,7 @@ from mimir.errors import WorkspaceError
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.git.commits import tree_of
 from mimir.workspace.git.hidden_repository import HiddenRepository
-from mimir.workspace.git.trees import LINK, SUBMODULE, TreeEntry, blobs, put_entries
+from mimir.workspace.git.trees import LINK, SUBMODULE, TreeEntry, blobs, put_blob, put_entries
 from mimir.workspace.tree_removal import remove_tree
 
 OURS = "head"
@@ -171,8 +171,7 @@ async def _merge_text(
         await to_thread_shielded(remove_tree, room)
     if ended.code >= 128:
         return ours.blob, False
-    written = await hidden.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=ended.out)
-    return written.word, ended.code == 0
+    return await put_blob(hidden, ended.out), ended.code == 0
 
 
 def _lay_out(room: Path, **contents: bytes) -> None:

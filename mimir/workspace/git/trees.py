@@ -152,6 +152,13 @@ async def blob(hidden: HiddenRepository, id: str) -> bytes:
     return (await hidden.git.run("cat-file", "blob", id)).out
 
 
+async def put_blob(hidden: HiddenRepository, content: bytes) -> str:
+    """Store the content of a blob; return its id."""
+    command = ("hash-object", "-w", "--stdin", "--no-filters")
+    # Whole, without the user's objects: those may be collected.
+    return (await hidden.git.without_alternates().run(*command, stdin=content)).word
+
+
 async def blobs(hidden: HiddenRepository, ids: Iterable[str]) -> dict[str, bytes]:
     """Return the contents of several blobs, without missing ones."""
     wanted = list(dict.fromkeys(ids))

@@ -1,6 +1,7 @@
 """Refs of mimir in the user's repository, with the objects that they need; no hook runs."""
 
 import asyncio
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -14,6 +15,8 @@ from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.git.hidden_repository import HiddenRepository
 from mimir.workspace.git.trees import TreeEntry, entries, write_tree
 
+FOLDERS = ("mimir", "mimir-runs")
+"""Folders of the branches; a later one is used if the user has a branch of that name."""
 _BAD = re.compile(r"(?:[^A-Za-z0-9._-]|\.{2,})+")
 
 
@@ -48,13 +51,13 @@ async def _pin_there(hidden: HiddenRepository, ref: str, id: str, head: str | No
 async def branch(hidden: HiddenRepository, name: str, id: str) -> str:
     """Create or move the branch `mimir/<name>` to a commit of the run branch; return its name.
 
-    What the base left out, and what is outside of the project, is restored in it: it can be merged.
+    If the user has a branch `mimir`, git cannot have `mimir/<name>`: then it is `mimir-runs/<name>`. What the base left out, and what is outside of the project, is restored in it: it can be merged.
     WorkspaceError: it is checked out; the commit stays at `refs/mimir/result/<name>`.
     """
     part = ref_part(name)
-    short = f"mimir/{part}"
     await pin_commit(hidden, f"refs/mimir/result/{part}", id)
     user = hidden.user
+    short = f"{await _free_folder(user)}/{part}"
     if user is None:
         await _set(hidden.git, f"refs/heads/{short}", id)
         return short
@@ -68,6 +71,17 @@ async def branch(hidden: HiddenRepository, name: str, id: str) -> str:
         )
     await _set(user.git, f"refs/heads/{short}", exported)
     return short
+
+
+async def _free_folder(user: UserRepository | None) -> str:
+    """Return the first folder of branches whose name is no branch of the user."""
+    taken: set[str] = set()
+    if user is not None:
+        listed = await user.git.run("for-each-ref", "--format=%(refname)", "refs/heads/mimir*")
+        # A branch that is checked out may have no commit yet.
+        taken = {*listed.word.split("\n"), f"refs/heads/{await user.branch()}"}
+    names = itertools.chain(FOLDERS, (f"{FOLDERS[-1]}-{n}" for n in itertools.count(2)))
+    return next(name for name in names if f"refs/heads/{name}" not in taken)
 
 
 async def pin_ref(hidden: HiddenRepository, name: str, id: str) -> str:

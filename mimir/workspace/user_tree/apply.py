@@ -1,6 +1,6 @@
 """Application of a result to the user's directory: all of it, or nothing.
 
-A file that the user changed since the run started stops everything before the first change. The
+A file that the user changed since the plan was made stops everything before the first change. The
 steps are journaled first, so that the next command can finish or undo them.
 """
 
@@ -37,10 +37,7 @@ Journal = Callable[[Sequence[FileChange]], Awaitable[None]]
 
 async def plan(changes: Iterable[TreeChange], project: Path) -> ApplyPlan:
     """Compare the user's directory with the base, given the changes from base to result."""
-    steps = tuple(
-        FileChange(path=one.path, old=_encode_state(one.old), new=_encode_state(one.new))
-        for one in changes
-    )
+    steps = user_file.steps_of(changes)
     return ApplyPlan(
         steps=steps, conflicts=await asyncio.to_thread(user_file.conflicts, steps, project)
     )
@@ -123,10 +120,6 @@ async def _apply_steps(
         if conflict is not None:
             return (conflict,)
     return ()
-
-
-def _encode_state(entry: TreeEntry | None) -> str | None:
-    return None if entry is None else f"{entry.mode}:{entry.blob}"
 
 
 def _tree_entry(path: str, stand: str | None) -> TreeEntry | None:

@@ -6,12 +6,20 @@ A file that is neither as the run started nor as the run made it belongs to the 
 import hashlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.errors import ToolError
-from mimir.workspace.git.trees import EXECUTABLE, LINK, SUBMODULE, leads_out
+from mimir.workspace.git.trees import (
+    EXECUTABLE,
+    LINK,
+    SUBMODULE,
+    TreeChange,
+    TreeEntry,
+    leads_out,
+)
 from mimir.workspace.safe_walk import (
     describe_os_error,
     opened_directory,
@@ -42,6 +50,41 @@ class FileChange:
     path: str
     old: str | None
     new: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserFile:
+    """A file or link of the user's directory."""
+
+    mode: str
+    content: bytes
+    """Bytes of the file, or target of the link."""
+
+
+def steps_of(changes: Iterable[TreeChange]) -> tuple[FileChange, ...]:
+    """Return the changes between two trees as steps."""
+    return tuple(
+        FileChange(path=one.path, old=_encode_state(one.old), new=_encode_state(one.new))
+        for one in changes
+    )
+
+
+def _encode_state(entry: TreeEntry | None) -> str | None:
+    return None if entry is None else f"{entry.mode}:{entry.blob}"
+
+
+def read_files(paths: Iterable[str], project: Path) -> dict[str, UserFile | None]:
+    """Read files and links (None: there is none), without paths that are something else."""
+    found: dict[str, UserFile | None] = {}
+    with opened_root(project) as top:
+        for path in paths:
+            parts = parts_of(path)
+            # A directory or link on the way: it is something else.
+            with suppress(ToolError), opened_directory(top, parts[:-1]) as parent:
+                read = _read_at(parent, parts[-1])
+                if not isinstance(read, str):
+                    found[path] = read
+    return found
 
 
 def conflicts(moves: Sequence[FileChange], project: Path) -> tuple[UserFileConflict, ...]:
@@ -159,12 +202,17 @@ class _ChangeSet:
 
 
 def _state_at(parent: int, name: str, move: FileChange) -> str | None:
+    read = _read_at(parent, name)
+    return f"{read.mode}:{_hash(read.content, move)}" if isinstance(read, UserFile) else read
+
+
+def _read_at(parent: int, name: str) -> UserFile | str | None:
+    """Return a file or link, the word for something else, or None."""
     status = status_at(parent, name)
     if status is None:
         return None
     if stat.S_ISLNK(status.st_mode):
-        content = os.fsencode(os.readlink(name, dir_fd=parent))
-        return f"{LINK}:{_hash(content, move)}"
+        return UserFile(mode=LINK, content=os.fsencode(os.readlink(name, dir_fd=parent)))
     if stat.S_ISDIR(status.st_mode):
         return _DIRECTORY
     if not stat.S_ISREG(status.st_mode):
@@ -176,7 +224,7 @@ def _state_at(parent: int, name: str, move: FileChange) -> str | None:
     with os.fdopen(file, "rb") as opened:
         content = opened.read()
     mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else "100644"
-    return f"{mode}:{_hash(content, move)}"
+    return UserFile(mode=mode, content=content)
 
 
 def _hash(content: bytes, move: FileChange) -> str:

@@ -92,8 +92,8 @@ def run(
     texts = dict.fromkeys(
         (
             *("id", "kind", "title", "request", "goal", "plan_path", "created_at"),
-            *("engine_version", "sandbox", "base_commit", "head", "final_commit", "seal"),
-            *("pause_reason", "pause_message"),
+            *("engine_version", "sandbox", "base_commit", "head", "final_commit"),
+            *("result_branch", "seal", "pause_reason", "pause_message"),
         ),
         "",
     )

@@ -132,15 +132,36 @@ async def test_checked_out_branch_is_not_moved_under_the_person(
     assert git(tmp_project, "rev-parse", "refs/mimir/result/r1") == commit
 
 
-async def test_persons_branch_named_mimir_is_said_in_words_and_the_result_is_kept(
-    tmp_project: Path, open_history: OpenHistory
+@pytest.mark.parametrize(
+    ("branches", "folder"),
+    [
+        (["mimir"], "mimir-runs"),
+        (["mimir", "mimir-runs"], "mimir-runs-2"),
+        (["mimir-runs"], "mimir"),
+    ],
+)
+async def test_branch_of_a_persons_own_name_blocks_no_result(
+    branches: list[str], folder: str, tmp_project: Path, open_history: OpenHistory
 ) -> None:
-    git(tmp_project, "branch", "mimir")
+    for branch in branches:
+        git(tmp_project, "branch", branch)
     history = await open_history(tmp_project)
     base = await history.base("r1")
-    with pytest.raises(WorkspaceError, match="refs/heads/mimir"):
-        await history.branch("r1", base.commit)
-    assert git(tmp_project, "rev-parse", "refs/mimir/result/r1") == base.commit
+    assert await history.branch("r1", base.commit) == f"{folder}/r1"
+    assert git(tmp_project, "rev-parse", f"{folder}/r1") == base.commit
+
+
+async def test_branch_without_commits_may_be_called_mimir(
+    tmp_path: Path, open_history: OpenHistory
+) -> None:
+    project = tmp_path / "new"
+    project.mkdir()
+    git(project, "init", "-q", "-b", "mimir")
+    write_files(project, {"a": "a\n"})
+    history = await open_history(project)
+    assert await history.branch("r1", (await history.base("r1")).commit) == "mimir-runs/r1"
+    git(project, "add", "a")
+    git(project, "commit", "-qm", "First")
 
 
 @pytest.mark.parametrize(
