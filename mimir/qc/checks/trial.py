@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from mimir.domain.command_causes import CAUSES
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import has_wildcard
 from mimir.domain.overlap import overlap
@@ -19,6 +20,7 @@ from mimir.qc.integrity.runner_output import count_tests
 TrialCode = Literal[
     "check-program-missing",
     "check-timed-out",
+    "check-needs-network",
     "check-already-green",
     "check-green-before",
     "check-red-before",
@@ -60,6 +62,8 @@ def _judge(check: Check, run: CheckRun, tasks: Sequence[Task]) -> tuple[TrialCod
     if run.timed_out:
         message = f"does not end within its {check.timeout_seconds:g} seconds"
         return "check-timed-out", message, _TIMED_OUT
+    if not run.green and _NO_NETWORK.pattern.search(run.output_tail):
+        return "check-needs-network", "fails because commands have no network", _NO_NETWORK.advice
     may_change = _may_change_tests(check, tasks)
     if check.kind == "flip" and run.green:
         if may_change:
@@ -94,6 +98,7 @@ def _is_file(path: str) -> bool:
     return "." in posixpath.basename(path).lstrip(".")
 
 
+_NO_NETWORK = next(cause for cause in CAUSES if cause.name == "no network")
 _MISSING = (
     "Name a program that exists in the sandbox, or install it: commands see /usr, the project's environments, and the paths of "
     "`sandbox.read_only`."
