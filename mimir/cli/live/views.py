@@ -112,7 +112,7 @@ class TerminalOutput:
 
 
 class _Screen(RichConsole):
-    """A screen whose closed terminal is an error like a closed pipe, not an exit of the library."""
+    """A screen on which a closed terminal is an error like a closed pipe."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError(errno.EPIPE, "The output was closed")
