@@ -42,6 +42,8 @@ class Deliverable:
     usage: TokenUsage = NO_USAGE
     ledger: tuple[tuple[int, str, str], ...] = ()
     """Tool log: (number, tree, bounded text) of each call. QC quotes it as `call:<number>`."""
+    cited_arguments: tuple[tuple[int, str], ...] = ()
+    """(number, bounded arguments) of each call that the answer cites."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from pathlib import Path
 from mimir.attempts.services import RoleTools
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import SystemClock
+from mimir.bootstrap.git_program import find_git
 from mimir.bootstrap.project_services import (
     compose_services,
-    find_git,
     make_endpoints,
     make_sandbox,
 )
@@ -39,6 +39,7 @@ from mimir.store.protocol import GraphStore
 from mimir.store.transfer.store_copy import CopyResult
 from mimir.tools.secrets import Redactor
 from mimir.workspace.aio import gather_both
+from mimir.workspace.git.discovery import refuse_tracked
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.state_dir import ROOM, prepare
@@ -70,6 +71,7 @@ async def open(
     name = _display_path(replay, project)
     recording = read_recording(replay, name)[0] if replay else None
     state_dir = prepare(project, create=create)
+    await refuse_tracked(project, ROOM, find_git())
     redact = Redactor(loaded.secrets)
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
     owners = ProcessLocks(state_dir / "work" / "owners")
@@ -131,6 +133,7 @@ async def migrate(
         StoreError: The target holds something else under one of the ids; it is unchanged.
     """
     state_dir = prepare(project, create=True)
+    await refuse_tracked(project, ROOM, find_git())
     async with contextlib.AsyncExitStack() as stack:
 
         async def open_one(uri: str, *, create: bool) -> GraphStore:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import random
-import shutil
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, partial
@@ -15,13 +14,13 @@ from mimir.agents.preambles.preamble_cache import PreambleCache
 from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import RandomIds, SystemClock
+from mimir.bootstrap.git_program import find_git
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.message import ModelRequest
-from mimir.errors import UnavailableError
 from mimir.llm.config import OPENAI_URL, EndpointConfig
 from mimir.llm.endpoints import EndpointRegistry
 from mimir.llm.protocol import ChatModel
@@ -266,20 +265,3 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
             "neo4j": True,
         },
     )
-
-
-def find_git() -> str:
-    """Return the path of the git program.
-
-    Raises:
-        UnavailableError: There is none.
-    """
-    # A relative entry of PATH would let a project supply its own git.
-    path = os.pathsep.join(entry for entry in os.get_exec_path() if Path(entry).is_absolute())
-    found = shutil.which("git", path=path)
-    if found is None:
-        raise UnavailableError(
-            "git is missing: no directory of PATH holds it.",
-            next_step="Install git, 2.38 or newer.",
-        )
-    return found

@@ -97,7 +97,7 @@ class EvidenceRecord:
 
     seq: int
     """0-based within its chain."""
-    kind: Literal["check", "deliverable", "verdict", "gate"]
+    kind: Literal["check", "deliverable", "verdict", "gate", "run", "later"]
     body: str
     """Canonical JSON of what is sealed."""
     previous: str

@@ -130,15 +130,22 @@ class Mimir:
         self, run: str, *, commit: bool, completed: bool = False, markers: bool = False
     ) -> RunResult:
         """Apply a run's result to the user's directory."""
-        return await result_application.apply_result(
+        result = await result_application.apply_result(
             self._parts, run, commit=commit, completed=completed, markers=markers
         )
+        await inspection.renew_report(self._parts, run)
+        return result
 
     async def verify(self, run: str, seal: str) -> AuditResult:
         """Recompute every seal of a run."""
         record = await self._parts.store.read(partial(load_run, run=run))
         await self._parts.history.serve(run, record.base_commit)
-        return await verify(self._parts.store, self._parts.history, run, seal)
+        report_hash = partial(inspection.hash_of_file, self._parts)
+        return await verify(self._parts.store, self._parts.history, run, seal, report_hash)
+
+    async def explain(self, run: str, task: str) -> Sequence[str]:
+        """Return what decided each criterion of a task, as lines for a terminal."""
+        return await self._parts.store.read(partial(inspection.explain, run=run, task=task))
 
     async def doctor(self) -> Sequence[inspection.DoctorFinding]:
         """Check the store, git, the sandbox and the worker's model."""

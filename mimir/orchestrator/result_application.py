@@ -3,7 +3,7 @@
 The steps are journaled in the store before the first file changes. A process that resumes the run completes or undoes them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +12,7 @@ from mimir.domain.run import Apply, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.errors import UsageError
 from mimir.orchestrator.services import ProjectServices
+from mimir.qc.evidence import seal
 from mimir.scheduling.completion.run_outcome import RunOutcome
 from mimir.store.operations import runs
 from mimir.store.operations.record_loading import load_run, save_change
@@ -19,6 +20,7 @@ from mimir.store.protocol import WriteOps
 from mimir.store.records.record_codec import ABSENT, PackedJson
 from mimir.store.records.run_changes import RunApplicationChange, RunAppliedChange
 from mimir.store.records.run_records import RunRecord
+from mimir.store.sealing.run_record import change_ended_run
 from mimir.workspace.user_tree import apply as user_tree
 from mimir.workspace.user_tree.user_file import FileChange, UserFileConflict
 from mimir.workspace.user_tree.user_merge import merge_user_files
@@ -160,15 +162,19 @@ async def _apply(
         described = tuple(f"{conflict.path}: {conflict.why}" for conflict in conflicts)
         # Without the journal a later call plans again, with the user's files of that time.
         await store.write(partial(_save_steps, run=run.id, steps=ABSENT))
-        await store.write(partial(_log, run=run.id, data={"conflicts": list(described)}))
+        await store.write(_seal_change(run.id, partial(_log, data={"conflicts": list(described)})))
         return ApplyResult(conflicts=described)
     made = await user_tree.commit(history, steps, _message(run)) if commit and steps else ""
     change = RunAppliedChange(
         applied_at=services.clock.now().isoformat(), applied_commit=made or None
     )
-    await store.write(lambda ops: save_change(ops, run.id, change))
     paths = tuple(step.path for step in steps)
-    await store.write(partial(_log, run=run.id, data={"paths": list(paths), "commit": made}))
+
+    def end(ops: WriteOps, run: str) -> None:
+        save_change(ops, run, change)
+        _log(ops, run, {"paths": list(paths), "commit": made})
+
+    await store.write(_seal_change(run.id, end))
     return ApplyResult(paths=paths, commit=made, marked=marked)
 
 
@@ -191,7 +197,19 @@ async def _start(
 
 
 def _save_steps(ops: WriteOps, run: str, steps: PackedJson) -> None:
-    save_change(ops, run, RunApplicationChange(steps=steps))
+    def save(ops: WriteOps, run: str) -> None:
+        save_change(ops, run, RunApplicationChange(steps=steps))
+
+    _seal_change(run, save)(ops)
+
+
+def _seal_change(
+    run: str, change: Callable[[WriteOps, str], object]
+) -> Callable[[WriteOps], object]:
+    """Return a change of a run that is sealed if the run has ended."""
+    return lambda ops: change_ended_run(
+        ops, run, "apply", lambda ops: change(ops, run), seal.append
+    )
 
 
 def _log(ops: WriteOps, run: str, data: dict[str, object]) -> None:

@@ -21,6 +21,7 @@ from mimir.scheduling.run_services import WorkSignals
 from mimir.store.operations.runs import NewRun, RunKind
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
+from mimir.store.sealing.run_facts import SEAL_FORM
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.tools.protocol import Toolset
 from mimir.workspace.git.base_capture import BaseCommit
@@ -125,6 +126,7 @@ class ProjectServices:
             max_cost=limits.max_cost,
             prices=self.prices,
             only=only,
+            seal_form=SEAL_FORM,
         )
 
     async def open_transcript(self, run: str, role: str, number: int = 1) -> StoredTranscript:

@@ -3,14 +3,24 @@
 import asyncio
 import contextlib
 import json
+import random
 import shutil
 import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from mimir.domain.json_value import JsonObject, as_object
 from mimir.domain.run import RunBudget
+from mimir.store.operations import evidence
+from mimir.store.protocol import ReadOps, Row
+from mimir.store.schema import NodeLabel, pack, unpack
+from mimir.store.sealing.row_digests import LABELS, VOLATILE, changed_rows, iterate_rows
+from mimir.store.sqlite.sqlite_store import SqliteStore
+from tests.support import stores
+from tests.support.clock import FrozenClock
 from tests.support.projects import git
 from tests.support.whole_run import (
     PLAN_PATH,
@@ -145,6 +155,75 @@ async def test_each_changed_byte_of_the_store_is_named_by_its_record(sealed: Tra
         assert any(problem.startswith(f"{id}: ") for problem in found), (id, at, found)
         sealed.change(f"UPDATE nodes SET props = ? WHERE key = {key}", props)
     assert await sealed.problems() == ()
+
+
+def edited(row: Row, rng: random.Random) -> Row:
+    """A copy of a node with one property changed, removed, or of another type."""
+    name = rng.choice(sorted(name for name in row if name != "id" and name not in VOLATILE))
+    value, other = row[name], rng.choice(["", "x", 0, 1, True, None, 7.5])
+    if isinstance(value, str) and value:
+        at = rng.randrange(len(value))
+        other = value[:at] + ("0" if value[at] != "0" else "1") + value[at + 1 :]
+    elif pack(other) == pack(value):
+        other = "another"
+    return {**row, name: other}
+
+
+async def test_each_of_1000_random_edits_of_a_node_is_named(once: Travelled):
+    rng = random.Random(35)
+
+    def load(reads: ReadOps) -> tuple[JsonObject, Mapping[NodeLabel, Sequence[Row]]]:
+        (record,) = evidence.records(reads, f"{once.run}/run")
+        return as_object(unpack(record.body)), {
+            label: list(iterate_rows(reads, once.run, label)) for label in LABELS
+        }
+
+    path = once.project / ".mimir" / "mimir.db"
+    async with stores.opened(SqliteStore(path, FrozenClock())) as store:
+        body, nodes = await store.read(load)
+    sealed = as_object(body["nodes"])
+    assert {label for label in LABELS if nodes[label]} == set(LABELS)
+    for _ in range(1000):
+        label = rng.choice(LABELS)
+        rows = list(nodes[label])
+        at = rng.randrange(len(rows))
+        rows[at] = edited(rows[at], rng)
+        found = changed_rows(once.run, rows, sealed[label.value])
+        assert found == [f"{rows[at]['id']}: this node was changed"]
+    for label, rows in nodes.items():
+        assert changed_rows(once.run, rows, sealed[label.value]) == []
+        assert changed_rows(once.run, rows[1:], sealed[label.value]) != []
+        assert changed_rows(once.run, [*rows, rows[-1]], sealed[label.value]) != []
+
+
+async def test_edited_outcome_prompt_transcript_or_event_is_named_with_and_without_the_seal(
+    sealed: Travelled,
+):
+    run, seal = sealed.run, sealed.journey.ending.seal
+    for id, old, new in (
+        (run, '"outcome":"failed"', '"outcome":"completed"'),
+        (f"{run}/third", "third", "th1rd"),
+        (f"{run}/first/1/worker#00001", "both.txt", "b0th.txt"),
+        (f"{run}#00000001", "first", "f1rst"),
+        (f"{run}/bad", "failed", "f4iled"),
+    ):
+        change = "UPDATE nodes SET props = replace(props, ?, ?) WHERE id = ?"
+        sealed.change(change, old, new, id)
+        for given in ("", seal):
+            assert any(p.startswith(f"{id}: ") for p in await sealed.problems(given)), id
+        sealed.change(change, new, old, id)
+    assert await sealed.problems(seal) == ()
+
+
+async def test_record_that_is_gone_or_a_changed_report_is_named(sealed: Travelled):
+    report = sealed.project / sealed.journey.ending.report_path
+    text = report.read_text()
+    report.write_text(text.replace("failed", "completed"))
+    assert [p for p in await sealed.problems() if "this report is not the one" in p]
+    report.write_text(text)
+    assert await sealed.problems() == ()
+    sealed.change("DELETE FROM nodes WHERE id = ?", f"{sealed.run}/run#00000")
+    assert [p for p in await sealed.problems() if "the record of the run is gone" in p]
 
 
 async def test_each_changed_object_of_the_result_is_found(sealed: Travelled):

@@ -157,6 +157,8 @@ class QCInput:
     changed: tuple[ChangedFile, ...] = ()
     cited: Mapping[int, str] | None = None
     """Quotable calls of the worker: cited, on the deliverable's tree. Number → text."""
+    cited_arguments: Mapping[int, str] | None = None
+    """Arguments of the cited calls: words in them are no evidence. Number → raw text."""
     unsupported: tuple[str, ...] = ()
     required_fixes: tuple[str, ...] = ()
     """Of the previous attempt, as the worker saw them."""

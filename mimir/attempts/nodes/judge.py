@@ -191,6 +191,7 @@ async def _qc_input(
         changed=await _load_changed_files(services, work, tree),
         # Only the result of a call on the delivered tree is proof of the deliverable.
         cited={n: text for n, at, text in work.ledger if n in cited and at == work.tree},
+        cited_arguments=dict(work.cited_arguments),
         unsupported=work.unsupported,
         required_fixes=services.start.required_fixes,
         related=services.related,

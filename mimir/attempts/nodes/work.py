@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 from mimir.agents.agent_loop import Conversation, LoopServices, ModelSettings, converse
 from mimir.agents.circuit_breaker import CircuitBreaker, Trip
-from mimir.agents.citations import find_unsupported
+from mimir.agents.citations import find_unsupported, parse_citations
 from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.attempt_workspace import AttemptWorkspace, WorkspaceDiff
 from mimir.attempts.deliverable import (
@@ -228,6 +228,10 @@ async def _make_deliverable(
         messages=conversation.message_count,
         usage=conversation.usage,
         ledger=tuple((n, e.tree, e.text[:TOOL_LOG_TEXT]) for n, e in tool_log.items()),
+        cited_arguments=tuple(
+            (n, tool_log[n].arguments[:TOOL_LOG_TEXT])
+            for n in sorted({one.number for one in parse_citations(answer)} & tool_log.keys())
+        ),
     )
 
 

@@ -23,6 +23,9 @@ OPTIONAL = ("model",)
 """Parts that `doctor` may miss: recordings need no model."""
 
 Seal = Annotated[str, typer.Option("--seal", metavar="HASH", help="Seal to compare with.")]
+Explain = Annotated[
+    str, typer.Option("--explain", metavar="TASK", help="Show what decided each criterion.")
+]
 Workers = Annotated[bool, typer.Option("--workers", help="Also show the processes of the run.")]
 
 
@@ -85,7 +88,7 @@ def report(session: CommandSession, run: Run = None) -> int:
     return 0
 
 
-def verify(session: CommandSession, run: Run = None, seal: Seal = "") -> int:
+def verify(session: CommandSession, run: Run = None, seal: Seal = "", explain: Explain = "") -> int:
     """Recompute every seal of a run.
 
     RUN is a run id or its beginning. Default: the latest run. Exits with 1 if a record differs
@@ -93,18 +96,22 @@ def verify(session: CommandSession, run: Run = None, seal: Seal = "") -> int:
     """
     loaded = session.load()
 
-    async def job() -> "AuditResult":
+    async def job() -> "tuple[AuditResult, Sequence[str]]":
         async with session.open(loaded, create=False) as mimir:
-            return await mimir.verify(await mimir.find_run(run), seal)
+            id = await mimir.find_run(run)
+            lines = await mimir.explain(id, explain) if explain else ()
+            return await mimir.verify(id, seal), lines
 
-    result = session.run(job())
+    result, explained = session.run(job())
     if session.json:
         shape = {"schema": 1, "run": result.run, "ok": result.ok, "records": result.records}
-        session.console.json({**shape, "seal": result.seal, "problems": list(result.problems)})
+        shape = {**shape, "seal": result.seal, "record": result.record}
+        more = {"explained": list(explained)} if explain else {}
+        session.console.json({**shape, "problems": list(result.problems), **more})
     else:
         from mimir.cli.output import tables
 
-        _say_all(session, tables.audit_table(result))
+        _say_all(session, [*explained, *([""] if explained else []), *tables.audit_table(result)])
     return 0 if result.ok else BROKEN
 
 

@@ -51,7 +51,9 @@ def audit_table(found: "AuditResult") -> list[str]:
     """Return the result of recomputing the seals."""
     if found.ok:
         seal = f"seal: {found.seal}" if found.seal else "seal: none yet, the run has not ended"
-        return [f"{found.run}: {found.records} records recomputed, all equal.", seal]
+        # Both may be given to `--seal`; the record covers the report and every stored node too.
+        record = [f"record: {found.record}"] if found.record else []
+        return [f"{found.run}: {found.records} records recomputed, all equal.", seal, *record]
     count = len(found.problems)
     head = f"{found.run}: {count} of {found.records} records differ from what was sealed:"
     return [head, *(f"  {clean_line(problem)}" for problem in found.problems)]

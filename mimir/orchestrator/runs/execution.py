@@ -27,6 +27,7 @@ from mimir.orchestrator import (
 from mimir.orchestrator.gc_tuning import reduced_collection
 from mimir.orchestrator.runs import creation, inspection
 from mimir.orchestrator.services import ProjectServices
+from mimir.qc.evidence import seal
 from mimir.scheduling import lifecycle
 from mimir.scheduling.completion.result_reuse import take_over
 from mimir.scheduling.completion.run_outcome import RunOutcome, finish_run
@@ -40,6 +41,7 @@ from mimir.store.operations import budget, claims, estimates, memory, runs
 from mimir.store.operations.record_loading import decode_plan, load_run, load_run_with_plan
 from mimir.store.protocol import WriteOps
 from mimir.store.records.run_records import RunRecord
+from mimir.store.sealing.run_record import write_record
 from mimir.workspace.aio import gather_both, run_beside, to_thread_shielded
 from mimir.workspace.stale_cleanup import remove_stale_files
 
@@ -296,13 +298,15 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
     if notices:
         await services.store.write(partial(_log_warnings, run=run, notices=notices), durable=False)
     learn = partial(_learn, services, run)
-    path = await inspection.write_last_report(services, run, end.outcome, alongside=[learn])
+    path, text = await inspection.write_last_report(services, run, end.outcome, alongside=[learn])
     data = {"seal": end.seal, "commit": end.commit, "report": path}
+    report = inspection.sealed_report(path, text)
 
     def work(ops: WriteOps) -> None:
         lifecycle.must_lead(ops, run, services.owner)
         runs.append_event(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
         lifecycle.end(ops, run, services.owner, end.outcome, data)
+        write_record(ops, run, report, seal.append)
 
     await services.store.write(work)
     record = await _load(services, run)

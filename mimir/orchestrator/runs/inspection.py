@@ -1,33 +1,41 @@
 """Read-only verbs: status, processes, report, size of a plan, and `mimir doctor`."""
 
+import difflib
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from mimir.attempts.results import OUTPUT_ON_TASK
 from mimir.domain.agent import ROLES
+from mimir.domain.json_value import as_text
 from mimir.domain.plan import Plan, call_limit
 from mimir.domain.task_states import RunStatus, TaskStatus
-from mimir.errors import ConfigurationError, MimirError
+from mimir.errors import ConfigurationError, MimirError, UsageError
 from mimir.llm.protocol import ChatModel
 from mimir.orchestrator.runs import lookup
 from mimir.orchestrator.services import ProjectServices
+from mimir.qc.evidence import seal
 from mimir.reporting.narrative import write_prose as ask_for_prose
+from mimir.reporting.render.explanation import explain_task
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import ReportDraft, as_json
-from mimir.reporting.summary.run_loader import load_summary
+from mimir.reporting.summary.run_loader import gather, load_summary
 from mimir.reporting.summary.summary import RunSummary
 from mimir.scheduling.processes import pool_metrics
 from mimir.scheduling.run_services import ProcessLiveness
 from mimir.store.operations import runs
 from mimir.store.operations.record_loading import (
+    decode_plan,
     find_text,
     load_processes,
+    load_run_with_plan,
     load_task_answers,
     load_whole_answer,
     save_run_text,
 )
 from mimir.store.protocol import ReadOps
+from mimir.store.sealing.run_record import change_ended_run, find_sealed_report
 from mimir.workspace.aio import await_all, gather_both, to_thread_shielded
 from mimir.workspace.state_dir import put_all, write_state_file
 
@@ -48,6 +56,22 @@ class DoctorFinding:
 async def find_own_run(services: ProjectServices, run: str | None, *, resumable: bool) -> str:
     """Return the id of a run of this project, as `lookup.find_run`."""
     return await lookup.find_run(services.store, services.project_id, run, resumable=resumable)
+
+
+def explain(reads: ReadOps, run: str, task: str) -> list[str]:
+    """Return what decided each criterion of a task.
+
+    Raises:
+        UsageError: The plan of the run has no such task.
+    """
+    data = {one.id: one for one in gather(reads, run).tasks}
+    if task not in data:
+        near = difflib.get_close_matches(task, data, n=3, cutoff=0.4) or sorted(data)[:3]
+        raise UsageError(
+            f"Run {run} has no task {task[:80]!r}.", next_step=f"Nearest: {', '.join(near)}."
+        )
+    plan = decode_plan(load_run_with_plan(reads, run))
+    return explain_task(plan.task(task), data[task])
 
 
 async def status(services: ProjectServices, run: str) -> Mapping[str, object]:
@@ -71,8 +95,16 @@ async def find_dead_processes(services: ProjectServices, run: str) -> frozenset[
 
 
 async def write_report(services: ProjectServices, run: str) -> tuple[str, str]:
-    """Write the report next to the plan, with the answers as files; return its path and text."""
+    """Write the report next to the plan, with the answers as files; return its path and text.
+
+    The sealed report of a run that has ended stays as it is.
+    """
     summary = await services.store.read(partial(load_summary, run=run))
+    sealed = await services.store.read(partial(find_sealed_report, run=run))
+    path = as_text(sealed.get("path"))
+    if path and hash_of_file(services, path) == sealed.get("sha256"):
+        await _write_answers(services, summary)
+        return path, (services.project / path).read_text(encoding="utf-8")
     path, text = await _write_text(services, summary, ReportDraft(summary, services.link))
     await _write_answers(services, summary)
     return path, text.decode()
@@ -84,8 +116,8 @@ async def write_last_report(
     outcome: RunStatus,
     *,
     alongside: Sequence[Callable[[], Awaitable[None]]] = (),
-) -> str:
-    """Ask the reporters for prose and write the final report; return its path.
+) -> tuple[str, bytes]:
+    """Ask the reporters for prose and write the final report; return its path and text.
 
     The report does not count the reporters' own calls: they are asked about the summary that it shows.
     """
@@ -97,8 +129,31 @@ async def write_last_report(
 
     # The first model call starts before any other work.
     _, draft = await gather_both(_write_prose(services, summary), prepare_draft())
-    path, _ = await _write_text(services, summary, draft)
-    return path
+    path, text = await _write_text(services, summary, draft)
+    return path, bytes(text)
+
+
+async def renew_report(services: ProjectServices, run: str) -> None:
+    """Write the report of a run again after a change of the ended run, and seal it."""
+    summary = await services.store.read(partial(load_summary, run=run))
+    path, text = await _write_text(services, summary, ReportDraft(summary, services.link))
+    report = sealed_report(path, bytes(text))
+    await services.store.write(
+        lambda ops: change_ended_run(ops, run, "report", lambda _: None, seal.append, report)
+    )
+
+
+def sealed_report(path: str, text: bytes) -> Mapping[str, object]:
+    """Return what the record of a run holds of its report."""
+    return {"path": path, "sha256": hashlib.sha256(text).hexdigest()}
+
+
+def hash_of_file(services: ProjectServices, path: str) -> str | None:
+    """Return the SHA-256 of a file of the project; None if it cannot be read."""
+    try:
+        return hashlib.sha256((services.project / path).read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 async def report_json(services: ProjectServices, run: str) -> Mapping[str, object]:

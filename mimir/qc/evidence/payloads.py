@@ -9,7 +9,7 @@ from fractions import Fraction
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.test_results import sealed_results
 from mimir.domain.verdict import CriterionResult, Verdict
-from mimir.qc.evidence.seal import fingerprint
+from mimir.qc.evidence.seal import canonical_json, fingerprint
 
 Body = Mapping[str, object]
 
@@ -90,6 +90,11 @@ def verdict_body(verdict: Verdict, tree: str, answer: str) -> Body:
         "requiredFixes": list(verdict.required_fixes),
         "fixesFailed": list(verdict.fixes_failed),
     }
+
+
+def facts_hash(facts: Body) -> str:
+    """Return the hash of the facts of a run, which the record of its gate holds."""
+    return fingerprint(canonical_json(facts))
 
 
 def format_exact(number: Fraction) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from mimir.domain.evidence import EvidenceRecord
 
-RecordKind = Literal["check", "deliverable", "verdict", "gate"]
+RecordKind = Literal["check", "deliverable", "verdict", "gate", "run", "later"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

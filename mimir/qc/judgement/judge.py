@@ -20,7 +20,13 @@ from mimir.domain.plan import Task
 from mimir.domain.usage import TokenUsage
 from mimir.domain.verdict import QCAnswer, Verdict
 from mimir.errors import AnswerError, ModelError
-from mimir.qc.judgement.quotes import Sources, UnsupportedPass, find_unsupported_passes
+from mimir.qc.judgement.quotes import (
+    Commands,
+    Sources,
+    UnsupportedPass,
+    argument_text,
+    find_unsupported_passes,
+)
 from mimir.qc.judgement.score import ScoreInput, decide_verdict
 from mimir.qc.judgement.verdict_parser import SCHEMA_NAME, VERDICT_SCHEMA, instructions, parse
 
@@ -212,8 +218,8 @@ class _ReviewRun:
     ) -> Verdict:
         """Decide the verdict; if only quotes are missing, ask for them once."""
         sources = await self._sources(talk, answer)
-        verdict = decide_verdict(self._case(answer, sources))
-        missing = _find_missing_quotes(verdict, answer, sources)
+        verdict = decide_verdict(self._case(talk, answer, sources))
+        missing = _find_missing_quotes(verdict, answer, sources, self._commands(talk))
         if not missing:
             return verdict
         named = "\n".join(f"- {one.what}: {one.why}" for one in missing)
@@ -226,15 +232,16 @@ class _ReviewRun:
                 raise
             # The earlier answer is valid; its criteria without a quote stay unverified.
             return verdict
-        return decide_verdict(self._case(answer, await self._sources(talk, answer)))
+        return decide_verdict(self._case(talk, answer, await self._sources(talk, answer)))
 
-    def _case(self, answer: QCAnswer, sources: Sources) -> ScoreInput:
+    def _case(self, talk: Conversation, answer: QCAnswer, sources: Sources) -> ScoreInput:
         given = self._given
         return ScoreInput(
             task=given.task,
             verdict=answer,
             outcomes=given.outcomes,
             sources=sources,
+            commands=self._commands(talk),
             fixes=given.required_fixes,
             protected=self._protected,
             unsupported=given.unsupported,
@@ -252,24 +259,34 @@ class _ReviewRun:
                     sources[name] = text[:MAX_FILE_CHARS]
         return sources
 
+    def _commands(self, talk: Conversation) -> Commands:
+        """Return the arguments of calls; QC may write in one call and read in the next."""
+        cited = (self._given.cited_arguments or {}).items()
+        commands = {f"call:{number}": argument_text(raw) for number, raw in cited}
+        given = ""
+        for number, entry in talk.ledger.items():
+            given += f"{argument_text(entry.arguments)}\n"
+            commands[f"qc:{number}"] = given
+        return commands
+
 
 def _append_message(talk: Conversation, text: str) -> tuple[Message, ...]:
     return (*talk.messages, Message(role="user", text=text))
 
 
 def _find_missing_quotes(
-    verdict: Verdict, answer: QCAnswer, sources: Sources
+    verdict: Verdict, answer: QCAnswer, sources: Sources, commands: Commands
 ) -> tuple[UnsupportedPass, ...]:
     """Return missing quotes to ask for; empty if nothing depends on one."""
     if not (verdict.passed or verdict.unverifiable):
         return ()
     judged = {result.id for result in verdict.criteria if result.basis == "judged"}
     needed = find_unsupported_passes(
-        [(f"criterion {o.id}", o) for o in answer.criteria if o.id in judged], sources
+        [(f"criterion {o.id}", o) for o in answer.criteria if o.id in judged], sources, commands
     )
     if not needed:
         return ()
     return (
         *needed,
-        *find_unsupported_passes([(f"fix {o.index}", o) for o in answer.fixes], sources),
+        *find_unsupported_passes([(f"fix {o.index}", o) for o in answer.fixes], sources, commands),
     )

@@ -1,13 +1,17 @@
 """Verification of quotes: a quote counts only if its source contains it. Pure.
 
 White space is collapsed and terminal codes are removed on both sides; everything else must be equal. A quote needs at least twelve other characters, because almost
-any text contains a shorter one.
+any text contains a shorter one. Words that the quoting agent, or the worker, gave to the command itself are no evidence.
 """
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
+from mimir.domain.json_value import is_array, is_object
 from mimir.domain.terminal_text import visible_text
 from mimir.domain.verdict import CriterionOpinion, FixOpinion
 
@@ -17,6 +21,10 @@ MIN_CHARS = 12
 Sources = Mapping[str, str]
 """Name as QC writes it (`check:unit`, `qc:3`, `answer`) → its text; no other is quoted."""
 
+
+Commands = Mapping[str, str]
+"""Name of a source → arguments of its tool calls; they are no evidence."""
+NO_COMMANDS: Commands = MappingProxyType({})
 
 QuotedOpinion = CriterionOpinion | FixOpinion
 
@@ -31,7 +39,9 @@ class UnsupportedPass:
     """Reason, for QC."""
 
 
-def explain_missing_quote(quote: str, source: str, sources: Sources) -> str:
+def explain_missing_quote(
+    quote: str, source: str, sources: Sources, commands: Commands = NO_COMMANDS
+) -> str:
     """Return why a quote does not count; empty: its source contains it."""
     words = "".join(quote.split())
     if not words:
@@ -44,24 +54,62 @@ def explain_missing_quote(quote: str, source: str, sources: Sources) -> str:
         return f"there is no source {name[:80]!r} that may be quoted"
     if _collapse_blanks(quote) not in _collapse_blanks(sources[name]):
         return f"the quote is not in {name[:80]!r}"
+    if _is_given(quote, commands.get(name, "")):
+        return f"the quote was given to the command of {name[:80]!r}, so it proves nothing"
     return ""
 
 
-def is_quote_supported(opinion: QuotedOpinion, sources: Sources) -> bool:
+def is_quote_supported(
+    opinion: QuotedOpinion, sources: Sources, commands: Commands = NO_COMMANDS
+) -> bool:
     """True if the source of an opinion contains its quote."""
-    return not explain_missing_quote(opinion.quote, opinion.source, sources)
+    return not explain_missing_quote(opinion.quote, opinion.source, sources, commands)
 
 
 def find_unsupported_passes(
-    opinions: Iterable[tuple[str, QuotedOpinion]], sources: Sources
+    opinions: Iterable[tuple[str, QuotedOpinion]],
+    sources: Sources,
+    commands: Commands = NO_COMMANDS,
 ) -> tuple[UnsupportedPass, ...]:
     """Return each `passed` without a verified quote; `opinions` are (subject, opinion)."""
     return tuple(
         UnsupportedPass(what=what, why=why)
         for what, opinion in opinions
         if opinion.state == "passed"
-        and (why := explain_missing_quote(opinion.quote, opinion.source, sources))
+        and (why := explain_missing_quote(opinion.quote, opinion.source, sources, commands))
     )
+
+
+def argument_text(arguments: str) -> str:
+    """Return the texts of a call's arguments, which are JSON in most cases."""
+    try:
+        held: list[object] = [json.loads(arguments)]
+    except (ValueError, RecursionError):
+        return arguments
+    for each in held:  # it grows by what they hold
+        if is_object(each):
+            held.extend(each.values())
+        elif is_array(each):
+            held.extend(each)
+    return "\n".join(str(each) for each in held if isinstance(each, str | int | float))
+
+
+def _is_given(quote: str, arguments: str) -> bool:
+    """Return whether a command that only prints its arguments can give the quote."""
+    if not arguments:
+        return False
+    words, given = _WORD.findall(quote), _words_of(arguments)
+    if not words:
+        return _collapse_blanks(quote) in _collapse_blanks(arguments)
+    return f" {' '.join(words)} " in f" {' '.join(given)} " or set(words) <= set(given)
+
+
+_WORD = re.compile(r"\w+")
+
+
+@lru_cache(maxsize=64)
+def _words_of(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text))
 
 
 @lru_cache(maxsize=64)

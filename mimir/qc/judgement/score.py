@@ -13,14 +13,20 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Criterion, Task, weights
 from mimir.domain.task_states import Cause
 from mimir.domain.verdict import CriterionOpinion, CriterionResult, QCAnswer, State, Verdict
-from mimir.qc.judgement.quotes import Sources, explain_missing_quote, is_quote_supported
+from mimir.qc.judgement.quotes import (
+    NO_COMMANDS,
+    Commands,
+    Sources,
+    explain_missing_quote,
+    is_quote_supported,
+)
 from mimir.qc.judgement.verdict_parser import PASS_SCORE
 
 HALF = Fraction(50)
@@ -37,6 +43,7 @@ class ScoreInput:
     """Of the task's checks; an absent one counts as `unverified`."""
     sources: Sources
     """Texts that QC may quote."""
+    commands: Commands = field(default_factory=lambda: NO_COMMANDS)
     fixes: Sequence[str] = ()
     """Required fixes of the previous attempt; QC's fix 1 is the first."""
     protected: Sequence[str] = ()
@@ -112,10 +119,10 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
         state, reason = _decide_by_checks(deciding, opinion) if deciding else ("passed", "")
         is_judged = not checks or (bool(broken) and state == "passed")
         if is_judged:
-            state, reason = _decide_by_quote(opinion, case.sources)
+            state, reason = _decide_by_quote(opinion, case)
         if broken:
             reason = " ".join(filter(None, (f"check {broken[0]!r} is broken", reason)))
-        found = is_quote_supported(opinion, case.sources)
+        found = is_quote_supported(opinion, case.sources, case.commands)
         yield CriterionResult(
             id=criterion.id,
             text=criterion.text,
@@ -151,7 +158,7 @@ def _decide_by_checks(
     return "passed", ""
 
 
-def _decide_by_quote(opinion: CriterionOpinion, sources: Sources) -> tuple[State, str]:
+def _decide_by_quote(opinion: CriterionOpinion, case: ScoreInput) -> tuple[State, str]:
     """Decide a criterion by QC's quote."""
     match opinion.state:
         case "failed":
@@ -159,7 +166,7 @@ def _decide_by_quote(opinion: CriterionOpinion, sources: Sources) -> tuple[State
         case "unverified":
             return "unverified", "QC could not verify it"
         case "passed":
-            why = explain_missing_quote(opinion.quote, opinion.source, sources)
+            why = explain_missing_quote(opinion.quote, opinion.source, case.sources, case.commands)
             return ("unverified", f"QC calls it passed, but {why}") if why else ("passed", "")
 
 

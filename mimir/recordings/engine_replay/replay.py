@@ -335,7 +335,7 @@ class RunReplay:
         end = await finish_run(run_services, services.history, self._check_runner())
         # Before the report, which shows times and processes.
         await self.simulation.write(partial(recorded_moves.put_measured, recorded=self.recorded))
-        path = await inspection.write_last_report(services, run, end.outcome)
+        path, _ = await inspection.write_last_report(services, run, end.outcome)
         data = {"seal": end.seal, "commit": end.commit, "report": path}
 
         def work(ops: WriteOps) -> None:

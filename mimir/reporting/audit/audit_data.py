@@ -7,10 +7,12 @@ from mimir.domain.event import EventKind
 from mimir.domain.json_value import as_text
 from mimir.domain.task_states import TaskStatus
 from mimir.reporting.audit.chain_audit import EvidenceChain, chain_of
+from mimir.reporting.audit.run_audit import RunAudit, audit_run
 from mimir.store.operations import runs
 from mimir.store.operations.audit_loading import AuditedEvidence, AuditedRun, load_audited_run
 from mimir.store.protocol import ReadOps
 from mimir.store.records.audited_records import AuditedTaskRecord
+from mimir.store.sealing.row_digests import run_chain
 
 _STATUS_EVENTS = (
     EventKind.RUN_CREATED, EventKind.RUN_FINISHED, EventKind.ATTEMPT_STARTED, EventKind.WORK_ANSWERED,
@@ -35,6 +37,8 @@ class AuditData:
     """Seal that the event of the end names. Empty: none."""
     strays: tuple[str, ...]
     """Evidence nodes that belong to no chain of the run."""
+    record: RunAudit
+    """Comparison of the run with its record."""
 
     @property
     def id(self) -> str:
@@ -61,18 +65,21 @@ def load_audit_data(reads: ReadOps, run: str) -> AuditData:
     stored = load_audited_run(reads, run, _STATUS_EVENTS)
     ends = [e for e in stored.events if e.kind is EventKind.RUN_FINISHED]
     # The evidence of a damaged attempt is not stray: the attempt is reported.
-    names = {*stored.attempts, *stored.damaged, f"{run}/gate"}
+    names = {*stored.attempts, *stored.damaged, f"{run}/gate", run_chain(run)}
+    chains = _chains(stored)
+    end_seal = as_text(ends[-1].data.get("seal")) if ends else ""
     return AuditData(
         stored=stored,
-        chains=_chains(stored),
+        chains=chains,
         statuses=runs.fold(stored.events),
         commits={
             e.task: as_text(e.data.get("commit"))
             for e in stored.events
             if e.kind is EventKind.TASK_COMPLETED
         },
-        end_seal=as_text(ends[-1].data.get("seal")) if ends else "",
+        end_seal=end_seal,
         strays=tuple(node.id for node in stored.evidence if node.chain not in names),
+        record=audit_run(reads, run, chains[run_chain(run)], ended=bool(end_seal)),
     )
 
 
@@ -83,6 +90,9 @@ def _chains(stored: AuditedRun) -> dict[str, EvidenceChain]:
     run, gate = stored.run, f"{stored.run.id}/gate"
     owners = [(id, id, a.evidence_length, a.evidence_hash) for id, a in stored.attempts.items()]
     owners.append((gate, run.id, run.gate_length, run.gate_hash))
+    record, sealed = run_chain(run.id), nodes.get(run_chain(run.id), [])
+    # No node counts this chain: the record of the gate says whether there must be one.
+    owners.append((record, run.id, len(sealed), sealed[-1].record.hash if sealed else None))
     return {
         name: chain_of(
             name,

@@ -11,6 +11,7 @@ from mimir.domain.json_value import as_member, as_text
 from mimir.domain.plan import Task
 from mimir.domain.task_states import RUN_ENDED, RunStatus, TaskStatus
 from mimir.qc.evidence import seal
+from mimir.qc.evidence.payloads import facts_hash
 from mimir.reporting.audit.attempt_audit import sealed_score
 from mimir.reporting.audit.audit_data import AuditData
 from mimir.reporting.audit.chain_audit import AuditedRecord, EvidenceChain
@@ -210,6 +211,9 @@ def _sealed_run(data: AuditData, status: RunStatus) -> Iterator[str]:
         yield f"{run}: it has ended {status.value!r} without a seal"
     elif claimed != found:
         yield f"{run}: property 'seal' is {claimed[:12]}, but its chains give {found[:12] or 'none'}"
+    sealed = _last_passage(data.gate)[1]
+    if sealed and data.record.facts and sealed.text("facts") != facts_hash(data.record.facts):
+        yield f"{run}: its plan, settings, tasks or outcome are not what {sealed.id} sealed"
     if data.end_seal not in ("", claimed):
         yield f"{run}: property 'seal' is not the one that the event of its end names"
     noted = data.stored.run.outcome

@@ -14,7 +14,7 @@ from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.regression import AcceptedTask
 from mimir.qc.evidence import seal
-from mimir.qc.evidence.payloads import Body, run_body
+from mimir.qc.evidence.payloads import Body, facts_hash, run_body
 from mimir.scheduling import lifecycle
 from mimir.scheduling.completion.final_gate import (
     FailedGateCheck,
@@ -32,6 +32,7 @@ from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_changes import RunSealChange
 from mimir.store.records.run_records import RunRecord
 from mimir.store.records.task_records import AcceptedTaskRecord, EndedTaskRecord
+from mimir.store.sealing.run_facts import Facts, has_record_form, load_facts
 from mimir.workspace.git.history import GitHistory
 
 
@@ -66,6 +67,8 @@ class _OutcomeInput:
     """Records of a gate that passed before a crash."""
     order: Sequence[str]
     """Completed tasks in merge order. Empty: no task has a check."""
+    facts: Facts | None
+    """Facts that the gate seals. None: the run has an older form of seals."""
 
 
 def gate_chain(run: str) -> str:
@@ -84,13 +87,13 @@ async def finish_run(services: RunServices, history: GitHistory, checks: CheckRu
     found = await services.store.read(partial(_load_input, run=run, plan=services.facts.plan))
     gate = await _run_gate(checks, found)
     await _publish_failed_deliverables(services, history, found.tasks)
-    records = await _seal_gate(services, gate, found)
+    broken = tuple(_describe_broken(found.accepted))
+    outcome = decide_outcome(found.tasks, red=bool(gate.red), broken=bool(broken))
+    records = await _seal_gate(services, gate, found, outcome)
     last = records[-1].hash if records else seal.first_link(gate_chain(run))
     # The seal covers the last record of every chain, so no record can change unnoticed.
     run_seal = seal.run_seal(last, found.chains)
     red = tuple(_describe(check) for check in gate.red)
-    broken = tuple(_describe_broken(found.accepted))
-    outcome = decide_outcome(found.tasks, red=bool(red), broken=bool(broken))
     commit, branch = await _final_commit(services, history, found.run, run_seal)
     change = RunSealChange(
         outcome=outcome.value,
@@ -141,7 +144,7 @@ async def _run_gate(checks: CheckRunner, found: _OutcomeInput) -> GateResult:
 
 
 async def _seal_gate(
-    services: RunServices, gate: GateResult, found: _OutcomeInput
+    services: RunServices, gate: GateResult, found: _OutcomeInput, outcome: RunStatus
 ) -> tuple[EvidenceRecord, ...]:
     """Seal the gate's result; after a crash it follows the records that were sealed before."""
     run, chain = services.facts.id, gate_chain(services.facts.id)
@@ -149,7 +152,9 @@ async def _seal_gate(
         ("check", run_body(check_run, task=task)) for task, check_run in gate.runs
     ]
     red = [{"task": r.task, "check": r.check, "merge": r.merge} for r in gate.red]
-    bodies.append(("gate", {"tree": found.run.head_tree, "red": red}))
+    # The seal of the run covers the gate, and so what a reader relies on.
+    facts = {"facts": facts_hash({**found.facts, "outcome": outcome.value})} if found.facts else {}
+    bodies.append(("gate", {"tree": found.run.head_tree, "red": red, **facts}))
     records = seal.extend(chain, found.sealed[-1] if found.sealed else None, bodies)
     kind = EventKind.GATE_FAILED if red else EventKind.GATE_PASSED
 
@@ -184,6 +189,7 @@ def _load_input(reads: ReadOps, run: str, plan: Plan) -> _OutcomeInput:
         ],
         sealed=evidence.records(reads, gate_chain(run)),
         order=_load_merge_order(reads, run) if any(one.task.checks for one in accepted) else (),
+        facts=load_facts(reads, run) if has_record_form(reads, run) else None,
     )
 
 

@@ -230,7 +230,7 @@ def record_of(row: Row) -> EvidenceRecord:
     seq = row.get("seq")
     return EvidenceRecord(
         seq=seq if isinstance(seq, int) else -1,
-        kind=cast('Literal["check", "deliverable", "verdict", "gate"]', str(row.get("kind") or "")),
+        kind=cast('Literal["check"]', str(row.get("kind") or "")),
         body=str(row.get("body") or ""),
         previous=str(row.get("previous") or ""),
         hash=str(row.get("hash") or ""),

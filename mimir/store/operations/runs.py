@@ -57,6 +57,8 @@ class NewRun:
     session_id: str = ""
     only: tuple[str, ...] = ()
     """Tasks that the user named; the plan holds them with their dependencies. Empty: all."""
+    seal_form: int | None = None
+    """Form of the seals. None: the gate seals no facts, and the run gets no record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +270,7 @@ def _run_row(ops: WriteOps, new: NewRun, number: int) -> Row:
         "id": new.id, "name": new.name, "runId": new.id, "projectId": new.project_id, "kind": new.kind,
         "seq": number, "status": RunStatus.RUNNING.value, "createdAt": ops.now(), "request": new.request,
         "title": plan.title if plan else "", "goal": plan.goal if plan else "", "planPath": new.plan_path,
-        "taskCount": len(plan.tasks) if plan else 0, "only": list(new.only),
+        "taskCount": len(plan.tasks) if plan else 0, "only": list(new.only), "sealForm": new.seal_form,
         "settingsJson": pack(new.settings), "engineVersion": new.engine_version,
         "baseCommit": new.base_commit, "baseTree": new.base_tree,
         "head": new.base_commit, "headTree": new.base_tree,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.json_value import as_texts
+from mimir.domain.json_value import as_texts, as_whole_number
 from mimir.domain.plan import Plan
 from mimir.store.operations import record_loading, runs, worker_processes
 from mimir.store.operations.runs import NewRun, RunKind
@@ -23,7 +23,7 @@ JsonObject = dict[str, object]
 _PINNED = (
     "kind", "name", "projectId", "request", "title", "goal", "planPath", "settingsJson", "engineVersion", "baseCommit",
     "baseTree", "createdAt", "sandbox", "userHead", "userBranch", "fromRun", "only", "parentRun", "sessionId",
-    "learnedJson", "planRun", "pricesJson",
+    "learnedJson", "planRun", "pricesJson", "sealForm",
 )  # fmt: skip
 # Pinned properties that `NewRun` does not set.
 _PINNED_LATER = ("sandbox", "userHead", "userBranch", "title", "goal", "learnedJson", "planRun", "pricesJson")  # fmt: skip
@@ -47,10 +47,10 @@ def export_pinned_run(reads: ReadOps, run: str) -> tuple[JsonObject, object]:
 
 
 def export_evidence(reads: ReadOps, run: str) -> list[JsonObject]:
-    """Return the evidence nodes of a run by chain and place."""
-    return [
-        dict(row) for row in reads.find(NodeLabel.EVIDENCE, {"runId": run}, order=("chain", "seq"))
-    ]
+    """Return the evidence nodes of a run by chain and place, without its record."""
+    # The record covers times, which a replay does not repeat.
+    found = reads.find(NodeLabel.EVIDENCE, {"runId": run}, order=("chain", "seq"))
+    return [dict(row) for row in found if row.get("kind") not in ("run", "later")]
 
 
 def export_verdicts(reads: ReadOps, run: str) -> list[JsonObject]:
@@ -118,6 +118,7 @@ def create_recorded_run(
         base_tree=text("baseTree"),
         only=tuple(as_texts(pinned.get("only"))),
         session_id=text("sessionId"),
+        seal_form=as_whole_number(pinned.get("sealForm")),
     )
     runs.create(ops, new)
     later = {name: value(pinned[name]) for name in _PINNED_LATER if name in pinned}

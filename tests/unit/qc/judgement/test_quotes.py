@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from mimir.domain.verdict import CriterionOpinion
 from mimir.qc.judgement.quotes import (
+    argument_text,
     explain_missing_quote,
     find_unsupported_passes,
     is_quote_supported,
@@ -92,3 +93,23 @@ def test_only_what_is_called_passed_needs_its_quote():
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "quote", "counts"),
+    [
+        ('{"command": "echo \\"42 passed in 0.31s\\""}', "42 passed in 0.31s", False),
+        ('{"command": "printf \'%s passed in %s\' 42 0.31s"}', "42 passed in 0.31s", False),
+        ('{"command": "echo 42 \'passed in\' 0.31s"}', "42  passed in 0.31s", False),
+        ("echo ============ 1", "============", False),
+        ('{"command": "python -m pytest -q tests/test_calc.py"}', "42 passed in 0.31s", True),
+        ('{"command": "pytest tests/test_calc.py"}', "tests/test_calc.py .. 42 passed", True),
+    ],
+)
+def test_words_that_were_given_to_the_command_are_no_evidence(
+    arguments: str, quote: str, counts: bool
+):
+    text = "tests/test_calc.py .. 42 passed in 0.31s ============"
+    commands = {"qc:1": argument_text(arguments)}
+    assert (explain_missing_quote(quote, "qc:1", {"qc:1": text}) == "") or quote not in text
+    assert (explain_missing_quote(quote, "qc:1", {"qc:1": text}, commands) == "") is counts

@@ -1,0 +1,114 @@
+"""Digests of the stored nodes of a run: each changed property changes one of them."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mimir.domain.json_value import as_object, as_text
+from mimir.store.operations import worker_processes
+from mimir.store.protocol import ReadOps, Row, Where
+from mimir.store.schema import NodeLabel, pack
+
+LABELS = (
+    NodeLabel.RUN, NodeLabel.TASK, NodeLabel.ATTEMPT, NodeLabel.VERDICT, NodeLabel.EVIDENCE, NodeLabel.ARTIFACT,
+    NodeLabel.CALL, NodeLabel.EVENT,
+)  # fmt: skip
+"""Labels of the nodes that a report or a decision reads."""
+VOLATILE = frozenset(
+    ("version", "coordinator", "coordinatorUntil", "integrator", "integratorUntil", "claimsEmpty")
+)
+"""Properties of a Run node that processes may change after its end."""
+_MARK = 8
+"""Hexadecimal digits of a node in `RowDigest.marks`."""
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDigest:
+    """Digest of the nodes of one label."""
+
+    digest: str
+    marks: str
+    """The beginning of the hash of each node, in the order of their ids."""
+
+    def encode(self) -> Mapping[str, object]:
+        """Return it as a member of a sealed body."""
+        return {"digest": self.digest, "marks": self.marks}
+
+
+def run_chain(run: str) -> str:
+    """Return the name of the evidence chain that holds the record of a run."""
+    return f"{run}/run"
+
+
+def row_hash(row: Row) -> str:
+    """Return the hash of a node; an absent property is like none."""
+    present = {name: value for name, value in row.items() if value is not None}
+    return hashlib.sha256(pack(present).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def without_volatile(row: Row) -> Row:
+    """Return a Run node without what processes may change after its end."""
+    return {name: value for name, value in row.items() if name not in VOLATILE}
+
+
+def iterate_rows(reads: ReadOps, run: str, label: NodeLabel) -> Iterator[Row]:
+    """Yield the covered nodes of a label by id, one batch in memory at a time.
+
+    Not covered are the record itself, and the registrations of processes, which decide nothing.
+    """
+    if label is NodeLabel.RUN:
+        row = reads.get(label, run)
+        yield from [without_volatile(row)] if row else []
+        return
+    last = ""
+    while True:
+        where: Where = {"runId": run, "id": (">", last)}
+        rows = reads.find(label, where, order=("id",), limit=_AT_ONCE)
+        yield from (row for row in rows if _is_covered(row, run, label))
+        if len(rows) < _AT_ONCE:
+            return
+        last = str(rows[-1]["id"])
+
+
+def digest_of(hashes: Sequence[str]) -> RowDigest:
+    """Return the digest of nodes from their hashes, in the order of their ids."""
+    return RowDigest(
+        digest=hashlib.sha256("".join(hashes).encode()).hexdigest(),
+        marks="".join(one[:_MARK] for one in hashes),
+    )
+
+
+def digest_rows(reads: ReadOps, run: str, label: NodeLabel) -> RowDigest:
+    """Return the digest of the nodes of a label."""
+    return digest_of([row_hash(row) for row in iterate_rows(reads, run, label)])
+
+
+def changed_rows(owner: str, rows: Sequence[Row], sealed: object) -> list[str]:
+    """Name the nodes (in the order of their ids) that differ from a sealed digest of `owner`.
+
+    A node that is gone or new is named by its neighbour; none: nothing differs.
+    """
+    hashes = [row_hash(row) for row in rows]
+    body = as_object(sealed)
+    if digest_of(hashes).digest == as_text(body.get("digest")):
+        return []
+    marks = as_text(body.get("marks"))
+    before = [marks[at : at + _MARK] for at in range(0, len(marks), _MARK)]
+    now = [one[:_MARK] for one in hashes]
+    ids = [str(row["id"]) for row in rows]
+    if len(before) == len(now):
+        different = [id for id, a, b in zip(ids, before, now, strict=True) if a != b]
+        return [f"{id}: this node was changed" for id in different or ids[:1]]
+    at = next((n for n, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), None)
+    at = min(len(before), len(now)) if at is None else at
+    if len(now) > len(before):
+        return [f"{ids[at]}: this node was added"]
+    where = f"after {ids[at - 1]}" if at else "at the beginning"
+    return [f"{owner}: {len(before) - len(now)} node(s) are gone, the first {where}"]
+
+
+def _is_covered(row: Row, run: str, label: NodeLabel) -> bool:
+    if label is NodeLabel.EVIDENCE:
+        return row.get("chain") != run_chain(run)
+    return label is not NodeLabel.ARTIFACT or row.get("kind") != worker_processes.KIND

@@ -1,0 +1,97 @@
+"""Record of a run: facts, report and digests of its nodes; later changes follow.
+
+The record is written in the transaction that ends the run, so that no crash can come between. A change after the end is sealed as a
+record of kind `later`, in the transaction that makes it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeVar
+
+from mimir.domain.evidence import EvidenceRecord
+from mimir.domain.json_value import NO_MEMBERS, JsonObject, as_object
+from mimir.store.operations import evidence, record_loading
+from mimir.store.protocol import ReadOps, Row, Where, WriteOps
+from mimir.store.schema import EdgeType, NodeLabel, unpack
+from mimir.store.sealing.row_digests import (
+    LABELS,
+    RowDigest,
+    digest_rows,
+    row_hash,
+    run_chain,
+    without_volatile,
+)
+from mimir.store.sealing.run_facts import has_record_form, load_facts
+
+T = TypeVar("T")
+RecordKind = Literal["run", "later"]
+Body = Mapping[str, object]
+SealBody = Callable[[str, EvidenceRecord | None, RecordKind, Body], EvidenceRecord]
+"""Seals a body as the next record of a chain: (chain, last record, kind, body)."""
+
+
+def record_body(reads: ReadOps, run: str, report: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the body of the record of a run as stored now."""
+    row = record_loading.load_run_row(reads, run)
+    digests = {label.value: digest_rows(reads, run, label).encode() for label in LABELS}
+    return {
+        **load_facts(reads, run),
+        "status": row.get("status"),
+        "seal": row.get("seal"),
+        "gate": row.get("gateHash"),
+        "report": report,
+        "nodes": digests,
+        "plannedBy": planning_calls(reads, row).encode() if row.get("planRun") else None,
+    }
+
+
+def write_record(ops: WriteOps, run: str, report: Body, seal: SealBody) -> None:
+    """Seal a run that has just ended; a run of an older form gets no record."""
+    if has_record_form(ops, run):
+        _append(ops, run, "run", record_body(ops, run, report), seal)
+
+
+def change_ended_run(
+    ops: WriteOps,
+    run: str,
+    what: str,
+    change: Callable[[WriteOps], T],
+    seal: SealBody,
+    report: Body | None = None,
+) -> T:
+    """Make a change of a run; seal it if the run has its record. `what`: the reason.
+
+    The change may set properties of the Run node and append events. `report`: path and hash of a new report.
+    """
+    before = record_loading.load_run_row(ops, run)
+    result = change(ops)
+    if not evidence.records(ops, run_chain(run)):
+        return result
+    row = record_loading.load_run_row(ops, run)
+    names = sorted(without_volatile({**before, **row}))
+    changed = {n: [before.get(n), row.get(n)] for n in names if before.get(n) != row.get(n)}
+    where: Where = {"runId": run, "seq": (">", before.get("eventSeq"))}
+    events = {str(e["id"]): row_hash(e) for e in ops.find(NodeLabel.EVENT, where)}
+    body = {"what": what, "changed": changed, "events": events, "report": report}
+    _append(ops, run, "later", body, seal)
+    return result
+
+
+def find_sealed_report(reads: ReadOps, run: str) -> JsonObject:
+    """Return path and hash of the sealed report of a run; empty: there is none."""
+    sealed = [unpack(one.body) for one in evidence.records(reads, run_chain(run))]
+    reports = (as_object(as_object(body).get("report")) for body in reversed(sealed))
+    return next((one for one in reports if one), NO_MEMBERS)
+
+
+def planning_calls(reads: ReadOps, row: Row) -> RowDigest:
+    """Return the digest of the PM's calls that made the plan of a run."""
+    return digest_rows(reads, str(row.get("planRun")), NodeLabel.CALL)
+
+
+def _append(ops: WriteOps, run: str, kind: RecordKind, body: Body, seal: SealBody) -> None:
+    chain = run_chain(run)
+    sealed = evidence.records(ops, chain)
+    record = seal(chain, sealed[-1] if sealed else None, kind, body)
+    row = evidence.row_of(record, chain, run)
+    ops.upsert(NodeLabel.EVIDENCE, [row])
+    ops.link(EdgeType.BACKED_BY, [(run, str(row["id"]))])
