@@ -75,7 +75,7 @@ class RecordedHistory(GitHistory):
         if key in self._known:
             value = self._known[key]
         elif question.words[0] == _FILTERED or (self._is_older and question.words[0] == "paths"):
-            value = ()
+            value = []
         elif question.words[0] == "commit":
             # A replay that differs makes other commits: their names are ones that no commit has.
             value = hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()
