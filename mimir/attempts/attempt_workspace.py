@@ -6,15 +6,19 @@ Until the first effect, tools read a shared checkout of the same tree.
 import asyncio
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.attempts.conflicts import ConflictedFile, find_unsettled, original_path
+from mimir.attempts.deliverable import find_protected_changes
 from mimir.attempts.services import AttemptServices
+from mimir.attempts.write_scopes import WriteScope, load_write_scope, refuse_changes
 from mimir.domain.json_value import as_object
 from mimir.domain.message import Message
+from mimir.qc.scope.write_scope import WriteRefusal
 from mimir.store.transcripts.stored_transcript import StoredTranscript
+from mimir.workspace.git.trees import TreeChange
 from mimir.workspace.shared_checkouts import SharedCheckout, index_of
 
 STATE_DIRECTORY = ".mimir"
@@ -48,6 +52,7 @@ class AttemptWorkspace:
         self._tree = services.start.tree
         self._loan: SharedCheckout | None = None
         self._is_created = False
+        self._scope: WriteScope | None = None
         self.transcript: StoredTranscript | None = None
 
     def restore(self, tree: str) -> None:
@@ -104,14 +109,25 @@ class AttemptWorkspace:
             )
         return taken.tree
 
+    async def write_scope(self) -> WriteScope:
+        """Return the write scope of the task on the attempt's base."""
+        if self._scope is None:
+            self._scope = await load_write_scope(self._services)
+        return self._scope
+
     async def deliverable(self) -> WorkspaceDiff:
-        """Compare the last tree with the base; changes outside the task's `files` are left out."""
+        """Compare the last tree with the base; changes outside the write scope are left out."""
         services = self._services
         last = (self.transcript.tree if self.transcript else "") or services.start.tree
         base = services.start.base_tree
         # Changes outside the task's `files` must not reach the run branch.
         tree, left_out = await services.history.restrict(last, base, files=services.task.files)
         changes = await services.history.diff_trees(base, tree)
+        if refused := await self._refused(changes):
+            tree = await services.history.with_files(tree, base, tuple(refused))
+            self._notes += [why.message(path) for path, why in refused.items()]
+            left_out = (*left_out, *refused)
+            changes = await services.history.diff_trees(base, tree)
         changed = tuple(change.path for change in changes)
         return WorkspaceDiff(
             tree=tree,
@@ -156,6 +172,14 @@ class AttemptWorkspace:
         paths = dict.fromkeys((*unsettled, *map(original_path, unsettled)))
         earlier = self._services.start.earlier_tree
         return await self._services.history.with_files(tree, earlier, tuple(paths))
+
+    async def _refused(self, changes: Sequence[TreeChange]) -> Mapping[str, WriteRefusal]:
+        scope = await self.write_scope()
+        # A changed protected file rejects the attempt: checks restore it, and the verdict names it.
+        in_base = [change.path for change in changes if change.status != "added"]
+        protected = find_protected_changes(self._services.task, in_base, in_base)
+        refused = await refuse_changes(scope, self._services.history, changes)
+        return {path: why for path, why in refused.items() if path not in protected}
 
     async def commit(self, diff: WorkspaceDiff) -> str:
         """Commit the deliverable on its base; return "" if nothing was changed."""

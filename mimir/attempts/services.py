@@ -1,6 +1,6 @@
 """Services and facts of one attempt; the process that claimed the task provides them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +20,7 @@ from mimir.llm.protocol import ChatModel
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import Body
+from mimir.qc.scope.write_scope import WriteRefusal
 from mimir.tools.protocol import Toolset
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.shared_checkouts import SharedCheckouts
@@ -94,6 +95,8 @@ class WorkerWorkspace:
     """Ids that `read_artifact` grants."""
     protected: Sequence[str]
     """Protected files of the task's checks."""
+    refuse_write: Callable[[str, Container[str]], WriteRefusal | None]
+    """Returns the rule that refuses a path; the second argument has the absent paths."""
 
 
 class RoleTools(Protocol):

@@ -61,6 +61,7 @@ class ToolFactory:
                 protected=bench.protected,
                 hidden=HIDDEN,
                 allow_hidden=task.context_files,
+                refuse=_scope_rule(bench, tree),
             ),
             redact=self._redact,
         )
@@ -117,6 +118,26 @@ class ToolFactory:
             redact=self._redact,
             why=rights.why,
         )
+
+
+def _scope_rule(bench: WorkerWorkspace, tree: DirectoryTree) -> Callable[[str], str]:
+    """Return the rule of the write scope, for the files that the workspace has now."""
+
+    def refuse(path: str) -> str:
+        why = bench.refuse_write(path, _AbsentPaths(tree))
+        return why.reason if why else ""
+
+    return refuse
+
+
+@dataclass(frozen=True, slots=True)
+class _AbsentPaths:
+    """Paths that a workspace does not have."""
+
+    tree: DirectoryTree
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and not self.tree.exists(path)
 
 
 def _prepare_call(tree: DirectoryTree, stand: Stand) -> Callable[[bool], Awaitable[None]]:

@@ -5,7 +5,7 @@ Trees and commits never change, so a question has one answer at any time. A repl
 
 import hashlib
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -93,6 +93,11 @@ class RecordedHistory(GitHistory):
     def is_repository(self) -> bool:
         """Return False: the user's branches stay as they are."""
         return False
+
+    @property
+    def installed_modules(self) -> Collection[str]:
+        """Return no modules: a replay executes no tool."""
+        return ()
 
     @property
     def is_away(self) -> bool:

@@ -5,7 +5,7 @@ and `chains/x` are the same file.
 """
 
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from mimir.domain.globs import matches
@@ -36,6 +36,8 @@ class PathScope:
     """Top-level names that the agent does not see, in any case."""
     allow_hidden: Collection[str] = ()
     """Exact paths below hidden names that its task lists as context."""
+    refuse: Callable[[str], str] | None = None
+    """Returns why a path is outside of the write scope; empty: inside. None: no rule."""
 
     def __post_init__(self) -> None:
         # A plan may write `./a//b`, and a file system may ignore case.
@@ -77,6 +79,11 @@ class PathScope:
             raise CallDenied(
                 f"{quote_text(path)} is not among the files of this task ({list_names(self.files)}).",
                 next_step="Make the change in one of those, or say in your answer why it is needed.",
+            )
+        if self.refuse and (reason := self.refuse(path)):
+            raise CallDenied(
+                f"{quote_text(path)} is outside of the write scope of this task: it {reason}",
+                next_step="Work without this change, or say in your answer that `Files` must name the file.",
             )
 
 

@@ -363,25 +363,3 @@ async def test_a_rejected_attempt_is_told_that_others_changed_the_same_lines(
     assert journey.statuses == {"first": "completed", "second": "completed"}
     assert journey.facts.files["shared.txt"] == both
     assert invariants.broken(journey.facts) == []
-
-
-async def test_a_task_has_a_stake_in_the_files_of_its_checks(tmp_path: Path, curtain: Curtain):
-    """The plan names no `tests`: they are what the check's command names."""
-    files = {**SHARED, "tests/test_a.sh": "grep -q a first.txt\n"}
-    first = step("first", checks=(check("sh", "tests/test_a.sh"),))
-    broken = {"calls": [calls("run", command="echo 'exit 1' > tests/test_a.sh; echo b > b.txt")]}
-    mended = {"calls": [calls("run", command="echo 'grep -q a first.txt' > tests/test_a.sh")]}
-    parts = [
-        worker("first", writes("first.txt", "a\n"), "Done."),
-        worker("second", broken, "Done.", attempt=1),
-        worker("second", mended, "Mended.", attempt=2),
-    ]
-    curtain.hold("second", until="first")
-
-    journey = await travel(
-        start(tmp_path, files), plan(first, step("second", checks=(holds("b.txt", "b"),))), parts
-    )
-
-    assert journey.ending.outcome == "completed", journey.ending.message
-    [retried] = journey.facts.told(EventKind.TASK_RETRIED)
-    assert (retried.task, retried.data["reason"]) == ("second", "integration")

@@ -190,7 +190,7 @@ async def test_a_test_that_was_there_and_is_left_out_by_new_settings_is_not_pass
     journey = await travel(start(tmp_path, {"test_a.py": asked}), plan(task), parts)
 
     assert journey.statuses == {"a": "failed"}
-    assert "its runner's settings" in journey.said
+    assert "is a new setting of a tool" in journey.said
     assert "pytest.ini" in journey.said
     assert invariants.broken(journey.facts) == []
 

@@ -129,7 +129,8 @@ async def test_what_is_planted_is_refused_or_without_effect(name: str, tmp_path:
         ),
         worker("a", writes("b.txt", "another\n"), "Without it now.", attempt=2, **told),
     ]
-    task = step("a", checks=(holds("a.py", "VALUE = 1"),), max_retries=1)
+    files = ("**", "pyproject.toml")
+    task = step("a", files=files, checks=(holds("a.py", "VALUE = 1"),), max_retries=1)
 
     journey = await travel(project, plan(task), parts, apply="auto")
 

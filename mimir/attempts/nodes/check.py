@@ -6,6 +6,7 @@ from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import TaskStatus
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body
+from mimir.qc.scope.test_owners import find_pending_tests
 from mimir.store.records.attempt_changes import AttemptResultChange
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.task_changes import ChecksCompletedChange
@@ -13,7 +14,8 @@ from mimir.store.records.task_changes import ChecksCompletedChange
 
 async def run_checks(services: AttemptServices, state: Checking) -> Judging:
     """Run the task's checks and seal the deliverable and their outcomes."""
-    work = state.work
+    work, facts = state.work, services.facts
+    upstream = facts.graph.upstream(services.task.id)
     outcomes = await services.checks.outcomes(
         services.task,
         # A retry starts from a changed tree, on which a check may pass before any work.
@@ -22,6 +24,7 @@ async def run_checks(services: AttemptServices, state: Checking) -> Judging:
         changed=work.changed,
         answer=work.answer,
         own_base=services.start.base_tree,
+        pending=find_pending_tests(facts.plan, services.task, upstream, facts.base_tree),
     )
     bodies: Bodies = [
         ("deliverable", deliverable_body(work.tree, work.base_tree, work.answer, work.changed)),

@@ -204,6 +204,7 @@ def _notes(work: Deliverable) -> tuple[str, ...]:
     notes = [
         f"{p!r} was changed outside the task's files; it is not in the deliverable."
         for p in work.left_out
+        if not any(note.startswith(repr(p)) for note in work.notes)
     ]
     notes += [
         f"The protected file {p!r} was changed; checks ran with it restored."

@@ -122,6 +122,7 @@ async def _worker_workspace(
 ) -> WorkerWorkspace:
     globs = [glob for check in services.task.checks for glob in check.protect]
     base = services.start.base_tree
+    scope = await workspace.write_scope()
     return WorkerWorkspace(
         run=services.facts.id,
         task=services.task,
@@ -133,6 +134,7 @@ async def _worker_workspace(
         snapshot=workspace.snapshot,
         artifacts=services.artifacts,
         protected=await services.history.paths(base, globs) if globs else (),
+        refuse_write=scope.with_installed(services.history.installed_modules).refuse,
     )
 
 

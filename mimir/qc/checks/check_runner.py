@@ -32,6 +32,7 @@ from mimir.qc.integrity.check_files import find_check_files, is_work
 from mimir.qc.integrity.further_files import find_all_files
 from mimir.qc.integrity.reruns import RERUNS, Rerun, RerunCase
 from mimir.qc.integrity.runner_output import confirm_by_output
+from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
 
 _PYTHON_FILES = (".py", ".pth")
@@ -83,11 +84,12 @@ class CheckRunner:
         changed: Sequence[str],
         answer: str,
         own_base: str = "",
+        pending: PendingTests = NO_PENDING_TESTS,
     ) -> tuple[CheckOutcome, ...]:
         """Run every check of a task on a deliverable; one outcome a check, in the plan's order.
 
         `base_tree` is the base of the task's first attempt; `own_base` is that of this attempt, if the run branch moved since then.
-        `changed` are the paths that differ from the latter.
+        `changed` are the paths that differ from the latter. A `hold` check does not see `pending` tests.
 
         Raises:
             Paused: The sandbox or the disk failed.
@@ -104,7 +106,25 @@ class CheckRunner:
             answer=answer,
             status={path: status[path] for path in changed if path in status},
         )
-        return tuple(await await_all(self._outcome(check, target) for check in task.checks))
+        return tuple(
+            await await_all(self._decided(check, target, pending) for check in task.checks)
+        )
+
+    async def _decided(
+        self, check: Check, target: CheckTarget, pending: PendingTests
+    ) -> CheckOutcome:
+        """Return the outcome of a check; without pending tests, if these may be why it is red."""
+        outcome = await self._outcome(check, target)
+        paths = [path for path in pending.paths if path not in target.status]
+        if outcome.state == "passed" or not paths or outcome.kind == "flip":
+            return outcome
+        trees = (target.first_base, target.own_base, target.tree)
+        first, own, tree = [await self._with(one, pending.base, paths) for one in trees]
+        if tree == target.tree:
+            return outcome
+        hidden = replace(target, first_base=first, own_base=own, tree=tree)
+        second = await self._outcome(check, hidden)
+        return second if second.state == "passed" else outcome
 
     async def on_tree(
         self,
@@ -114,11 +134,24 @@ class CheckRunner:
         others: Iterable[AcceptedTask],
         *,
         phase: Phase,
+        pending: PendingTests = NO_PENDING_TESTS,
     ) -> tuple[CheckRun, ...]:
         """Run a check of an accepted task on a merged or final tree; the last run decides."""
-        return await run_on_tree(
-            *(self._execution, self._history, accepted, check, tree, others, phase), self._before
-        )
+        others = tuple(others)
+
+        async def run(mine: AcceptedTask, on: str) -> tuple[CheckRun, ...]:
+            trees = (self._execution, self._history, mine, check, on, others, phase)
+            return await run_on_tree(*trees, self._before)
+
+        runs = await run(accepted, tree)
+        if runs[-1].green or check.kind == "flip":
+            return runs
+        hidden = await self._with(tree, pending.base, pending.paths)
+        if hidden == tree:
+            return runs
+        was = accepted.tree and await self._with(accepted.tree, pending.base, pending.paths)
+        more = await run(replace(accepted, tree=was), hidden)
+        return (*runs, *(replace(one, stands_for=tree) for one in more))
 
     async def _outcome(self, check: Check, target: CheckTarget) -> CheckOutcome:
         changes = await self._classify(check, target)

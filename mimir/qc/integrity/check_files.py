@@ -4,7 +4,7 @@ A check proves something only as far as it is not the work itself. So its files 
 cannot fail passes there, and is found. `tests` of the plan decide. If they are absent, path arguments of `run` belong to the check if
 their name says that they test, and the files that a test runner collects.
 
-Rules and reasons: docs/decisions/0002-which-files-make-up-a-check.md.
+Rules and reasons: docs/decisions/0017-write-scope-and-test-owners.md.
 """
 
 import posixpath

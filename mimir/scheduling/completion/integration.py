@@ -22,6 +22,7 @@ from mimir.domain.task_states import Cause
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.regression import AcceptedTask, reported_counts
 from mimir.qc.integrity.check_files import configures_runner, find_check_files
+from mimir.qc.scope.test_owners import find_pending_tests
 from mimir.scheduling.completion.final_gate import counts, describe_restored_files
 from mimir.scheduling.run_services import RunServices
 from mimir.store.operations import leases
@@ -176,7 +177,11 @@ class TaskIntegration:
         self, accepted: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
     ) -> Sequence[CheckRun]:
         act_for_task(accepted.task.id)
-        return await self._services.checks.on_tree(accepted, check, tree, others, phase="merged")
+        facts, done = self._services.facts, [one.task.id for one in others]
+        pending = find_pending_tests(facts.plan, accepted.task, done, facts.base_tree)
+        return await self._services.checks.on_tree(
+            accepted, check, tree, others, phase="merged", pending=pending
+        )
 
     async def _judge_shared_files(
         self, branch: RunBranch, tree: str

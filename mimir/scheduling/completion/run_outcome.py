@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mimir.attempts.results import Deliverable
+from mimir.attempts.services import PinnedRun
 from mimir.domain import ids
 from mimir.domain.actor import CURRENT_ACTOR, Actor, act_for_task
 from mimir.domain.event import EventKind
@@ -15,6 +16,7 @@ from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.regression import AcceptedTask
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import Body, facts_hash, run_body
+from mimir.qc.scope.test_owners import find_pending_tests
 from mimir.scheduling import lifecycle
 from mimir.scheduling.completion.final_gate import (
     FailedGateCheck,
@@ -85,7 +87,7 @@ async def finish_run(services: RunServices, history: GitHistory, checks: CheckRu
     run = services.facts.id
     CURRENT_ACTOR.set(Actor(run=run))
     found = await services.store.read(partial(_load_input, run=run, plan=services.facts.plan))
-    gate = await _run_gate(checks, found)
+    gate = await _run_gate(checks, services.facts, found)
     await _publish_failed_deliverables(services, history, found.tasks)
     broken = tuple(_describe_broken(found.accepted))
     outcome = decide_outcome(found.tasks, red=bool(gate.red), broken=bool(broken))
@@ -131,12 +133,14 @@ def decide_outcome(
     return RunStatus.COMPLETED_WITH_GAPS if has_gaps else RunStatus.COMPLETED
 
 
-async def _run_gate(checks: CheckRunner, found: _OutcomeInput) -> GateResult:
+async def _run_gate(checks: CheckRunner, facts: PinnedRun, found: _OutcomeInput) -> GateResult:
     async def run_check(
         accepted: AcceptedTask, check: Check, tree: str, others: Sequence[AcceptedTask]
     ) -> Sequence[CheckRun]:
         act_for_task(accepted.task.id)
-        return await checks.on_tree(accepted, check, tree, others, phase="gate")
+        done = [one.task.id for one in found.accepted]
+        pending = find_pending_tests(facts.plan, accepted.task, done, facts.base_tree)
+        return await checks.on_tree(accepted, check, tree, others, phase="gate", pending=pending)
 
     trees = {task.task_id: task.integrated_tree for task in found.tasks}
     merges = [MergeStep(task=task, tree=trees[task]) for task in found.order if trees.get(task)]

@@ -18,6 +18,7 @@ from mimir.agents.context.inputs import (
 from mimir.agents.context.qc import MOST_RELATED, how_it_ended
 from mimir.agents.context.receipt import flatten_receipt
 from mimir.agents.context.task_context import AgentContext, get_task_context
+from mimir.attempts.results import Deliverable
 from mimir.attempts.services import AttemptStart, ModelChoice, PinnedRun
 from mimir.domain.clock import stamp
 from mimir.domain.evidence import CheckOutcome
@@ -318,7 +319,7 @@ def _earlier_attempt(attempt: AttemptRecord) -> EarlierAttempt:
         number=attempt.number,
         reason=attempt.end_cause,
         score=None if attempt.score is None else Fraction(str(attempt.score)),
-        issues=attempt.issues,
+        issues=(*attempt.issues, *_left_out_issues(attempt)),
         checks=tuple(
             FailedCheck(
                 id=outcome.check,
@@ -334,6 +335,15 @@ def _earlier_attempt(attempt: AttemptRecord) -> EarlierAttempt:
         tripped=attempt.tripped,
         note=attempt.note,
     )
+
+
+def _left_out_issues(attempt: AttemptRecord) -> tuple[str, ...]:
+    """Return the changes that the write scope refused, so that the retry does not repeat them."""
+    work = attempt.deliverable.decode(Deliverable) if attempt.deliverable else None
+    if work is None:
+        return ()
+    named = tuple(map(repr, work.left_out))
+    return tuple(note for note in work.notes if note.startswith(named))
 
 
 def _conflict_issue(path: str) -> str:

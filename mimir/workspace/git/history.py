@@ -7,7 +7,7 @@ what a run creates does not depend on time or place.
 import contextlib
 import os
 import pwd
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from mimir.domain.globs import matches
@@ -35,6 +35,7 @@ from mimir.workspace.git.merge import TreeMerge
 from mimir.workspace.git.remote import CommitExchange, GitRemote
 from mimir.workspace.git.snapshot import WorkspaceSnapshot
 from mimir.workspace.git.trees import TreeChange, TreeEntry
+from mimir.workspace.installed_modules import list_installed_modules
 
 MAX_DIFF_BYTES = 200_000
 
@@ -272,6 +273,16 @@ class GitHistory(GitAnswers):
         await self._have(source)
         listed = [entry.path for entry in await trees.entries(self._hidden, source)]
         return tuple(path for path in listed if globs is None or matches(path, globs))
+
+    @property
+    def installed_modules(self) -> Collection[str]:
+        """Python modules that commands in the project can import from installed packages."""
+        return list_installed_modules(self._hidden.project)
+
+    @git_question("installed", tuple[str, ...])
+    async def find_installed(self, names: Sequence[str]) -> tuple[str, ...]:
+        """List those of `names` that are modules of installed packages."""
+        return tuple(name for name in names if name in self.installed_modules)
 
     async def entries(self, source: str) -> tuple[TreeEntry, ...]:
         """List the files of a commit or tree with mode and blob id."""

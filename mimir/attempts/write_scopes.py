@@ -1,0 +1,73 @@
+"""Write scope of an attempt: the check surface of its base, and refused changes."""
+
+from collections.abc import Collection, Container, Sequence
+from dataclasses import dataclass, replace
+
+from mimir.attempts.services import AttemptServices
+from mimir.domain.plan import Task
+from mimir.errors import RecordingMiss
+from mimir.qc.scope.check_surface import CheckSurface, find_surface, is_build_file
+from mimir.qc.scope.test_owners import find_test_owners
+from mimir.qc.scope.write_scope import NOTHING, WriteRefusal, refuse_write
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.git.trees import TreeChange
+
+_MOST_TEXTS = 60
+_TEXT_BYTES = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteScope:
+    """Write scope of one task on one base."""
+
+    task: Task
+    surface: CheckSurface | None
+    """None: a recording of an earlier version does not have it."""
+
+    def refuse(self, path: str, gone: Container[str] = NOTHING) -> WriteRefusal | None:
+        """Return the rule that refuses a change of a path; None: it is permitted."""
+        return refuse_write(path, self.task, self.surface, gone) if self.surface else None
+
+    def with_installed(self, names: Collection[str]) -> "WriteScope":
+        """Return the scope that knows these modules of installed packages."""
+        if self.surface is None:
+            return self
+        roots = replace(self.surface.roots, installed=names)
+        return replace(self, surface=replace(self.surface, roots=roots))
+
+
+async def refuse_changes(
+    scope: WriteScope, history: GitHistory, changes: Sequence[TreeChange]
+) -> dict[str, WriteRefusal]:
+    """Return the refused paths of a deliverable."""
+    if scope.surface is None:
+        return {}
+    roots = scope.surface.roots
+    new = [change.path for change in changes if change.status == "added"]
+    # Only names of new modules are looked up: a recording must not list a whole environment.
+    if names := sorted({name for path in new if (name := roots.module_at(path))}):
+        scope = scope.with_installed(await history.find_installed(names))
+    deleted = [change.path for change in changes if change.status == "deleted"]
+    refused = {path: why for path in deleted if (why := scope.refuse(path))}
+    gone = frozenset(deleted) - refused.keys()
+    others = [change.path for change in changes if change.path not in gone]
+    return {path: why for path in others if (why := scope.refuse(path, gone))}
+
+
+async def load_write_scope(services: AttemptServices) -> WriteScope:
+    """Return the write scope of an attempt's task on the attempt's base."""
+    history, base = services.history, services.start.base_tree
+    tasks = services.facts.plan.tasks
+    try:
+        paths = await history.paths(base)
+        named = [path for path in paths if is_build_file(path)][:_MOST_TEXTS]
+        texts = {path: await history.file(base, path) for path in named}
+    except RecordingMiss:
+        return WriteScope(task=services.task, surface=None)
+    surface = find_surface(
+        find_test_owners(services.facts.plan),
+        [check for task in tasks for check in task.checks],
+        paths,
+        {p: t[:_TEXT_BYTES].decode("utf-8", "replace") for p, t in texts.items() if t},
+    )
+    return WriteScope(task=services.task, surface=surface)

@@ -1,0 +1,176 @@
+"""Check surface: the files of a base tree that decide what the checks of a run mean. Pure."""
+
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mimir.domain.globs import has_wildcard, matches
+from mimir.domain.plan import Check
+from mimir.qc.integrity import test_runners
+from mimir.qc.integrity.check_files import find_check_files
+from mimir.qc.integrity.command_line import PYTHON, find_programs
+from mimir.qc.integrity.linters import LINTERS
+from mimir.qc.scope.loaded_files import find_loaded_files, find_targets, is_makefile
+from mimir.qc.scope.module_shadows import ImportRoots, find_import_roots
+from mimir.qc.scope.test_owners import FileOwners
+
+_TABLES = (test_runners.HOOKS, test_runners.SETTINGS)
+# A module of a project can have one of these names: they count if a check starts their tool.
+_AMBIGUOUS = frozenset(("tasks.py", "artisan", "bin/rails"))
+# `module_shadows` finds the modules by a rule.
+_MODULES = frozenset(
+    (
+        *("pytest.py", "pytest/**", "_pytest/**", "unittest.py", "unittest/**"),
+        *("tests/__init__.py", "test/__init__.py"),
+    )
+)
+
+
+def _list_config() -> tuple[str, ...]:
+    names = [
+        glob.removeprefix("**/") for table in _TABLES for all in table.values() for glob in all
+    ]
+    names += [name for linter in LINTERS.values() for name in linter.own]
+    names += [
+        "*.mk",
+        "jest.config.*",
+        "vitest.config.*",
+        "*.dist-info/**",
+        "*.egg-info/**",
+        "*.pth",
+    ]
+    return tuple(dict.fromkeys(f"**/{n}" for n in names if n not in _AMBIGUOUS | _MODULES))
+
+
+_CONFIG = _list_config()
+_CONFIG_NAMES = frozenset(
+    name
+    for glob in _CONFIG
+    if not has_wildcard(name := glob.removeprefix("**/")) and "/" not in name
+)
+_CONFIG_GLOBS = tuple(glob for glob in _CONFIG if glob.removeprefix("**/") not in _CONFIG_NAMES)
+_BUILD_NAMES = frozenset(
+    name
+    for tool in sorted(test_runners.STARTERS - {"tox", "nox", "inv", "invoke"})
+    for table in _TABLES
+    for name in table.get(tool, ())
+)
+_ANY_TESTS = tuple(g for g in test_runners.STARTED_TESTS if g.startswith("**/") and g[-3:] != "/**")
+"""Tests by their own names, for checks that start an unknown runner."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSurface:
+    """Files of one base tree that decide what the checks of a run mean."""
+
+    owners: FileOwners
+    paths: frozenset[str]
+    """All paths of the base."""
+    folders: frozenset[str]
+    test_globs: tuple[str, ...]
+    settings: tuple[str, ...]
+    """Globs of settings of the tools that checks start."""
+    tests: frozenset[str]
+    """Tests of the base."""
+    test_folders: frozenset[str]
+    """Folders with tests in them or below."""
+    loaded: frozenset[str]
+    """Globs of files that build files load."""
+    targets: frozenset[str]
+    """Targets of make that checks reach."""
+    roots: ImportRoots
+
+    def is_test(self, path: str) -> bool:
+        """True for a test or protected file of a check, and for files that its runner collects."""
+        return path in self.tests or matches(path, self.test_globs)
+
+    def is_beside_tests(self, path: str) -> bool:
+        """True for data and helpers of tests."""
+        return bool(self.tests) and matches(path, test_runners.BESIDE)
+
+    def configures(self, path: str) -> bool:
+        """True for a file that configures a test runner, build tool, linter or package manager."""
+        return is_config(path) or matches(path, self.settings)
+
+    def is_beside_build_file(self, path: str) -> bool:
+        """True for a build file next to another one; it may replace it (`GNUmakefile`)."""
+        folder, name = posixpath.split(path)
+        return name in _BUILD_NAMES and any(
+            posixpath.join(folder, other) in self.paths for other in _BUILD_NAMES
+        )
+
+
+def is_config(path: str) -> bool:
+    """True if a file configures a tool by its name."""
+    return posixpath.basename(path) in _CONFIG_NAMES or matches(path, _CONFIG_GLOBS)
+
+
+def is_build_file(path: str) -> bool:
+    """True if the text of a file may name files that a tool loads."""
+    return is_makefile(path) or is_config(path)
+
+
+def find_surface(
+    owners: FileOwners,
+    checks: Sequence[Check],
+    paths: Iterable[str],
+    texts: Mapping[str, str],
+) -> CheckSurface:
+    """Return the surface of a base tree.
+
+    Args:
+        owners: Owners of the run's test files.
+        checks: All checks of the run.
+        paths: All paths of the tree.
+        texts: Path → text of those that `is_build_file` names.
+    """
+    base = frozenset(paths)
+    found = [find_check_files(check) for check in checks]
+    collected = [glob for one in found for glob in one.collected]
+    if any(one.started_by or one.reached for one in found):
+        collected += _ANY_TESTS
+    test_globs = tuple(dict.fromkeys((*owners.globs, *_list_by_name(collected))))
+    settings = [glob for one in found for glob in (*one.settings, *one.hooks)]
+    tests = frozenset(path for path in base if matches(path, (*test_globs, *collected)))
+    commands = [" ".join(check.argv) for check in checks]
+    scripts = [script for check in checks for script in _scripts(check)]
+    return CheckSurface(
+        owners=owners,
+        paths=base,
+        folders=_folders_of(base),
+        test_globs=test_globs,
+        settings=tuple(dict.fromkeys(settings)),
+        tests=tests,
+        test_folders=_folders_of(tests),
+        loaded=find_loaded_files(texts, commands),
+        targets=find_targets(texts, commands),
+        roots=find_import_roots(base, tests, scripts),
+    )
+
+
+def _folders_of(paths: Iterable[str]) -> frozenset[str]:
+    folders: set[str] = set()
+    for path in paths:
+        folder = posixpath.dirname(path)
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = posixpath.dirname(folder)
+        folders.add("")
+    return frozenset(folders)
+
+
+def _list_by_name(globs: Iterable[str]) -> Iterable[str]:
+    # A whole folder of tests also has helpers and data: these are files next to tests.
+    return (glob for glob in globs if not glob.endswith("/**"))
+
+
+def _scripts(check: Check) -> Iterable[str]:
+    """Return the Python scripts that a command starts by their path."""
+    for one in find_programs(check.argv):
+        words = [one.path] if one.path else list(one.arguments[:1])
+        if one.path or PYTHON.fullmatch(one.program):
+            yield from (
+                posixpath.normpath(posixpath.join(one.below, word))
+                for word in words
+                if word.endswith(".py")
+            )

@@ -1,0 +1,109 @@
+"""Write scope: which paths a task may change, and the rule that refuses a change. Pure.
+
+A check is evidence only if the work cannot change what the check means. So the files that decide this are outside of every task, unless
+its `files` name that very file: tests, files that configure a test runner, build tool or package manager, files that these load, and new
+modules that hide others. The file tools, the deliverable and the trees of checks follow the same decision.
+"""
+
+import posixpath
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from mimir.domain.globs import matches
+from mimir.domain.plan import Task
+from mimir.qc.integrity.check_files import is_declared_file
+from mimir.qc.scope.check_surface import CheckSurface
+from mimir.qc.scope.loaded_files import is_loaded
+
+_PACKAGE = "__init__.py"
+_LOADED = "is loaded by the project's build or test settings."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRefusal:
+    """Refusal of a change, with the rule that refuses it."""
+
+    rule: str
+    """`files`, `owner`, `test`, `config`, `loaded`, `target`, `package` or `shadow`."""
+    reason: str
+    """End of a sentence about the path."""
+
+    def message(self, path: str) -> str:
+        """Return the finding about a path."""
+        return f"{path!r} is not in the deliverable: it {self.reason} The task's `files` do not name it."
+
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def refuse_write(
+    path: str, task: Task, surface: CheckSurface, gone: Container[str] = NOTHING
+) -> WriteRefusal | None:
+    """Return the rule that refuses a change of a path by a task; None: it is permitted.
+
+    `gone` are paths of the base that the attempt deleted.
+    """
+    if task.files and not matches(path, task.files):
+        return WriteRefusal(rule="files", reason="is outside of the task's files.")
+    if path in map(posixpath.normpath, task.files):
+        return None
+    rules = _change_rules if path in surface.paths and path not in gone else _creation_rules
+    return next(rules(path, task, surface, gone), None)
+
+
+def _change_rules(
+    path: str, task: Task, surface: CheckSurface, gone: Container[str]
+) -> Iterator[WriteRefusal]:
+    """Yield the rules that refuse a change or deletion of a file of the base."""
+    owners = surface.owners.owners_of(path, in_base=True)
+    if surface.is_test(path):
+        reason = f"is a test of {', '.join(owners)}." if owners else "is an existing test."
+        yield WriteRefusal(rule="owner" if owners else "test", reason=reason)
+    elif surface.is_beside_tests(path):
+        yield WriteRefusal(rule="test", reason="is an existing file next to tests.")
+    if surface.configures(path) and not is_declared_file(path, task.files):
+        reason = "configures a test runner, build tool, linter or package manager."
+        yield WriteRefusal(rule="config", reason=reason)
+    if is_loaded(path, surface.loaded):
+        yield WriteRefusal(rule="loaded", reason=_LOADED)
+
+
+def _creation_rules(
+    path: str, task: Task, surface: CheckSurface, gone: Container[str]
+) -> Iterator[WriteRefusal]:
+    """Yield the rules that refuse a new file."""
+    if surface.is_test(path) and not surface.owners.may_create(task.id, path):
+        owners = ", ".join(surface.owners.owners_of(path, in_base=False))
+        yield WriteRefusal(rule="owner", reason=f"is a test of {owners}.")
+    if is_loaded(path, surface.loaded):
+        yield WriteRefusal(rule="loaded", reason=_LOADED)
+    if any(path == target or path.startswith(f"{target}/") for target in surface.targets):
+        reason = "has the name of a make target, so that make would not run its recipe."
+        yield WriteRefusal(rule="target", reason=reason)
+    if _bypasses(path, surface) and not is_declared_file(path, task.files):
+        reason = "is a new setting of a tool that existing tests or build files use."
+        yield WriteRefusal(rule="config", reason=reason)
+    folder, name = posixpath.split(path)
+    if name == _PACKAGE and folder in surface.test_folders:
+        yield WriteRefusal(rule="package", reason="would be imported with the existing tests.")
+    hidden = surface.roots.hidden_by(path, gone) or _replaced_by(path, surface, gone)
+    if hidden:
+        yield WriteRefusal(rule="shadow", reason=f"would hide {hidden}.")
+
+
+def _bypasses(path: str, surface: CheckSurface) -> bool:
+    """True if a new setting affects existing tests, or is next to a build file."""
+    # A new `tests/conftest.py` decides about the tests below it, `GNUmakefile` replaces a `Makefile`.
+    return (
+        surface.configures(path) and posixpath.dirname(path) in surface.test_folders
+    ) or surface.is_beside_build_file(path)
+
+
+def _replaced_by(path: str, surface: CheckSurface, gone: Container[str]) -> str:
+    """Return a file of the base that a new path replaces, or whose folder it replaces."""
+    parents = (path[:at] for at, sign in enumerate(path) if sign == "/")
+    below = (one for one in surface.paths if path in surface.folders and one.startswith(f"{path}/"))
+    for one in (*parents, *below):
+        if one in surface.paths and one not in gone:
+            return f"the existing file {one!r}"
+    return ""

@@ -1,0 +1,161 @@
+"""The write scope, path by path: what decides a check needs the very file in `files`, the work does not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from mimir.domain.plan import Check, Plan, Task
+from mimir.qc.scope.check_surface import CheckSurface, find_surface, is_build_file
+from mimir.qc.scope.test_owners import find_pending_tests, find_test_owners
+from mimir.qc.scope.write_scope import refuse_write
+
+PYTEST = ("python", "-m", "pytest", "-q", "tests/test_calc.py")
+BASE: Mapping[str, str] = {
+    "calc.py": "",
+    "app/__init__.py": "",
+    "app/main.py": "",
+    "docs/guide.md": "",
+    "tests/test_calc.py": "",
+    "tests/data.json": "",
+    "tests/unit/test_more.py": "",
+    "Makefile": "-include local.mk extra/*.mk\n.PHONY: check\ntest: prepare\n\tpytest\nprepare:\n\ttrue\ncheck: test\n",
+    "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-p support.plug'\n",
+    "web/package.json": '{"scripts": {"test": "node --require ./setup.js --test"}}',
+    "web/jest.config.js": "module.exports = {setupFiles: ['<rootDir>/boot.js'], roots: ['./src']}",
+    "conftest.py": "pytest_plugins = ['helpers.fixtures']\n",
+}
+
+
+def task(
+    id: str = "a", *needs: str, files: Sequence[str] = (), run: Sequence[str] = PYTEST
+) -> Task:
+    one = Check(id="unit", criteria=("c1",), run=tuple(run), protect=("tests/test_calc.py",))
+    return Task(
+        id=id,
+        title=id,
+        prompt=id,
+        worker_role="R",
+        checks=(one,),
+        files=tuple(files),
+        dependencies=needs,
+    )
+
+
+def surface(plan: Plan, base: Mapping[str, str] = BASE) -> CheckSurface:
+    checks = [check for one in plan.tasks for check in one.checks]
+    texts = {path: text for path, text in base.items() if is_build_file(path)}
+    found = find_surface(find_test_owners(plan), checks, base, texts)
+    return replace(found, roots=replace(found.roots, installed={"pluggy", "_pytest"}))
+
+
+def rule_of(path: str, one: Task, *more: Task, base: Mapping[str, str] = BASE) -> str:
+    refusal = refuse_write(path, one, surface(Plan(title="P", tasks=(one, *more)), base))
+    return refusal.rule if refusal else ""
+
+
+REFUSED = {
+    "tests/test_calc.py": "test",
+    "tests/data.json": "test",
+    "Makefile": "config",
+    "pyproject.toml": "config",
+    "web/package.json": "config",
+    "conftest.py": "config",
+    "GNUmakefile": "config",
+    "tests/conftest.py": "config",
+    "pytest.ini": "config",
+    "web/.npmrc": "config",
+    "local.mk": "loaded",
+    "extra/rules.mk": "loaded",
+    "support/plug.py": "loaded",
+    "support/plug/__init__.py": "loaded",
+    "web/setup.js": "loaded",
+    "web/boot.js": "loaded",
+    "helpers/fixtures.py": "loaded",
+    "test": "target",
+    "prepare/x.txt": "target",
+    "tests/__init__.py": "package",
+    "tests/unit/__init__.py": "package",
+    "json.py": "shadow",
+    "src/dataclasses/__init__.py": "shadow",
+    "tests/random.py": "shadow",
+    "pluggy.py": "shadow",
+    "_pytest/__init__.py": "shadow",
+    "calc/__init__.py": "shadow",
+    "calc.cpython-311-x86_64-linux-gnu.so": "shadow",
+    "tests/calc.py": "shadow",
+    "tests/test_calc/__init__.py": "shadow",
+    "sitecustomize.py": "config",
+    "lib/usercustomize.pyc": "shadow",
+    "plug-1.dist-info/entry_points.txt": "shadow",
+    "app/main.py/x": "shadow",
+}
+PERMITTED = (
+    *("calc.py", "app/main.py", "docs/guide.md", "README.md", "new.py", "web/src/index.js"),
+    *("new/__init__.py", "app/json.py", "app/new/__init__.py", "tests/test_new.py", "check"),
+    *("tests/golden/new.json", "other/Makefile.txt", "data/tests.csv"),
+)
+
+
+@pytest.mark.parametrize(("path", "rule"), REFUSED.items())
+def test_what_decides_a_check_needs_files_with_its_very_path(path: str, rule: str):
+    made = task(run=("make", "check", "test"))
+
+    assert rule_of(path, made) == rule
+    assert rule_of(path, task(files=(path,))) == ""
+
+
+@pytest.mark.parametrize("path", PERMITTED)
+def test_the_work_needs_no_files(path: str):
+    assert rule_of(path, task(run=("make", "check", "test"))) == ""
+
+
+def test_a_glob_names_no_test():
+    assert rule_of("tests/test_calc.py", task(files=("tests/**",))) == "test"
+    assert rule_of("tests/test_new.py", task(files=("tests/**",))) == ""
+    assert rule_of("calc.py", task(files=("tests/**",))) == "files"
+
+
+def test_a_new_project_chooses_its_own_tools():
+    base = {"README.md": ""}
+    for path in ("Makefile", "pyproject.toml", "conftest.py", "tests/__init__.py"):
+        assert rule_of(path, task(), base=base) == ""
+
+
+def test_a_test_belongs_to_the_task_that_names_it():
+    first = task("a", files=("tests/test_calc.py",))
+    second = task("b", "a")
+
+    assert rule_of("tests/test_calc.py", first, second) == ""
+    assert rule_of("tests/test_calc.py", second, first) == "owner"
+    assert rule_of("tests/test_calc.py", second, first, base={}) == "owner"
+
+
+def test_a_new_test_belongs_to_the_first_task_whose_check_names_it():
+    run = ("pytest", "tests/test_new.py")
+    before, first, second = task("a", run=("true",)), task("b", "a", run=run), task("c", run=run)
+
+    assert rule_of("tests/test_new.py", first, before) == ""
+    assert rule_of("tests/test_new.py", before, first) == ""
+    assert rule_of("tests/test_new.py", task("d"), before, first) == "owner"
+    assert rule_of("tests/test_new.py", second, replace(first, dependencies=())) == ""
+    assert rule_of("tests/test_new.py", replace(first, dependencies=("c",)), second) == "owner"
+
+
+def test_a_deleted_module_may_become_a_package():
+    one = task()
+    refusal = refuse_write(
+        "calc/__init__.py", one, surface(Plan(title="P", tasks=(one,))), {"calc.py"}
+    )
+
+    assert refusal is None
+
+
+def test_pending_tests_are_those_of_unfinished_tasks():
+    made = task("b", run=("pytest", "tests/test_new.py"))
+    other = task("c", run=("pytest", "-q"))
+    plan = Plan(title="P", tasks=(made, other))
+
+    assert "tests/test_new.py" in find_pending_tests(plan, other, (), "tree").paths
+    assert "tests/test_new.py" not in find_pending_tests(plan, other, ("b",), "tree").paths
+    assert find_pending_tests(plan, made, (), "tree").paths == ()
