@@ -10,7 +10,6 @@ from mimir.domain.event import EventKind
 from mimir.domain.plan import Check, Task
 from tests.support import invariants
 from tests.support.whole_run import (
-    Curtain,
     Journey,
     Part,
     Turn,
@@ -90,34 +89,6 @@ async def test_files_of_a_check_may_change_where_nothing_is_hidden(hiding: Turn,
     journey = await go(tmp_path, [first, second()], [did_first, did_second(hiding)])
 
     assert journey.ending.outcome == "completed"
-
-
-@pytest.mark.parametrize("hiding", HIDING.values(), ids=HIDING.keys())
-async def test_a_break_that_is_hidden_is_found_when_it_is_merged(
-    hiding: Turn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """Side by side, nothing waits for the gate: the second is told whose check fails, and tries again."""
-    Curtain(monkeypatch).hold("b", until="a")
-    mended = worker(
-        "b",
-        writes("c.py", RIGHT),
-        "Mended.",
-        attempt=2,
-        when={"brief_has": ["check 'unit' of a fails", "assert"]},
-    )
-    parts = [
-        worker("a", writes("a.py", "from c import double\n"), "Done."),
-        worker("b", writes("b.txt", "b\n"), writes("c.py", WRONG), hiding, "Done.", attempt=1),
-        mended,
-    ]
-    tasks = [step("a", files=("a.py",), checks=(PYTEST,)), replace(second(), dependencies=())]
-
-    journey = await go(tmp_path, tasks, parts, {"c.py": RIGHT})
-
-    assert journey.statuses == {"a": "completed", "b": "completed"}
-    assert journey.ending.outcome == "completed"
-    [retried] = journey.facts.told(EventKind.TASK_RETRIED)
-    assert (retried.task, retried.data["reason"]) == ("b", "integration")
 
 
 async def test_what_a_plan_asks_for_is_as_it_asks(tmp_path: Path):
