@@ -26,6 +26,7 @@ from pydantic import (
 
 from mimir.domain.json_value import as_object, is_object
 from mimir.domain.money import ModelPrice
+from mimir.domain.run import ControlMode
 from mimir.errors import ConfigurationError
 from mimir.store.neo4j.address import secrets_of
 
@@ -194,6 +195,13 @@ class RunSettings(_SettingsSection):
     """Limit of the tokens of one attempt's worker."""
 
 
+class CheckSettings(_SettingsSection):
+    """How much proof a check must give."""
+
+    controls: ControlMode = "accepted"
+    """Whether a passed check must fail with changed expectations."""
+
+
 class Settings(_SettingsSection):
     """All settings."""
 
@@ -205,6 +213,7 @@ class Settings(_SettingsSection):
     sandbox: SandboxSettings = SandboxSettings()
     history: HistorySettings = HistorySettings()
     run: RunSettings = RunSettings()
+    checks: CheckSettings = CheckSettings()
 
     @field_validator("sandbox", mode="before")
     @classmethod

@@ -12,10 +12,11 @@ from mimir.attempts.journal import AttemptJournal
 from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
-from mimir.domain.evidence import EvidenceRecord
+from mimir.domain.evidence import EvidenceRecord, RecordKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan, Task
+from mimir.domain.run import ControlMode
 from mimir.llm.protocol import ChatModel
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.evidence import seal
@@ -59,6 +60,8 @@ class PinnedRun:
     """Worker role → minutes of its tasks in earlier runs."""
     attempt_tokens: int = 1_000_000
     """Token limit of a worker in one attempt."""
+    controls: ControlMode = "never"
+    """Which attempts the checks are controlled in; "never": also runs of older versions."""
 
     def granted_tools(self, task: Task) -> tuple[str, ...]:
         """Return the tools that a task's worker may use: those of the plan and of the role."""
@@ -198,7 +201,7 @@ class AttemptServices:
         return self.task.max_retries + 1
 
 
-Bodies = Sequence[tuple[seal.RecordKind, Body]]
+Bodies = Sequence[tuple[RecordKind, Body]]
 
 
 def seal_records(services: AttemptServices, bodies: Bodies) -> tuple[EvidenceRecord, ...]:

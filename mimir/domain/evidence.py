@@ -8,6 +8,26 @@ from mimir.domain.test_results import TestResults
 
 CheckState = Literal["passed", "failed", "unverified", "broken"]
 """`broken`: the check could not have worked on this machine, whatever the work is."""
+RecordKind = Literal["check", "control", "deliverable", "verdict", "gate", "run", "later"]
+ControlState = Literal["red", "insensitive", "unexercised"]
+"""Red: the check can fail. Insensitive: it cannot. Unexercised: the work is no part of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlResult:
+    """Conclusion of a negative control: can the check fail on this deliverable?"""
+
+    state: ControlState
+    method: str
+    """What was changed, in words."""
+    sensitive: int = 0
+    """Tests that the control turned red."""
+    counted: int = 0
+    """Tests that the green run counted. 0: the exit code alone is known."""
+    runs: int = 0
+    """Check runs of the control. 0: the run before the work is the control."""
+    reason: str = ""
+    """Finding; empty if red."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +36,7 @@ class CheckRun:
 
     check: str
     argv: tuple[str, ...]
-    phase: Literal["before", "after", "merged", "gate"]
+    phase: Literal["before", "after", "control", "merged", "gate"]
     tree: str
     exit_code: int | None
     """None: killed (timeout) or never started (missing)."""
@@ -38,6 +58,8 @@ class CheckRun:
     """Tree that the run proves, if check files were restored in `tree`; empty: `tree`."""
     results: TestResults | None = None
     """Results of single tests. None: the command started no known test runner."""
+    control: ControlResult | None = None
+    """Conclusion of a control. None: the run is of another phase."""
 
     @property
     def green(self) -> bool:
@@ -97,7 +119,7 @@ class EvidenceRecord:
 
     seq: int
     """0-based within its chain."""
-    kind: Literal["check", "deliverable", "verdict", "gate", "run", "later"]
+    kind: RecordKind
     body: str
     """Canonical JSON of what is sealed."""
     previous: str

@@ -7,6 +7,9 @@ from mimir.domain.task_states import RunStatus
 
 Apply = Literal["auto", "never", "commit"]
 APPLY_OPTIONS: tuple[Apply, ...] = get_args(Apply)
+ControlMode = Literal["always", "accepted", "never"]
+"""In which attempts passed checks are controlled: all, those no check rejected, none."""
+CONTROL_MODES: tuple[ControlMode, ...] = get_args(ControlMode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

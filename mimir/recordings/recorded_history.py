@@ -72,6 +72,7 @@ class RecordedHistory(GitHistory):
         key = pack(list(question.words))
         if key not in self._known and self._is_live:
             return await compute()
+        value: object
         if key in self._known:
             value = self._known[key]
         elif question.words[0] == _FILTERED or (self._is_older and question.words[0] == "paths"):

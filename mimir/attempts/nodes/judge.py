@@ -1,5 +1,6 @@
 """Judge node: QC examines the deliverable, and the engine decides the verdict."""
 
+import asyncio
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,17 +13,20 @@ from mimir.agents.context.inputs import ChangedFile, QCInput
 from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
 from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.journal import Changes
+from mimir.attempts.nodes.controls import run_controls
 from mimir.attempts.results import Deliverable, Judged, Judging, NotJudged
 from mimir.attempts.services import AttemptServices, seal_records
 from mimir.domain.clock import stamp
 from mimir.domain.criteria_counts import count_criteria
 from mimir.domain.event import EventKind
+from mimir.domain.evidence import CheckRun
 from mimir.domain.ids import lane_id
 from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.verdict import Verdict
 from mimir.llm.wrappers.journaled_model import JournaledModel
-from mimir.qc.evidence.payloads import verdict_body
+from mimir.qc.evidence.payloads import control_body, verdict_body
 from mimir.qc.judgement import judge as qc
+from mimir.qc.judgement.control_rules import apply_controls
 from mimir.store.records.attempt_changes import (
     AttemptResultChange,
     QCContextChange,
@@ -39,10 +43,10 @@ FILE_BYTES = 400_000
 async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | NotJudged:
     """Ask QC for its answer, record the verdict and change the status."""
     work = state.work
-    review = await _review(services, state, work, work.tree, "qc")
+    review, controls = await _review_and_control(services, state)
     if isinstance(review, qc.ReviewUnavailable):
         return await _fail_without_verdict(services, work, review)
-    verdict = review.judgement
+    verdict = apply_controls(review.judgement, services.task, controls)
     # The next attempt replaces these values on the task, so the attempt keeps them too.
     shared = _verdict_changes(verdict, stamp(services.clock.now()))
     await services.journal.transition(
@@ -67,12 +71,30 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
         },
         verdict=verdict,
         records=seal_records(
-            services, [("verdict", verdict_body(verdict, work.tree, work.answer))]
+            services,
+            [
+                *(("control", control_body(run)) for run in controls),
+                ("verdict", verdict_body(verdict, work.tree, work.answer)),
+            ],
         ),
         # Without a merge the task is completed at once, in the same write.
         defer=verdict.passed and not work.commit,
     )
     return Judged(work=work, outcomes=state.outcomes, verdict=verdict)
+
+
+async def _review_and_control(
+    services: AttemptServices, state: Judging
+) -> tuple[qc.Review | qc.ReviewUnavailable, Sequence[CheckRun]]:
+    """Ask QC, and control the checks at the same time."""
+    controls = asyncio.ensure_future(run_controls(services, state))
+    try:
+        review = await _review(services, state, state.work, state.work.tree, "qc")
+        return review, await controls
+    # A failed review must not leave a control in the sandbox.
+    finally:
+        controls.cancel()
+        await asyncio.gather(controls, return_exceptions=True)
 
 
 async def judge_merged(

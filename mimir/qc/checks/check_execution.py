@@ -7,12 +7,14 @@ import asyncio
 import contextlib
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
+from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
 from mimir.qc.evidence.seal import fingerprint
 from mimir.qc.integrity import supervision
 from mimir.qc.integrity.runner_output import SHORTENED, is_cut_short, verbose_environment
@@ -21,7 +23,7 @@ from mimir.workspace.git.trees import TreeChange
 from mimir.workspace.sandbox.sandbox import CommandResult, CommandRunner
 from mimir.workspace.tree_removal import remove_tree
 
-Phase = Literal["before", "after", "merged", "gate"]
+Phase = Literal["before", "after", "control", "merged", "gate"]
 
 MAX_TAIL = 16_000
 """Characters kept of an output: its head, and more of its end, with the summary."""
@@ -77,9 +79,34 @@ class CheckExecution:
         self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
     ) -> CheckRun:
         """Run a check on a tree; raise `Paused` if the sandbox or the disk failed."""
+        run = await self._run(check, tree, phase, answer, again=again)
+        if run is None:
+            raise AssertionError("only an altered checkout may have nothing to run")
+        return run
+
+    async def control(self, case: ControlCase) -> CheckRun:
+        """Run the control of a passed check; raise `Paused` as `run` does."""
+
+        async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+            check = replace(case.check, timeout_seconds=seconds)
+            return await self._run(check, tree, "control", case.answer, alter=alter)
+
+        return await run_control(case, execute)
+
+    async def _run(
+        self,
+        check: Check,
+        tree: str,
+        phase: Phase,
+        answer: str,
+        *,
+        again: bool = False,
+        alter: Alter | None = None,
+    ) -> CheckRun | None:
+        """Run a check on a tree; `alter` may change the checkout. None: it has nothing to run."""
         async with self._slots:
             try:
-                result, directory = await self._run_isolated(check, tree, answer)
+                result, directory = await self._run_isolated(check, tree, answer, alter)
             except ToolError as error:
                 # Words that no program can receive count as a missing program: a finding on the plan.
                 return _unstartable_run(check, tree, phase, str(error), again=again)
@@ -96,6 +123,8 @@ class CheckExecution:
                     reason="disk",
                     next_step="Free disk space, then: mimir resume",
                 ) from error
+        if result is None:
+            return None
         # Directory names are random, so two runs of one check would differ by them.
         output = result.output.replace(str(directory / _CHECKOUT), WORKSPACE)
         # Everyone who reads the result sees the advice: QC, the next attempt, report and screen.
@@ -118,8 +147,8 @@ class CheckExecution:
         )
 
     async def _run_isolated(
-        self, check: Check, tree: str, answer: str
-    ) -> tuple[CommandResult, Path]:
+        self, check: Check, tree: str, answer: str, alter: Alter | None
+    ) -> tuple[CommandResult | None, Path]:
         """Run in a new directory; its path is returned so that outputs can hide it."""
         self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         directory = Path(tempfile.mkdtemp(dir=self._work_dir, prefix="check-"))
@@ -129,13 +158,20 @@ class CheckExecution:
             # The answer is evidence: a check must not be able to rewrite it.
             answer_file.chmod(0o444)
             await self._history.checkout(tree, directory / _CHECKOUT)
+            argv: Sequence[str] | None = check.argv
+            if alter is not None:
+                argv = await asyncio.to_thread(alter, directory / _CHECKOUT)
+            if argv is None:
+                return None, directory
             result = await self._sandbox.run(
-                check.argv,
+                argv,
                 workspace=directory / _CHECKOUT,
                 seconds=check.timeout_seconds,
                 extra_ro={ANSWER_PATH: answer_file},
                 env={
                     ANSWER_VARIABLE: ANSWER_PATH,
+                    # A cached module of the same size and second would hide an altered file.
+                    **({"PYTHONDONTWRITEBYTECODE": "1"} if alter else {}),
                     **verbose_environment(check.argv),
                     **supervision.environment(check.argv),
                 },

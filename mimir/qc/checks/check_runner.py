@@ -22,6 +22,7 @@ from mimir.qc.checks.check_execution import Phase, TreeReader
 from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_run
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, confirm_completion, run_on_tree
+from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.integrity.change_classes import (
     ChangeClasses,
     CheckTarget,
@@ -125,6 +126,14 @@ class CheckRunner:
         hidden = replace(target, first_base=first, own_base=own, tree=tree)
         second = await self._outcome(check, hidden)
         return second if second.state == "passed" else outcome
+
+    async def control(self, case: ControlCase) -> CheckRun:
+        """Run the control of a passed check.
+
+        Raises:
+            Paused: The sandbox or the disk failed.
+        """
+        return await self._execution.control(case)
 
     async def on_tree(
         self,

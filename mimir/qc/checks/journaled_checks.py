@@ -7,6 +7,7 @@ from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.qc.checks.check_execution import Phase
+from mimir.qc.controls.control_runner import ControlCase
 from mimir.store.operations import evidence
 from mimir.store.protocol import GraphStore
 
@@ -22,6 +23,10 @@ class CheckExecutor(Protocol):
         Raises:
             Paused: The sandbox or the disk failed; the check has no result.
         """
+        ...
+
+    async def control(self, case: ControlCase) -> CheckRun:
+        """Run the control of a passed check, with the same errors."""
         ...
 
 
@@ -40,6 +45,13 @@ class JournaledChecks:
     ) -> CheckRun:
         """Run a check and store the run."""
         result = await self._inner.run(check, tree, phase, answer=answer, again=again)
+        return await self._save(check, result)
+
+    async def control(self, case: ControlCase) -> CheckRun:
+        """Run a control and store the run that decided."""
+        return await self._save(case.check, await self._inner.control(case))
+
+    async def _save(self, check: Check, result: CheckRun) -> CheckRun:
         actor = CURRENT_ACTOR.get()
         if actor is not None:  # outside a run, as in `doctor`, there is nothing to replay
             # The counter makes ids unique in a process, the owner among processes.

@@ -73,6 +73,22 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
     return {**body, "task": task} if task else body
 
 
+def control_body(run: CheckRun) -> Body:
+    """Return the payload of a control: its run and its conclusion."""
+    control = run.control
+    if control is None:
+        raise ValueError(f"The run of check {run.check!r} is no control.")
+    members: dict[str, object] = {
+        "control": control.state,
+        "method": control.method,
+        "sensitive": control.sensitive,
+        "counted": control.counted,
+        "runs": control.runs,
+        "reason": control.reason,
+    }
+    return {**run_body(run), **members}
+
+
 def verdict_body(verdict: Verdict, tree: str, answer: str) -> Body:
     """Return the payload of a verdict, bound to its tree and answer."""
     return {

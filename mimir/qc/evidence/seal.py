@@ -9,11 +9,8 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from mimir.domain.evidence import EvidenceRecord
-
-RecordKind = Literal["check", "deliverable", "verdict", "gate", "run", "later"]
+from mimir.domain.evidence import EvidenceRecord, RecordKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

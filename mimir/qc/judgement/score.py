@@ -12,7 +12,7 @@
   issue or fix is no further reason.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -29,6 +29,8 @@ from mimir.qc.judgement.quotes import (
 )
 from mimir.qc.judgement.verdict_parser import PASS_SCORE
 
+INSENSITIVE = " is insensitive: "
+"""Part of a reason: a required check passed with changed expectations."""
 HALF = Fraction(50)
 """Of 100 points; if more are unverified, the attempt cannot pass."""
 
@@ -59,7 +61,7 @@ def decide_verdict(case: ScoreInput) -> Verdict:
     score = score_of(results)
     failed_fixes = tuple(f.index for f in verdict.fixes if f.state == "failed")
     repairable = [*_failures(case, results), *_rejections(case, results, score, failed_fixes)]
-    gaps = _gaps(case, results)
+    gaps = find_gaps(results, _excused(case))
     passed = not repairable and not gaps and verdict.verdict == "PASS"
     engine = list(_engine_fixes(case, failed_fixes))
     return Verdict(
@@ -89,7 +91,8 @@ def rejection_cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cau
         return Cause.CRITERIA_IMPOSSIBLE
     if judgement.unverifiable:
         return Cause.UNVERIFIABLE
-    if any(outcome.required and outcome.state == "failed" for outcome in outcomes):
+    is_insensitive = any(INSENSITIVE in reason for reason in judgement.reasons)
+    if is_insensitive or any(one.required and one.state == "failed" for one in outcomes):
         return Cause.CHECK_FAILED
     return Cause.QC_REJECTED
 
@@ -113,7 +116,7 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
         opinion = opinions.get(criterion.id) or CriterionOpinion(
             id=criterion.id, state="unverified"
         )
-        checks = _required_checks(case.task, criterion)
+        checks = required_checks(case.task, criterion)
         broken = [id for id in checks if id in outcomes and outcomes[id].state == "broken"]
         deciding = [(id, outcomes.get(id)) for id in checks if id not in broken]
         state, reason = _decide_by_checks(deciding, opinion) if deciding else ("passed", "")
@@ -136,7 +139,8 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
         )
 
 
-def _required_checks(task: Task, criterion: Criterion) -> list[str]:
+def required_checks(task: Task, criterion: Criterion) -> list[str]:
+    """Return the ids of the required checks of a criterion."""
     return [c.id for c in task.checks if c.required and criterion.id in c.criteria]
 
 
@@ -193,7 +197,8 @@ def _rejections(
         yield f"Required fix {index} of the attempt before is still not done."
     named = verdict.issues or verdict.required_fixes or verdict.criteria_impossible
     failed = any(result.state == "failed" for result in results)
-    if verdict.verdict == "FAIL" and (named or failed or not _gaps(case, results)):
+    gaps = find_gaps(results, _excused(case))
+    if verdict.verdict == "FAIL" and (named or failed or not gaps):
         yield "QC's verdict is FAIL."
     if verdict.verdict == "PASS" and verdict.score < PASS_SCORE:
         yield f"QC's score is below {PASS_SCORE}."
@@ -201,11 +206,14 @@ def _rejections(
         yield f"The score is {float(score):.4g}, below {PASS_SCORE}."
 
 
-def _gaps(case: ScoreInput, results: Sequence[CriterionResult]) -> list[str]:
-    """Return the unverified criteria that prevent a pass."""
+def _excused(case: ScoreInput) -> Collection[str]:
+    """Return the criteria whose check could not have worked: they reject no right deliverable."""
     broken = {one.check for one in case.outcomes if one.required and one.state == "broken"}
-    # A right deliverable must not be rejected for a check that could not have worked.
-    excused = {id for one in case.task.checks if one.id in broken for id in one.criteria}
+    return {id for one in case.task.checks if one.id in broken for id in one.criteria}
+
+
+def find_gaps(results: Sequence[CriterionResult], excused: Collection[str] = ()) -> list[str]:
+    """Return the unverified criteria that prevent a pass."""
     counted = [r for r in results if r.basis == "executed" or r.id not in excused]
     gaps = [
         f"The critical criterion {result.id} is unverified: {result.reason}."

@@ -18,6 +18,7 @@ from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
 from mimir.orchestrator.services import PlannerToolFactory
 from mimir.qc.checks.check_execution import Phase
+from mimir.qc.controls.control_runner import ControlCase
 from mimir.recordings.engine_replay.simulation import EventCursor
 from mimir.recordings.format.recording import RecordedCheckRun, RecordedRun
 from mimir.recordings.format.request_match import (
@@ -236,6 +237,19 @@ class PlaybackChecks:
             RecordingMiss: It is not recorded.
         """
         del answer  # the recorded run is found without it
+        return await self._play(check, tree, phase, again=again)
+
+    async def control(self, case: ControlCase) -> CheckRun:
+        """Return the recorded control of a check.
+
+        Raises:
+            RecordingMiss: It is not recorded.
+        """
+        return await self._play(case.check, case.after.tree, "control")
+
+    async def _play(
+        self, check: Check, tree: str, phase: Phase, *, again: bool = False
+    ) -> CheckRun:
         actor = CURRENT_ACTOR.get()
         by = f"{actor.place} {check.id}" if actor and phase != "before" else ""
         key = _key(by, check.argv, check.timeout_seconds, tree, phase, again=again)
@@ -279,7 +293,9 @@ def _recorded_key(one: RecordedCheckRun) -> str:
     ran = one.ran
     # Runs before the work are shared by all attempts.
     by = f"{one.by} {ran.check}" if ran.phase != "before" else ""
-    return _key(by, ran.argv, one.timeout_seconds, ran.tree, ran.phase, again=ran.again)
+    # A control may have seen the tree before the work.
+    tree = ran.stands_for or ran.tree if ran.phase == "control" else ran.tree
+    return _key(by, ran.argv, one.timeout_seconds, tree, ran.phase, again=ran.again)
 
 
 def _key(

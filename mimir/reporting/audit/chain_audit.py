@@ -86,6 +86,11 @@ class EvidenceChain:
         return [r for r in self.records if r.record.kind == "check" and "task" not in r.body]
 
     @property
+    def controls(self) -> list[AuditedRecord]:
+        """Negative controls of the attempt's checks."""
+        return [one for one in self.records if one.record.kind == "control"]
+
+    @property
     def merged(self) -> list[AuditedRecord]:
         """Check runs on a merged tree; the body names the task of the check."""
         return [r for r in self.records if r.record.kind == "check" and "task" in r.body]

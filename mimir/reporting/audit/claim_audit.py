@@ -178,6 +178,9 @@ def _check_problems(row: AuditedTaskRecord, chain: EvidenceChain) -> Iterator[st
     for one in states.values():
         if one.body.get("required") is True and one.text("state") == "failed":
             yield f"{one.id}: {row.id} is completed, but this required check failed"
+    for one in chain.controls:
+        if one.text("control") == "insensitive":
+            yield f"{one.id}: {row.id} is completed, but this check ignored changed expectations"
 
 
 def _verdict_problems(data: AuditData, row: AuditedTaskRecord, *, passed: bool) -> Iterator[str]:

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from mimir.domain.failure import QCFailureReport
+from mimir.domain.test_results import describe_tests
 from mimir.domain.verdict import CriterionResult
 from mimir.reporting.render.markdown_escape import cell, code, fence_text, one_line
 from mimir.reporting.render.numbers import amount, format_time, points, share, span
 from mimir.reporting.summary.decisions import ReportedDecision
-from mimir.reporting.summary.proofs import CheckLine, CheckRunLine, VerdictLine
+from mimir.reporting.summary.proofs import CheckLine, CheckRunLine, ControlLine, VerdictLine
 from mimir.reporting.summary.summary import RunSummary, RunTotals
 from mimir.reporting.summary.task_lines import TaskLine
 
@@ -42,6 +43,7 @@ def outcome(summary: RunSummary) -> str:
         f"- Criteria: {criteria.executed} passed by execution, {criteria.judged} passed by judgement, "
         f"{criteria.unverified} unverified, {criteria.failed} failed",
     ]
+    lines += _check_runs(summary)
     if summary.final_commit:
         lines.append(
             f"- Result: commit {code(summary.final_commit)} on branch {code(summary.branch)}"
@@ -49,6 +51,20 @@ def outcome(summary: RunSummary) -> str:
     if summary.proof.seal:
         lines.append(f"- Seal: {code(summary.proof.seal)}")
     return "\n".join(lines)
+
+
+def _check_runs(summary: RunSummary) -> Iterator[str]:
+    """Yield the number of check runs, and a note if no check was controlled."""
+    if summary.controls == "never":
+        yield '- Controls: none, as the setting `checks.controls = "never"` says'
+    checks = summary.proof.checks
+    runs, controls = sum(len(one.runs) for one in checks), sum(one.control.runs for one in checks if one.control)  # fmt: skip
+    attempts = len({(one.task, one.attempt) for one in checks})
+    if attempts and summary.controls:  # reports of older versions stay as they were
+        yield (
+            f"- Check runs: {runs + controls} for {amount(attempts, 'judged attempt')}, "
+            f"{controls} of them controls"
+        )
 
 
 def _cost(totals: RunTotals) -> str:
@@ -236,6 +252,16 @@ def _check(one: CheckLine) -> Iterable[str]:
     yield f"check {one_line(one.check)}: {one.state} ({', '.join(traits)})"
     yield f"  $ {one_line(shlex.join(one.command))}"
     yield from (f"  {_run(run)}" for run in one.runs)
+    if one.control:
+        yield f"  {_control(one.control)}"
+
+
+def _control(one: ControlLine) -> str:
+    tests = describe_tests(one.sensitive, one.counted, control=one.state)
+    runs = amount(one.runs, "run") if one.runs else "no further run"
+    return (
+        f"{tests} by {one.method}, {runs}, record {one_line(one.record)}, seal {one.seal[:SHORT]}"
+    )
 
 
 def _verdict(one: VerdictLine) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mimir.domain.evidence import EvidenceRecord, describe_exit
 from mimir.domain.json_value import (
@@ -46,6 +46,26 @@ class CheckRunLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlLine:
+    """Negative control of one check."""
+
+    record: str
+    """Id of its Evidence node."""
+    seal: str
+    state: str
+    """`red`, `insensitive` or `unexercised`."""
+    method: str
+    """What was changed."""
+    sensitive: int
+    """Tests that it turned red."""
+    counted: int
+    """Tests of the green run. 0: the exit code alone is known."""
+    runs: int
+    seconds: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckLine:
     """One check of one attempt with its runs."""
 
@@ -60,6 +80,8 @@ class CheckLine:
     self_authored: bool
     findings: tuple[str, ...]
     runs: tuple[CheckRunLine, ...]
+    control: ControlLine | None = None
+    """None: no control was run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,11 +164,14 @@ def prove_task(task: TaskData) -> TaskProof:
         return TaskProof(records=count)
     checks, verdicts, merged = list[CheckLine](), list[VerdictLine](), list[MergedLine]()
     runs: list[CheckRunLine] = []
+    controls: dict[str, ControlLine] = {}
     for record in attempt.evidence:
-        if record.kind not in ("check", "verdict"):
+        if record.kind not in ("check", "control", "verdict"):
             continue  # the body of a deliverable is large
         sealed = members(record)
-        if record.kind == "verdict":
+        if record.kind == "control":
+            controls[as_text(sealed.get("check"))] = _control_line(attempt.id, record, sealed)
+        elif record.kind == "verdict":
             verdicts.append(_verdict_line(task, attempt, record, sealed))
         # A check on a merged tree names its task: it may be the check of another one.
         elif "task" in sealed:
@@ -164,8 +189,10 @@ def prove_task(task: TaskData) -> TaskProof:
             if sealed.get("state"):
                 checks.append(_check_line(task, attempt, sealed, runs))
                 runs = []
+    # Controls are sealed after all check runs, with the verdict.
+    controlled = tuple(replace(one, control=controls.get(one.check)) for one in checks)
     return TaskProof(
-        records=count, checks=tuple(checks), verdicts=tuple(verdicts), merged=tuple(merged)
+        records=count, checks=controlled, verdicts=tuple(verdicts), merged=tuple(merged)
     )
 
 
@@ -238,6 +265,20 @@ def _gate_report(data: RunData, records: Sequence[EvidenceRecord]) -> GateReport
             f"Check {as_text(one.get('check'))!r} of {as_text(one.get('task'))} is red."
             for one in red
         ),
+    )
+
+
+def _control_line(chain: str, record: EvidenceRecord, sealed: JsonObject) -> ControlLine:
+    return ControlLine(
+        record=record_id(chain, record),
+        seal=record.hash,
+        state=as_text(sealed.get("control")),
+        method=as_text(sealed.get("method")),
+        sensitive=as_whole_number(sealed.get("sensitive")) or 0,
+        counted=as_whole_number(sealed.get("counted")) or 0,
+        runs=as_whole_number(sealed.get("runs")) or 0,
+        seconds=float(as_number(sealed.get("seconds")) or 0.0),
+        reason=as_text(sealed.get("reason")),
     )
 
 

@@ -137,6 +137,8 @@ class RunData:
     created_at: str
     engine_version: str
     sandbox: str
+    controls: str = ""
+    """`always`, `accepted` or `never`. Empty: an older version ran it, without controls."""
     base_commit: str
     head: str
     final_commit: str

@@ -94,6 +94,7 @@ def _run_data(record: RunRecord, totals: EventTotals) -> RunData:
         created_at=record.created_at,
         engine_version=record.engine_version,
         sandbox=record.sandbox,
+        controls=record.controls,
         base_commit=record.base_commit,
         head=record.head,
         final_commit=record.final_commit,

@@ -76,6 +76,8 @@ class RunSummary:
     """Time of the last counted event."""
     elapsed_seconds: float
     engine_version: str
+    controls: str
+    """`always`, `accepted` or `never`. Empty: an older version ran it, without controls."""
     base_commit: str
     head: str
     """Of the run branch."""
@@ -170,6 +172,7 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         ended=ended,
         elapsed_seconds=_seconds(data.created_at, ended),
         engine_version=data.engine_version,
+        controls=data.controls,
         base_commit=data.base_commit,
         head=data.head,
         final_commit=data.final_commit,

@@ -14,7 +14,7 @@ from mimir.attempts.results import Deliverable
 from mimir.attempts.services import AttemptStart
 from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.clock import stamp
-from mimir.domain.evidence import CheckRun, EvidenceRecord
+from mimir.domain.evidence import CheckRun, EvidenceRecord, RecordKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id
 from mimir.domain.json_value import as_object
@@ -198,7 +198,7 @@ class _TaskReuse:
         evidence.put_artifact(ops, f"{name}/answer", run, "answer", source.work.answer, name)
         evidence.put_verdict(ops, run, task.id, number, 1, source.verdict)
         # Sealed again: the seal of a record covers the name of its chain.
-        bodies: list[tuple[seal.RecordKind, Body]] = [
+        bodies: list[tuple[RecordKind, Body]] = [
             *((one.kind, as_object(json.loads(one.body))) for one in source.records),
             *(("check", run_body(check_run, task=task.id)) for check_run in check_runs),
         ]

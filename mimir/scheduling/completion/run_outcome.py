@@ -9,7 +9,12 @@ from mimir.attempts.services import PinnedRun
 from mimir.domain import ids
 from mimir.domain.actor import CURRENT_ACTOR, Actor, act_for_task
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import CheckRun, EvidenceRecord, describe_broken_check
+from mimir.domain.evidence import (
+    CheckRun,
+    EvidenceRecord,
+    RecordKind,
+    describe_broken_check,
+)
 from mimir.domain.plan import Check, Plan
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.qc.checks.check_runner import CheckRunner
@@ -152,7 +157,7 @@ async def _seal_gate(
 ) -> tuple[EvidenceRecord, ...]:
     """Seal the gate's result; after a crash it follows the records that were sealed before."""
     run, chain = services.facts.id, gate_chain(services.facts.id)
-    bodies: list[tuple[seal.RecordKind, Body]] = [
+    bodies: list[tuple[RecordKind, Body]] = [
         ("check", run_body(check_run, task=task)) for task, check_run in gate.runs
     ]
     red = [{"task": r.task, "check": r.check, "merge": r.merge} for r in gate.red]

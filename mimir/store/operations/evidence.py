@@ -6,11 +6,11 @@ either.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Literal, cast
+from typing import cast
 
 from mimir.domain import ids, json_value
 from mimir.domain.event import EventKind
-from mimir.domain.evidence import CheckRun, EvidenceRecord
+from mimir.domain.evidence import CheckRun, EvidenceRecord, RecordKind
 from mimir.domain.plan import Check
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
@@ -230,7 +230,7 @@ def record_of(row: Row) -> EvidenceRecord:
     seq = row.get("seq")
     return EvidenceRecord(
         seq=seq if isinstance(seq, int) else -1,
-        kind=cast('Literal["check"]', str(row.get("kind") or "")),
+        kind=cast(RecordKind, str(row.get("kind") or "")),
         body=str(row.get("body") or ""),
         previous=str(row.get("previous") or ""),
         hash=str(row.get("hash") or ""),

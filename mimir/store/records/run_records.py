@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from mimir.domain.json_value import as_member, as_object
+from mimir.domain.run import CONTROL_MODES, ControlMode
 from mimir.domain.task_states import RunStatus
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
@@ -123,6 +125,12 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     def display_title(self) -> str:
         """Title for users: the plan's, otherwise the run's name."""
         return self.title or self.name
+
+    @property
+    def controls(self) -> ControlMode | Literal[""]:
+        """In which attempts it controls passed checks. Empty: a run of an older version."""
+        own = as_object(self.settings.mapping().get("checks"))
+        return as_member(own.get("controls"), CONTROL_MODES) or ""
 
     @property
     def has_merged(self) -> bool:

@@ -1,0 +1,164 @@
+"""Mask of strings and comments, and matching brackets, in five languages. Pure.
+
+The languages are JavaScript, TypeScript, Go, Rust and Java.
+
+The lexer is linear and bounded. It does not parse: a text whose brackets do not match has no mask, and its file changes as a whole.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Language = Literal["javascript", "go", "rust", "java"]
+
+_LONGEST = 1_000_000
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(_OPENING.values())
+_QUOTES = {"javascript": "'\"`", "go": "\"'`", "rust": '"', "java": "\"'"}
+_RAW_RUST = re.compile(r'(?<![\w])b?r(#*)"')
+_CHAR_RUST = re.compile(r"b?'(?:\\(?:u\{[0-9a-fA-F_]+\}|x[0-9a-fA-F]{2}|.)|[^\\'\n])'")
+_BEFORE_REGEX = re.compile(
+    r"(?:^|[(,=:\[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of|do|else))\s*$"
+)
+_REGEX = re.compile(r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedCode:
+    """A text, and the same text with blanks for comments and the insides of strings."""
+
+    text: str
+    mask: str
+    pairs: dict[int, int]
+    """Place of each opening bracket → place of its closing one."""
+    depths: dict[int, int]
+    """Place of each opening brace → number of braces around it."""
+
+
+def mask_code(text: str, language: Language) -> MaskedCode | None:
+    """Return a text with its mask; None: brackets do not match, or it is too long."""
+    if len(text) > _LONGEST:
+        return None
+    mask = _Lexer(text, language).mask()
+    pairs, depths, open_brackets = dict[int, int](), dict[int, int](), list[int]()
+    braces = 0
+    for found in re.finditer(r"[()\[\]{}]", mask):
+        at, char = found.start(), found[0]
+        if char not in _CLOSING:
+            open_brackets.append(at)
+            if char == "{":
+                depths[at] = braces
+                braces += 1
+            continue
+        if not open_brackets or _OPENING[mask[open_brackets[-1]]] != char:
+            return None
+        pairs[open_brackets.pop()] = at
+        braces -= char == "}"
+    return None if open_brackets else MaskedCode(text=text, mask=mask, pairs=pairs, depths=depths)
+
+
+class _Lexer:
+    """One pass over a text."""
+
+    def __init__(self, text: str, language: Language) -> None:
+        self._text = text
+        self._language = language
+        self._parts: list[str] = []
+        self._at = 0
+        """Everything before it is masked."""
+
+    def mask(self) -> str:
+        """Return the masked text."""
+        start = re.compile(r"//|/\*|/|[\"'`]|\bb?r#*\"" if self._language != "go" else r"//|/\*|[\"'`]")  # fmt: skip
+        while found := start.search(self._text, self._at):
+            begin = found.start()
+            self._keep(begin)
+            end, is_string = self._token(begin, found[0])
+            if is_string and end - begin > 1:
+                self._parts.append(self._text[begin] + _blank(self._text[begin + 1 : end - 1]))
+                self._parts.append(self._text[end - 1])
+            elif is_string:
+                self._parts.append(" ")
+            else:
+                self._parts.append(_blank(self._text[begin:end]))
+            self._at = end
+        self._keep(len(self._text))
+        return "".join(self._parts)
+
+    def _keep(self, end: int) -> None:
+        self._parts.append(self._text[self._at : end])
+        self._at = end
+
+    def _token(self, at: int, token: str) -> tuple[int, bool]:
+        """Return the end of what starts here, and whether it is a string."""
+        text = self._text
+        if token == "//":
+            end = text.find("\n", at)
+            return (len(text) if end < 0 else end), False
+        if token == "/*":
+            end = text.find("*/", at + 2)
+            return (len(text) if end < 0 else end + 2), False
+        if token == "/":
+            return self._slash(at), False
+        if self._language == "rust" and (special := self._rust(at)):
+            return special, True
+        if token not in _QUOTES[self._language]:
+            return at + 1, False
+        if token == "`":
+            return self._template(at), True
+        if self._language == "java" and text.startswith('"""', at):
+            end = text.find('"""', at + 3)
+            return (len(text) if end < 0 else end + 3), True
+        return self._quoted(at, token), True
+
+    def _slash(self, at: int) -> int:
+        """Return the end of a regular expression; one character: it is a division."""
+        if self._language == "javascript":
+            before = "".join(self._parts[-3:])[-80:]
+            if _BEFORE_REGEX.search(before) and (found := _REGEX.match(self._text, at)):
+                return found.end()
+        return at + 1
+
+    def _rust(self, at: int) -> int:
+        """Return the end of a raw string or a character; 0: it is neither."""
+        if raw := _RAW_RUST.match(self._text, at):
+            end = self._text.find(f'"{raw[1]}', raw.end())
+            return len(self._text) if end < 0 else end + 1 + len(raw[1])
+        if char := _CHAR_RUST.match(self._text, at):
+            return char.end()
+        # A lifetime: `'a`.
+        return 0
+
+    def _quoted(self, at: int, quote: str) -> int:
+        end = re.compile(rf"(?:\\.|[^\\{quote}])*{quote}", re.DOTALL).match(self._text, at + 1)
+        return end.end() if end else len(self._text)
+
+    def _template(self, at: int) -> int:
+        """Return the end of a back-quoted text; one of JavaScript may hold others."""
+        if self._language == "go":
+            end = self._text.find("`", at + 1)
+            return len(self._text) if end < 0 else end + 1
+        depths: list[int] = []
+        at += 1
+        while at < len(self._text):
+            char = self._text[at]
+            if char == "\\":
+                at += 1
+            elif char == "`" and not depths:
+                return at + 1
+            elif self._text.startswith("${", at):
+                depths.append(at)
+                at += 1
+            elif char == "}" and depths:
+                depths.pop()
+            elif char == "`":
+                at = self._template(at) - 1
+            elif char in "'\"" and depths:
+                at = self._quoted(at, char) - 1
+            at += 1
+        return at
+
+
+def _blank(text: str) -> str:
+    """Return blanks for a text, with its line ends."""
+    return re.sub(r"[^\n]", " ", text)

@@ -1,0 +1,261 @@
+"""Control of one passed check: variants of the tree run until one is red.
+
+The order is: the tests of the tree, the scripts that the check executes, the work itself. Docs: docs/decisions/0019-negative-controls.md.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from mimir.domain.evidence import CheckRun, ControlResult, ControlState
+from mimir.domain.plan import Check, CheckKind
+from mimir.qc.controls import decision, scripts, surface
+from mimir.qc.controls.decision import WHOLE, SensitiveTests
+from mimir.qc.controls.mutation import Step
+from mimir.qc.controls.scripts import Script, StartedPrograms, find_started
+from mimir.qc.controls.surface import TrustedFiles
+from mimir.qc.integrity.command_line import ProgramCall
+
+Alter = Callable[[Path], Sequence[str] | None]
+"""Changes a checkout and returns the command to run there; None: nothing is to run."""
+Vary = Callable[[Path, Step], Sequence[str] | None]
+"""The same, for one step."""
+Execute = Callable[[str, Alter, float], Awaitable[CheckRun | None]]
+"""Runs an altered checkout of a tree for some seconds; None: nothing was to run."""
+
+_LISTING_SECONDS = 20.0
+_TEST_STEPS: Sequence[Step] = ("expectations", "strict", "statements")
+_SCRIPT_STEPS: Sequence[Step] = ("expectations", "strict", "end")
+_METHODS = {
+    "expectations": "changed expectations",
+    "strict": "failing statements",
+    "statements": "failing statements",
+    "end": "failing script",
+    "replaced": "failing script",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlCase:
+    """A passed check of a deliverable."""
+
+    check: Check
+    kind: CheckKind
+    before: CheckRun
+    after: CheckRun
+    """The green run that decided."""
+    base_tree: str
+    changed: Sequence[str]
+    """Paths that the attempt changed."""
+    answer: str = ""
+
+
+async def run_control(case: ControlCase, execute: Execute) -> CheckRun:
+    """Run the control of a check; the result is the run that decided, with its conclusion."""
+    return await _Control(case, execute).run()
+
+
+class _Control:
+    """One control."""
+
+    def __init__(self, case: ControlCase, execute: Execute) -> None:
+        self._case = case
+        self._execute = execute
+        self._limit = decision.time_limit(case.after.seconds, case.check.timeout_seconds)
+        check = case.check
+        self._trusted = TrustedFiles(
+            named=(*(check.tests or ()), *check.protect), work=frozenset(case.changed)
+        )
+        self._runs = 0
+
+    async def run(self) -> CheckRun:
+        argv = self._case.check.argv
+        if scripts.only_reads(argv):
+            return await self._by_work()
+        started = await self._find_started()
+        if self._case.after.results is not None or not started.only_reads:
+            if found := await self._by_tests(started):
+                return found
+            # A called script fails on its own; its caller would fail anyway.
+            trusted = [one for one in reversed(started.scripts) if self._is_trusted(one)]
+            for script in (*trusted, None):
+                if found := await self._by_script(script):
+                    return found
+        return await self._by_work()
+
+    def _is_trusted(self, script: Script) -> bool:
+        path = script.path
+        return path not in self._trusted.work or self._trusted.may_test(path)
+
+    async def _find_started(self) -> StartedPrograms:
+        """Find the programs of the command, with recipes as they were before the work."""
+        recipes: dict[ProgramCall, Sequence[str]] = {}
+        found = StartedPrograms()
+        for _ in range(3):  # a recipe may start a build tool
+            missing: dict[ProgramCall, None] = {}
+
+            def recipe(call: ProgramCall, missing: dict[ProgramCall, None] = missing) -> Sequence[str]:  # fmt: skip
+                if call not in recipes:
+                    missing[call] = None
+                return recipes.get(call, ())
+
+            def look(checkout: Path, recipe: Callable[[ProgramCall], Sequence[str]] = recipe) -> None:  # fmt: skip
+                nonlocal found
+                argv = self._case.check.argv
+                found = find_started(argv, partial(surface.read_text, checkout), recipe)
+
+            await self._execute(self._case.after.tree, look, _LISTING_SECONDS)
+            if not missing:
+                break
+            for call in missing:
+                recipes[call] = await self._recipe(call)
+        return found
+
+    async def _recipe(self, call: ProgramCall) -> Sequence[str]:
+        """Return the lines of `make -n`, which executes nothing."""
+        command = (
+            *(call.program, "-n", "--no-print-directory", "-C", call.below),
+            *(call.arguments[1:] if call.path else call.arguments),
+        )
+        for tree in (self._case.base_tree, self._case.after.tree):
+            listing = await self._execute(tree, lambda _: command, _LISTING_SECONDS)
+            if listing and listing.exit_code == 0:
+                return listing.output_tail.replace("\\\n", " ").splitlines()
+        return ()
+
+    async def _by_tests(self, started: StartedPrograms) -> CheckRun | None:
+        """Decide by the tests of the tree; None: the check does not depend on them."""
+        case = self._case
+        tally = SensitiveTests(counted=decision.counted_tests(case.after))
+        is_named = False
+
+        def alter(checkout: Path, step: Step) -> Sequence[str] | None:
+            nonlocal is_named
+            paths = surface.mutate_tests(checkout, self._trusted, step)
+            is_named = is_named or any(self._is_test_of_plan(path) for path in paths)
+            return case.check.argv if paths else None
+
+        await self._vary(tally, _TEST_STEPS, alter)
+        if not tally.runs:
+            return None
+        flipped = decision.flipped_tests(case.before, tally.counted)
+        if tally.is_red(flipped if case.kind == "flip" else frozenset()):
+            return self._red(tally)
+        if tally.deceived or tally.sensitive or decision.did_hang(tally.runs):
+            return self._insensitive(tally)
+        is_certain = case.after.results is not None or started.runs_tests or is_named
+        if not is_certain or await self._is_insensitive_before(_bind_step(alter, "statements")):
+            return None
+        return self._insensitive(tally)
+
+    def _is_test_of_plan(self, path: str) -> bool:
+        return TrustedFiles(named=self._case.check.tests or (), work=()).is_named(path)
+
+    async def _is_insensitive_before(self, alter: Alter) -> bool:
+        """True if a check that held before the work ignored the same change then, too."""
+        case = self._case
+        if case.kind == "flip" or not case.before.green:
+            return False
+        run = await self._run(alter, case.base_tree)
+        return run is None or not decision.failed_tests(WHOLE, run)
+
+    async def _by_script(self, script: Script | None) -> CheckRun | None:
+        """Decide by a script, or by the command's own text; None: it does not decide."""
+        tally = SensitiveTests(counted=WHOLE)
+
+        def alter(checkout: Path, step: Step) -> Sequence[str] | None:
+            return surface.mutate_scripts(checkout, script, self._case.check.argv, step)
+
+        await self._vary(tally, _SCRIPT_STEPS, alter)
+        if not tally.runs:
+            return None
+        if tally.sensitive:
+            return self._red(tally)
+        if tally.deceived or decision.did_hang(tally.runs):
+            return self._insensitive(tally)
+        run = await self._run(_bind_step(alter, "replaced"), self._case.after.tree)
+        is_honoured = run is not None and bool(decision.failed_tests(WHOLE, run))
+        return self._insensitive(tally) if is_honoured else None
+
+    async def _by_work(self) -> CheckRun:
+        """Decide by the work: absent in the run before, or unparsable."""
+        case = self._case
+        if case.kind == "flip":
+            return self._conclude(case.before, "red", method="run before the work")
+        work = [path for path in case.changed if not self._trusted.may_test(path)]
+
+        def alter(checkout: Path) -> Sequence[str] | None:
+            return case.check.argv if surface.break_work(checkout, work) else None
+
+        run = await self._run(alter, case.after.tree)
+        if run is not None and decision.failed_tests(WHOLE, run):
+            return self._conclude(run, "red", method="broken work")
+        return self._conclude(
+            run or case.after,
+            "unexercised",
+            method="broken work",
+            reason="The check passes without this task's work, so it decides no criterion.",
+        )
+
+    async def _vary(
+        self,
+        tally: SensitiveTests,
+        steps: Iterable[Step],
+        alter: Vary,
+    ) -> None:
+        """Run variants until each counted test was red."""
+        for step in steps:
+            if not tally.survivors:
+                return
+            run = await self._run(_bind_step(alter, step), self._case.after.tree)
+            if run is not None:
+                tally.note(step, run)
+
+    async def _run(self, alter: Alter, tree: str) -> CheckRun | None:
+        run = await self._execute(tree, alter, self._limit)
+        self._runs += run is not None
+        return run
+
+    def _red(self, tally: SensitiveTests) -> CheckRun:
+        return self._conclude(tally.runs[0], "red", tally, method=_METHODS[tally.step or "end"])
+
+    def _insensitive(self, tally: SensitiveTests) -> CheckRun:
+        reason = "The check passed although its expectations were changed."
+        if decision.did_hang(tally.runs):
+            reason = f"The check with changed expectations did not end within {self._limit:g} s."
+        return self._conclude(
+            tally.runs[0], "insensitive", tally, method="changed expectations", reason=reason
+        )
+
+    def _conclude(
+        self,
+        run: CheckRun,
+        state: ControlState,
+        tally: SensitiveTests | None = None,
+        *,
+        method: str,
+        reason: str = "",
+    ) -> CheckRun:
+        counts = tally is not None and tally.counted != WHOLE
+        result = ControlResult(
+            state=state,
+            method=method,
+            sensitive=len(tally.sensitive) if tally and counts else 0,
+            counted=len(tally.counted) if tally and counts else 0,
+            runs=self._runs,
+            reason=reason,
+        )
+        tree = self._case.after.tree
+        return replace(
+            run,
+            check=self._case.check.id,
+            phase="control",
+            again=False,
+            stands_for="" if run.tree == tree else tree,
+            control=result,
+        )
+
+
+def _bind_step(alter: Vary, step: Step) -> Alter:
+    return lambda checkout: alter(checkout, step)

@@ -1,0 +1,86 @@
+"""Decision of a control: what the runs of its variants say of the check. Pure.
+
+A test is *sensitive* if a variant turns it red. A test with an unconditional equality that stays green with another expected value is
+*deceived*: its comparison decides nothing, although its failing first statement is noticed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mimir.domain.evidence import CheckRun
+from mimir.qc.controls.mutation import Step
+
+WHOLE = frozenset(("",))
+"""Stands for the tests of a check whose exit code alone is known."""
+_NO_RESULT_EXITS = frozenset((None, 0, 64, 126, 127))
+"""No end, success, usage error, not executable, command not found."""
+
+
+def counted_tests(run: CheckRun) -> frozenset[str]:
+    """Return the tests that a green run counts as passed."""
+    results = run.results
+    return frozenset(results.passed) if results and results.passed else WHOLE
+
+
+def failed_tests(counted: frozenset[str], run: CheckRun) -> frozenset[str]:
+    """Return the counted tests that a variant turned red."""
+    if run.timed_out or run.missing or run.exit_code in _NO_RESULT_EXITS:
+        return frozenset()
+    if counted == WHOLE:
+        return counted
+    results = run.results
+    if results is None or not results.counted:
+        # The runner ended before its report, so no test failed for the planted reason.
+        return frozenset()
+    return counted - frozenset(results.passed)
+
+
+@dataclass(slots=True, kw_only=True)
+class SensitiveTests:
+    """Tests of one check that variants turned red."""
+
+    counted: frozenset[str]
+    sensitive: frozenset[str] = frozenset()
+    deceived: frozenset[str] = frozenset()
+    step: Step | None = None
+    """Variant that turned the first test red. None: none did."""
+    runs: list[CheckRun] = field(default_factory=list[CheckRun])
+
+    @property
+    def survivors(self) -> frozenset[str]:
+        """Tests that no variant turned red yet."""
+        return self.counted - self.sensitive - self.deceived
+
+    def note(self, step: Step, run: CheckRun) -> None:
+        """Add the run of a variant."""
+        self.runs.append(run)
+        failed = failed_tests(self.counted, run) & self.survivors
+        if step == "strict":
+            self.deceived |= failed
+        else:
+            self.sensitive |= failed
+            self.step = self.step or (step if failed else None)
+
+    def is_red(self, flipped: frozenset[str]) -> bool:
+        """True if the check can fail; `flipped` tests failed before the work."""
+        if not self.sensitive or self.deceived & flipped:
+            return False
+        return not flipped or bool(flipped & self.sensitive)
+
+
+def flipped_tests(before: CheckRun, counted: frozenset[str]) -> frozenset[str]:
+    """Return the counted tests that did not pass before the work."""
+    return counted - frozenset(before.results.passed if before.results else ())
+
+
+def time_limit(green_seconds: float, limit: float) -> float:
+    """Return the seconds of a control: twice the green run, and enough for a busy machine."""
+    return min(max(2 * green_seconds, _LEAST_SECONDS), max(limit, _LEAST_SECONDS))
+
+
+_LEAST_SECONDS = 20.0
+
+
+def did_hang(runs: Sequence[CheckRun]) -> bool:
+    """True if the last variant did not end."""
+    return bool(runs) and runs[-1].timed_out

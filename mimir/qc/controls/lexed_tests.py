@@ -1,0 +1,219 @@
+"""Changed expectations of tests in JavaScript, TypeScript, Go, Rust and Java. Pure.
+
+A failing statement goes first into each test body. Expected literals of assertions change in JavaScript, Rust and Java, whose equality the
+work can redefine. Edits keep the lines.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mimir.qc.controls.code_lexer import Language, MaskedCode, mask_code
+from mimir.qc.controls.mutation import (
+    MARK,
+    SUFFIX,
+    Edit,
+    Step,
+    apply_edits,
+    changed_integer,
+)
+
+LANGUAGES: Mapping[str, Language] = {
+    **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), "javascript"),
+    "go": "go",
+    "rs": "rust",
+    "java": "java",
+}
+"""By the ending of a file."""
+
+_NO_PANIC = "if std::hint::black_box(true) { return; }"
+_THROW = f'throw new Error("{MARK}");'
+_JS_TEST = re.compile(r"(?<![\w$])(?:test|it|specify|fit)(?:\.\w+)*\s*\(")
+_JS_BODY = re.compile(r"(?:=>|\bfunction\b[^(]*\([^)]*\))\s*")
+_TESTS: Mapping[Language, tuple[tuple[re.Pattern[str], str], ...]] = {
+    "go": (
+        (re.compile(r"^func\s+Test\w*\s*\(\s*(\w+)\s+\*testing\.T\s*\)\s*(?=\{)", re.M), "{0}.Fatal(\"control\");"),
+        (re.compile(r"^func\s*\(\s*\w*\s*\*?\w+\s*\)\s*Test\w*\s*\(()\s*\)\s*(?=\{)", re.M), 'panic("control");'),
+    ),
+    "rust": (
+        # `black_box`: a plain `panic!` makes the rest unreachable, which a crate may deny.
+        (re.compile(r"#\[(?:\w+::)*\w*test\b[^\]]*\](?:\s*#\[[^\]]*\])*\s*(?:pub\s+)?(?:async\s+)?fn\s+\w+()[^{;]*(?=\{)"), "assert!(std::hint::black_box(false));"),
+    ),
+    "java": (
+        (re.compile(r"@(?:\w+\.)*\w*Test\b[^;{}]*(?:\{[^{}]*\}[^;{}]*)?\bvoid\s+\w+()\s*\([^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
+        (re.compile(r"\bpublic\s+void\s+test\w*()\s*\(\s*\)[^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
+    ),
+}  # fmt: skip
+_ASSERTIONS: Mapping[Language, re.Pattern[str]] = {
+    "javascript": re.compile(
+        r"(?P<not>\.not\b\s*)?(?:(?<![\w$.])assert(?:\.(?P<method>\w+))?|\.(?P<matcher>to[A-Z]\w*|equals?|eql|is|same|strictEqual|deepEqual))\s*(?=\()"
+    ),
+    "rust": re.compile(r"\bassert_(?P<method>eq)!\s*(?=\()"),
+    "java": re.compile(r"(?:\bassert(?P<method>Equals|ArrayEquals|Same)|\.(?P<matcher>isEqualTo))\s*(?=\()"),
+}  # fmt: skip
+_EQUAL = re.compile(r"(?:eq|equal|equals|eql|is|same|be)$|equal|equals$", re.IGNORECASE)
+_INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
+_FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
+_STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
+_EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\(\s*0?\s*\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Body:
+    """Body of one test."""
+
+    start: int
+    """Place after its opening brace."""
+    end: int
+    failing: str
+    """The statement that fails."""
+
+
+def mutate_tests(text: str, language: Language, step: Step) -> str | None:
+    """Return a test file with failing tests; None: it contains none, or cannot be read."""
+    code = mask_code(text, language)
+    if code is None:
+        return None
+    edits: list[Edit] = []
+    for body in _bodies(code, language):
+        first = Edit(start=body.start, end=body.start, text=f" {body.failing}")
+        expected = list(_expectations(code, language, body.start, body.end))
+        is_strict = any(always for _, always in expected)
+        match step:
+            case "expectations":
+                edits += [edit for edit, _ in expected] or [first]
+            case "strict":
+                edits += [first] if is_strict else []
+            case _:
+                edits.append(first)
+    return apply_edits(text, edits) if edits else None
+
+
+def is_readable(text: str, language: Language) -> bool:
+    """True if the lexer can read a text."""
+    return mask_code(text, language) is not None
+
+
+def failing_line(language: Language) -> str:
+    """Return a line that makes a file fail as a whole."""
+    return _THROW if language == "javascript" else f"{MARK} )"
+
+
+def mutate_script(text: str, step: Step) -> str | None:
+    """Return a JavaScript program that fails; None: this step changes nothing."""
+    code = mask_code(text, "javascript")
+    if code is None:
+        return None
+    expected = list(_expectations(code, "javascript", 0, len(text)))
+    if step == "expectations":
+        return apply_edits(text, [edit for edit, _ in expected]) if expected else None
+    if step == "strict" and not any(always for _, always in expected):
+        return None
+    if step == "replaced":
+        return f"{_THROW}\n"
+    exits = [
+        Edit(start=one.start(), end=one.end(), text="process.exit(1)")
+        for one in _EXITS.finditer(code.mask)
+    ]
+    return f"{apply_edits(text, exits).rstrip()}\n;{_THROW}\n"
+
+
+def _bodies(code: MaskedCode, language: Language) -> Iterator[_Body]:
+    if language == "javascript":
+        yield from _javascript_bodies(code)
+        return
+    for pattern, failing in _TESTS[language]:
+        for found in pattern.finditer(code.mask):
+            name = found[1]
+            statement = 'panic("control");' if name == "_" else failing.format(name)
+            if "should_panic" in found[0]:
+                statement = _NO_PANIC
+            yield _Body(start=found.end() + 1, end=code.pairs[found.end()], failing=statement)
+
+
+def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
+    for found in _JS_TEST.finditer(code.mask):
+        start = found.end() - 1
+        end = code.pairs[start]
+        # `test.each(cases)(name, body)`
+        if code.mask[end + 1 : end + 2] == "(":
+            start, end = end + 1, code.pairs[end + 1]
+        body = _JS_BODY.search(code.mask, start, end)
+        if body is None:
+            continue
+        at = body.end()
+        if code.mask[at : at + 1] == "{":
+            yield _Body(start=at + 1, end=code.pairs[at], failing=_THROW)
+        elif code.mask.startswith("=>", body.start()):
+            yield _Body(start=at, end=end, failing=f"(() => {{ {_THROW} }})() ||")
+
+
+def _expectations(
+    code: MaskedCode, language: Language, start: int, end: int
+) -> Iterator[tuple[Edit, bool]]:
+    """Yield edits of assertions, and whether each is an equality that always runs."""
+    pattern = _ASSERTIONS.get(language)
+    for found in pattern.finditer(code.mask, start, end) if pattern else ():
+        groups = found.groupdict()
+        name = groups.get("matcher") or groups.get("method") or ""
+        values = _arguments(code, found.end())
+        is_assert = not groups.get("matcher")
+        if (is_assert and len(values) < 2) or not values:
+            continue
+        is_equality = _EQUAL.search(name) is not None and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
+        edit = _change_value(code, values[: 2 if is_assert else 1], language, is_equality)
+        if edit is not None:
+            yield edit, is_equality and "{" not in _find_open_braces(code, start, found.start())
+
+
+def _find_open_braces(code: MaskedCode, start: int, end: int) -> str:
+    """Return the braces that are open at `end` since `start`."""
+    open_braces: list[str] = []
+    for found in re.finditer(r"[{}]", code.mask[start:end]):
+        if found[0] == "{":
+            open_braces.append("{")
+        elif open_braces:
+            open_braces.pop()
+    return "".join(open_braces)
+
+
+def _arguments(code: MaskedCode, start: int) -> list[tuple[int, int]]:
+    """Return the places of the arguments of a call whose parenthesis is at `start`."""
+    end, found = code.pairs[start], list[tuple[int, int]]()
+    at = begin = start + 1
+    while at < end:
+        if code.mask[at] in "([{":
+            at = code.pairs[at]
+        elif code.mask[at] == ",":
+            found.append((begin, at))
+            begin = at + 1
+        at += 1
+    found.append((begin, end))
+    return [(b + len(t) - len(t.lstrip()), b + len(t.rstrip())) for b, e in found if (t := code.text[b:e]).strip()]  # fmt: skip
+
+
+def _change_value(
+    code: MaskedCode, values: list[tuple[int, int]], language: Language, is_equality: bool
+) -> Edit | None:
+    """Return the edit of one literal among compared values, else of an equality's right value."""
+    for start, end in reversed(values):
+        if other := _other_literal(code.text[start:end], code.mask[start:end]):
+            return Edit(start=start, end=end, text=other)
+    if language != "javascript" or not is_equality:
+        return None
+    start, end = values[-1]
+    return Edit(start=start, end=end, text=f'[{code.text[start:end]}, "{MARK}"]')
+
+
+def _other_literal(text: str, mask: str) -> str:
+    """Return another literal of the same type; empty: the text is no literal."""
+    if text in ("true", "false"):
+        return "false" if text == "true" else "true"
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    if number := _INTEGER.fullmatch(digits):
+        return f"{sign}{changed_integer(int(number[1]))}{number[2]}"
+    if number := _FLOAT.fullmatch(digits):
+        return f"{sign}{changed_integer(int(number[1]))}{number[2]}"
+    if _STRING.fullmatch(text) and not mask[1:-1].strip() and "${" not in text:
+        return f"{text[:-1]}{SUFFIX}{text[-1]}"
+    return ""

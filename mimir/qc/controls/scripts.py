@@ -1,0 +1,191 @@
+"""Scripts that a check executes, and changes that make them fail. Pure.
+
+A program that reads a script fails only at the end of it: an early exit by the work then shows as a green run.
+"""
+
+import json
+import posixpath
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mimir.domain.globs import is_outside
+from mimir.domain.json_value import as_object, as_text
+from mimir.qc.controls import lexed_tests, python_tests
+from mimir.qc.controls.mutation import Step
+from mimir.qc.integrity.command_line import PYTHON, SHELLS, ProgramCall, find_programs
+from mimir.qc.integrity.test_runners import COLLECTED, READERS
+
+Read = Callable[[str], str | None]
+"""Returns the text of a file of the tree; None: there is none."""
+Recipe = Callable[[ProgramCall], Sequence[str]]
+"""Returns the command lines that a build tool would execute."""
+
+_MOST = 12
+"""Most scripts and recipes that are read for one check."""
+_MAKE = ("make", "gmake")
+_PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
+_TEST_WORDS = frozenset(("test", "check", "verify", "package", "install", "nextest"))
+_NEED_A_WORD = frozenset(("go", "cargo", "gradle", "mvn"))
+_SHELL_EXIT = re.compile(r"(?m)(?:(?<=^)|(?<=[\s;&|{(]))exit(?:[ \t]+0)?(?=[ \t]*(?:$|[;&|)}#]))")
+_LEADING = re.compile(r"(?:#![^\n]*\n)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """One script of the tree."""
+
+    path: str
+    interpreter: str
+    """`sh`, `python` or `node`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StartedPrograms:
+    """What the command of a check starts, directly or by recipes and scripts."""
+
+    scripts: list[Script] = field(default_factory=list[Script])
+    """Callers before the scripts that they call."""
+    runs_tests: bool = False
+    """True: a known test runner is among the programs."""
+    only_reads: bool = True
+    """True: each program only reads files, as linters do."""
+
+
+def find_started(argv: Sequence[str], read: Read, recipe: Recipe) -> StartedPrograms:
+    """Return what a command starts; nothing is executed here."""
+    found = StartedPrograms()
+    pending: list[Sequence[str]] = [argv]
+    for command in pending:  # grows during the loop, up to the limit
+        for call in find_programs(command):
+            _note_program(found, call)
+            more = [("sh", "-c", line) for line in _started_lines(found, call, read, recipe)]
+            pending += [one for one in more if one not in pending]
+        del pending[_MOST * 20 :]
+    return found
+
+
+def only_reads(argv: Sequence[str]) -> bool:
+    """True if each program of a command only reads files, and none starts others."""
+    calls = find_programs(argv)
+    return bool(calls) and all(call.program in READERS for call in calls)
+
+
+def _note_program(found: StartedPrograms, call: ProgramCall) -> None:
+    is_runner = call.program in COLLECTED
+    if call.program in _NEED_A_WORD:
+        is_runner = not _TEST_WORDS.isdisjoint(call.arguments)
+    found.runs_tests |= is_runner
+    starts_others = call.program in (*_MAKE, *_PACKAGE_MANAGERS, *SHELLS)
+    found.only_reads &= call.program in READERS or starts_others
+
+
+def _started_lines(
+    found: StartedPrograms, call: ProgramCall, read: Read, recipe: Recipe
+) -> Iterator[str]:
+    """Yield the command lines that a program executes; note the script that it reads."""
+    if call.program in _MAKE:
+        yield from recipe(call)
+    elif call.program in _PACKAGE_MANAGERS:
+        yield from _package_script(call, read)
+    elif script := _script(call, read):
+        found.only_reads = False if script.interpreter != "sh" else found.only_reads
+        if script not in found.scripts and len(found.scripts) < _MOST:
+            found.scripts.append(script)
+            if script.interpreter == "sh":
+                yield from (read(script.path) or "").replace("\\\n", " ").splitlines()
+
+
+def _package_script(call: ProgramCall, read: Read) -> Iterator[str]:
+    words = [word for word in call.arguments if not word.startswith("-") and word != "run"]
+    text = read(posixpath.normpath(posixpath.join(call.below, "package.json")))
+    try:
+        scripts = as_object(as_object(json.loads(text or "")).get("scripts"))
+    except (ValueError, RecursionError):
+        return
+    name = "test" if words[:1] in ([], ["t"]) else words[0]
+    if line := as_text(scripts.get(name)):
+        yield line
+
+
+def _script(call: ProgramCall, read: Read) -> Script | None:
+    """Return the script that an interpreter reads, or that is a program itself."""
+    words = call.arguments
+    interpreter = _interpreter(call.program)
+    first = next((word for word in words if not word.startswith("-")), "")
+    if call.module or not first or (interpreter and {"-c", "-e"} & set(words)):
+        return None
+    path = posixpath.normpath(posixpath.join(call.below, first.removeprefix("/workspace/")))
+    text = None if is_outside(path) else read(path)
+    if text is None or (not interpreter and not call.path):
+        return None
+    shebang = _LEADING.match(text)
+    named = shebang[0].split() if shebang else []
+    for word in named:
+        interpreter = interpreter or _interpreter(posixpath.basename(word))
+    interpreter = interpreter or ("sh" if call.path else "")
+    return Script(path=path, interpreter=interpreter) if interpreter else None
+
+
+def _interpreter(program: str) -> str:
+    program = program.removeprefix("#!")
+    if program in SHELLS:
+        return "sh"
+    if PYTHON.fullmatch(program):
+        return "python"
+    return "node" if program in ("node", "nodejs") else ""
+
+
+def mutate_script(text: str, interpreter: str, step: Step) -> str | None:
+    """Return a script that fails; None: this step changes nothing."""
+    match interpreter:
+        case "python":
+            return python_tests.mutate_script(text, step)
+        case "node":
+            return lexed_tests.mutate_script(text, step)
+        case _:
+            return _mutate_shell(text, step)
+
+
+def _mutate_shell(text: str, step: Step) -> str | None:
+    if step == "replaced":
+        return f"{text[: _end_of_shebang(text)]}exit 1\n"
+    if step != "end":
+        return None
+    return f"{_SHELL_EXIT.sub('exit 1', text).rstrip()}\nexit 1\n"
+
+
+def _end_of_shebang(text: str) -> int:
+    found = _LEADING.match(text)
+    return found.end() if found else 0
+
+
+def mutate_command(argv: Sequence[str], step: Step) -> tuple[str, ...] | None:
+    """Return a command whose inline Python program fails; None: there is none."""
+    words = list(argv)
+    for at, word in enumerate(words[:-1]):
+        if word == "-c" and at and PYTHON.fullmatch(posixpath.basename(words[at - 1])):
+            other = python_tests.mutate_script(words[at + 1], step)
+            return (*words[: at + 1], other, *words[at + 2 :]) if other else None
+    for at, line in enumerate(words):
+        if "-c" in words[:at] and (other := _mutate_line(line, step)):
+            return (*words[:at], other, *words[at + 1 :])
+    return None
+
+
+def _mutate_line(line: str, step: Step) -> str | None:
+    """Return a shell line with its inline Python program changed."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return None
+    for at, word in enumerate(words[:-1]):
+        text = words[at + 1]
+        if word != "-c" or not at or not PYTHON.fullmatch(posixpath.basename(words[at - 1])):
+            continue
+        other = python_tests.mutate_script(text, step)
+        for quoted in (f"'{text}'", f'"{text}"'):
+            if other and line.count(quoted) == 1:
+                return line.replace(quoted, shlex.quote(other))
+    return None

@@ -1,0 +1,122 @@
+"""Files of a checkout that a control changes: tests, scripts, and the work itself."""
+
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir.domain.globs import matches
+from mimir.qc.controls import lexed_tests, python_tests
+from mimir.qc.controls.mutation import MARK, Step
+from mimir.qc.controls.scripts import Script, mutate_command, mutate_script
+
+_TESTING = re.compile(
+    r"(?:^|[/_.\-])(?:tests?|specs?|testing|__tests__)(?:[/_.\-]|$)|(?:^|/)test|Tests?\.\w+$|Spec\.\w+$",
+)
+_SKIPPED = frozenset((".git", "node_modules", ".venv", "vendor", "target", "__pycache__"))
+_MOST_FILES = 20_000
+_MOST_BYTES = 1_000_000
+_UNPARSABLE = f"<<<<<<< {MARK} ((([[[{{{{{{ \"'\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedFiles:
+    """Rule of which files of a tree may hold the expectations of a check."""
+
+    named: Sequence[str]
+    """Globs of the plan: the check's `tests` and `protect`."""
+    work: Collection[str]
+    """Paths that the attempt changed; those count only by their own names."""
+
+    def is_named(self, path: str) -> bool:
+        """True if the plan names a file as part of the check."""
+        return matches(path, self.named)
+
+    def may_test(self, path: str) -> bool:
+        """True if a file may hold expectations."""
+        # Rust keeps unit tests in the file of the work; only test functions change there.
+        return self.is_named(path) or path.endswith(".rs") or _TESTING.search(path) is not None
+
+
+def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> tuple[str, ...]:
+    """Change all tests of a checkout; return the changed paths."""
+    changed: list[str] = []
+    for path in _files(checkout):
+        suffix = path.rpartition(".")[2]
+        if (suffix != "py" and suffix not in lexed_tests.LANGUAGES) or not trusted.may_test(path):
+            continue
+        text = read_text(checkout, path)
+        other = None if text is None else _mutate_file(text, suffix, step)
+        if other is not None:
+            _write(checkout, path, other)
+            changed.append(path)
+    return tuple(changed)
+
+
+def _mutate_file(text: str, suffix: str, step: Step) -> str | None:
+    if suffix == "py":
+        other = python_tests.mutate_tests(text, step)
+        is_lost = other is None and not python_tests.is_parsable(text)
+        failing = python_tests.FAIL
+    else:
+        language = lexed_tests.LANGUAGES[suffix]
+        other = lexed_tests.mutate_tests(text, language, step)
+        is_lost = other is None and not lexed_tests.is_readable(text, language)
+        failing = lexed_tests.failing_line(language)
+    # A runner may understand what this engine cannot read: such a file fails as a whole.
+    return f"{failing}\n{text}" if is_lost and step != "strict" else other
+
+
+def mutate_scripts(
+    checkout: Path, script: Script | None, argv: Sequence[str], step: Step
+) -> tuple[str, ...] | None:
+    """Change a script, or the command itself; return the command, None: nothing changed."""
+    if script is None:
+        return mutate_command(argv, step)
+    text = read_text(checkout, script.path)
+    other = None if text is None else mutate_script(text, script.interpreter, step)
+    if other is None:
+        return None
+    _write(checkout, script.path, other)
+    return tuple(argv)
+
+
+def break_work(checkout: Path, paths: Collection[str]) -> tuple[str, ...]:
+    """Replace files by unparsable ones; return the paths of those that exist."""
+    present = [path for path in sorted(paths) if _is_plain(checkout / path)]
+    for path in present:
+        _write(checkout, path, _UNPARSABLE)
+    return tuple(present)
+
+
+def read_text(checkout: Path, path: str) -> str | None:
+    """Return the text of a small file; None: it is absent, a link, or no text."""
+    file = checkout / path
+    if not _is_plain(file) or file.stat().st_size > _MOST_BYTES:
+        return None
+    try:
+        return file.read_bytes().decode()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _is_plain(file: Path) -> bool:
+    # A link in the path may lead out of the checkout.
+    return file.is_file() and not file.is_symlink() and file.resolve() == file.absolute()
+
+
+def _write(checkout: Path, path: str, text: str) -> None:
+    (checkout / path).write_bytes(text.encode())
+
+
+def _files(checkout: Path) -> Iterator[str]:
+    """Yield the paths of a checkout in order, up to a limit."""
+    count = 0
+    for folder, folders, names in os.walk(checkout):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for name in sorted(names):
+            count += 1
+            if count > _MOST_FILES:
+                return
+            yield Path(folder, name).relative_to(checkout).as_posix()

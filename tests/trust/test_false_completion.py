@@ -1,0 +1,95 @@
+"""Wrong work that tries to pass its check, by each known cause, and honest work of the same shape.
+
+The engine decides the deliverable, runs the checks and controls them in the real sandbox; QC would pass everything. Some cases go through
+whole runs.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from mimir.bootstrap.toolsets import ProjectSandbox
+from mimir.domain.plan import Check, Task
+from mimir.qc.checks.check_execution import CheckExecution
+from mimir.qc.checks.check_runner import CheckRunner
+from mimir.qc.controls.control_runner import ControlCase
+from mimir.workspace.git.history import GitHistory
+from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
+from tests.support.clock import FrozenClock
+from tests.support.false_completion import PROJECTS, Case, RunnerProject, generate
+from tests.support.projects import make_project, write_files
+from tests.support.trust_sizes import Cases, sample
+
+LIMITS = frozenset[str]()
+"""Attacks that docs/security.md names as limits."""
+
+
+class _Bench:
+    """Engine pieces over one project."""
+
+    def __init__(self, project: RunnerProject, top: Path, clock: FrozenClock) -> None:
+        self._project = project
+        self._top = top
+        self._clock = clock
+
+    async def open(self) -> None:
+        """Create the project and its history."""
+        project = make_project(self._top / "project", files=dict(self._project.base))
+        sandbox = Sandbox(SandboxConfig(), scratch=self._top / "scratch", clock=self._clock)
+        self.history = await GitHistory.open(
+            project, self._top / "history.git", owner=sandbox.owner, home=self._top
+        )
+        self.base = await self.history.tree((await self.history.base("run-1")).commit)
+        confined = ProjectSandbox(sandbox, self.history, project)
+        execution = CheckExecution(
+            history=self.history, sandbox=confined, room=self._top / "checks"
+        )
+        self.checks = CheckRunner(self.history, execution)
+
+    async def is_completed(self, case: Case) -> bool:
+        """Return whether the engine would accept a deliverable."""
+        check = Check(
+            id="unit",
+            criteria=("c1",),
+            run=self._project.run,
+            kind="flip",
+            tests=self._project.tests,
+            protect=self._project.protect,
+            timeout_seconds=60,
+        )
+        task = Task(
+            id="t", title="t", prompt="p", worker_role="w", checks=(check,), files=case.files
+        )
+        where, index = self._top / "deliverable", self._top / "index"
+        await self.history.fill(self.base, where, index)
+        write_files(where, case.changes)
+        taken = await self.history.snapshot(where, index, base=self.base)
+        tree, _ = await self.history.restrict(taken.tree, self.base, files=case.files)
+        changed = [change.path for change in await self.history.diff_trees(self.base, tree)]
+        (outcome,) = await self.checks.outcomes(
+            task, base_tree=self.base, tree=tree, changed=changed, answer="Done."
+        )
+        if outcome.state != "passed":
+            return False
+        run = await self.checks.control(
+            ControlCase(
+                check=check,
+                kind=outcome.kind,
+                before=outcome.before,
+                after=outcome.after,
+                base_tree=self.base,
+                changed=changed,
+            )
+        )
+        return run.control is not None and run.control.state == "red"
+
+
+@pytest.mark.parametrize("runner", PROJECTS)
+async def test_wrong_work_is_never_completed_and_honest_work_is(
+    runner: str, tmp_path: Path, frozen_clock: FrozenClock, cases: Cases
+):
+    bench = _Bench(PROJECTS[runner], tmp_path, frozen_clock)
+    await bench.open()
+    for one in sample(list(generate(runner)), 6):
+        with cases.case(one.name):
+            assert await bench.is_completed(one) is one.is_right or one.name in LIMITS

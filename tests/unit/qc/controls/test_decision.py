@@ -1,0 +1,74 @@
+"""What the variants of a control say of a check."""
+
+from dataclasses import replace
+
+import pytest
+
+from mimir.domain.evidence import CheckRun
+from mimir.domain.test_results import TestResults
+from mimir.qc.controls.decision import (
+    WHOLE,
+    SensitiveTests,
+    counted_tests,
+    failed_tests,
+    flipped_tests,
+    time_limit,
+)
+
+GREEN = CheckRun(check="unit", argv=("t",), phase="after", tree="t", exit_code=0)
+
+
+def results(passed: str = "", failed: str = "") -> TestResults:
+    return TestResults(runner="pytest", passed=tuple(passed.split()), failed=tuple(failed.split()))
+
+
+def run(passed: str = "", failed: str = "") -> CheckRun:
+    return replace(GREEN, exit_code=1 if failed else 0, results=results(passed, failed))
+
+
+@pytest.mark.parametrize("code", [None, 0, 126, 127, 64])
+def test_a_run_without_a_result_is_not_red(code: int | None):
+    assert failed_tests(WHOLE, replace(GREEN, exit_code=code)) == frozenset()
+
+
+def test_a_red_run_needs_the_planted_reason():
+    assert failed_tests(WHOLE, replace(GREEN, exit_code=1)) == WHOLE
+    assert failed_tests(WHOLE, replace(GREEN, exit_code=1, timed_out=True)) == frozenset()
+    # A runner that crashes reports no test.
+    assert failed_tests(frozenset("ab"), replace(GREEN, exit_code=1)) == frozenset()
+    assert failed_tests(frozenset("ab"), run("a", "b")) == frozenset("b")
+    assert counted_tests(run("a b")) == frozenset("ab")
+
+
+def test_tests_that_survive_all_variants_do_not_count():
+    tally = SensitiveTests(counted=frozenset("abc"))
+
+    tally.note("expectations", run("b c", "a"))
+    tally.note("statements", run("c", "a b"))
+
+    assert (tally.sensitive, tally.survivors) == (frozenset("ab"), frozenset("c"))
+    assert tally.is_red(frozenset())
+
+
+def test_a_test_that_ignores_its_own_equality_is_not_saved_by_a_failing_statement():
+    tally = SensitiveTests(counted=frozenset("ab"))
+
+    tally.note("expectations", run("a", "b"))
+    tally.note("strict", run("b", "a"))
+
+    assert tally.deceived == frozenset("a")
+    assert not tally.is_red(frozenset("ab"))
+    assert tally.is_red(frozenset("b"))
+
+
+def test_a_check_that_flips_needs_a_sensitive_test_that_flipped():
+    tally = SensitiveTests(counted=frozenset("ab"))
+
+    tally.note("expectations", run("b", "a"))
+
+    assert flipped_tests(run("a", "b"), tally.counted) == frozenset("b")
+    assert not tally.is_red(frozenset("b"))
+
+
+def test_a_control_has_twice_the_time_of_the_green_run():
+    assert (time_limit(1, 60), time_limit(25, 600), time_limit(25, 30)) == (20, 50, 30)

@@ -1,0 +1,155 @@
+"""What a control changes in a test file: expected values, first statements, ends of scripts."""
+
+import ast
+
+import pytest
+
+from mimir.qc.controls import lexed_tests, python_tests, scripts
+from mimir.qc.controls.code_lexer import mask_code
+
+EXPECTATIONS = {
+    "number": ("assert f() == 3", "assert f() == 7922"),
+    "negative": ("assert f() == -3", "assert f() == -7922"),
+    "text": ('assert f() == "a"', 'assert f() == ("a" "zq7")'),
+    "several lines": ('assert f() == """a\nb"""', 'assert f() == ("""a\nb""" "zq7")'),
+    "boolean": ("assert f() is True", "assert f() is False"),
+    "left literal": ("assert 3 == f()", "assert 7922 == f()"),
+    "display": ("assert f() == [1, {'a': 2}]", "assert f() == [7920, {'a': 7921}]"),
+    "empty display": ("assert f() == []", "assert f() == [7919]"),
+    "variable": ("assert f() == wanted", 'assert f() == (wanted, "control")'),
+    "both": ("assert a == 1 and b == 2", "assert a == 7920 and b == 7921"),
+    "call": ("assert len(x) == 2 + len(range(9))", 'assert len(x) == (2 + len(range(9)), "control")'),
+    "method": ("self.assertEqual(f(), 3)", "self.assertEqual(f(), 7922)"),
+    "method of a variable": ("self.assertEqual(f(), x)", 'self.assertEqual(f(), (x, "control"))'),
+    "no expectation": ("assert f()", 'raise AssertionError("control"); assert f()'),
+    "raises": ("with raises(E): f(3)", 'raise AssertionError("control")\n    with raises(E): f(3)'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), EXPECTATIONS.values(), ids=EXPECTATIONS.keys())
+def test_python_expectations_change_to_values_of_the_same_type(before: str, after: str):
+    found = python_tests.mutate_tests(f"def test_a():\n    {before}\n", "expectations")
+
+    assert found == f"def test_a():\n    {after}\n"
+    ast.parse(found)
+
+
+STRICT = {
+    "assert f() == 3": True,
+    "assert f() == x": True,
+    "self.assertEqual(f(), 3)": True,
+    "assert f() != 3": False,
+    "assert f() > 3": False,
+    "self.assertGreaterEqual(f(), 3)": False,
+    "assert f()": False,
+    "for x in xs: assert f(x) == 3": False,
+    "with suppress(E): assert f() == 3": False,
+}
+
+
+@pytest.mark.parametrize(("body", "is_strict"), STRICT.items())
+def test_only_an_equality_that_always_runs_is_strict(body: str, is_strict: bool):
+    found = python_tests.mutate_tests(f"def test_a():\n    {body}\n", "strict")
+
+    assert (found is not None) is is_strict
+
+
+def test_all_kinds_of_python_tests_get_a_failing_statement():
+    text = (
+        "def helper(x):\n    assert x == 1\n\n\nasync def test_a(): pass\n\n\nclass T(TestCase):\n"
+        '    @deco\n    def test_b(self):\n        """Doc."""\n        é = 1; self.assertEqual(é, 1)\n'
+    )
+
+    found = python_tests.mutate_tests(text, "statements") or ""
+
+    assert found.count("raise AssertionError") == 2
+    assert found.count("\n") == text.count("\n")
+    ast.parse(found)
+
+
+@pytest.mark.parametrize("text", ["x = 1\n", "def test_a(:\n", ""])
+def test_a_text_without_tests_stays_as_it_is(text: str):
+    assert python_tests.mutate_tests(text, "expectations") is None
+
+
+GO = "package a\nfunc TestAdd(t *testing.T) {\n\tt.Run(\"{\", func(t *testing.T) {})\n}\nfunc TestMain(m *testing.M) {}\n"  # fmt: skip
+RUST = "fn f<'a>() -> char { '{' }\n#[cfg(test)]\nmod tests {\n  #[test]\n  fn t() { assert_eq!(f(), 5u8); }\n  #[test] #[should_panic]\n  fn p() {}\n}\n"  # fmt: skip
+JAVA = "class A {\n  @Test void adds() throws E { assertEquals(5, add()); }\n}\n"
+JS = "// it's\ntest('a {', async () => {\n  assert.strictEqual(add(2), 5);\n});\nit('b', () => expect(g(/[}'/]/)).toBe(x));\n"  # fmt: skip
+LEXED = {
+    "go": (GO, "func TestAdd(t *testing.T) { t.Fatal(\"control\");\n"),
+    "rust": (RUST, "assert_eq!(f(), 6u8)"),
+    "java": (JAVA, "assertEquals(6, add())"),
+    "javascript": (JS, "assert.strictEqual(add(2), 6)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "case"), LEXED.items())
+def test_expectations_change_in_other_languages(language: str, case: tuple[str, str]):
+    found = lexed_tests.mutate_tests(case[0], language, "expectations")  # type: ignore[arg-type]
+
+    assert found is not None
+    assert case[1] in found
+    assert found.count("\n") == case[0].count("\n")
+
+
+def test_bodies_without_braces_and_panics_fail_too():
+    script = lexed_tests.mutate_tests(JS, "javascript", "statements") or ""
+    rust = lexed_tests.mutate_tests(RUST, "rust", "statements") or ""
+
+    assert '=>  (() => { throw new Error("control"); })() ||expect' in script
+    assert "fn p() { if std::hint::black_box(true) { return; }" in rust
+
+
+@pytest.mark.parametrize("text", ["test('a', () => {", "a)"])
+def test_a_text_with_open_brackets_has_no_mask(text: str):
+    assert mask_code(text, "javascript") is None
+
+
+SCRIPTS = {
+    "shell": ("sh", "set -e\ncheck || exit 1\nexit 0\n", "set -e\ncheck || exit 1\nexit 1\nexit 1\n"),
+    "python": ("python", "import a\nsys.exit()\n", "import a\nsys.exit(1)\nraise SystemExit(1)\n"),
+    "node": ("node", "f();\nprocess.exit(0)", 'f();\nprocess.exit(1)\n;throw new Error("control");\n'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("interpreter", "before", "after"), SCRIPTS.values(), ids=SCRIPTS.keys())
+def test_scripts_fail_at_their_ends(interpreter: str, before: str, after: str):
+    assert scripts.mutate_script(before, interpreter, "end") == after
+
+
+def test_python_text_in_a_command_changes():
+    plain = scripts.mutate_command(("python3", "-c", "assert a == 1"), "expectations")
+    in_shell = scripts.mutate_command(("sh", "-c", "cd x && python -c 'assert a == 1'"), "end")
+
+    assert plain == ("python3", "-c", "assert a == 7920")
+    assert in_shell == ("sh", "-c", "cd x && python -c 'assert a == 1\nraise SystemExit(1)\n'")
+    assert scripts.mutate_command(("grep", "-c", "x", "a"), "end") is None
+
+
+FILES = {
+    "check.sh": "sh tests/run.sh || exit 1\n",
+    "tests/run.sh": "#!/bin/sh\npython tests/case\n",
+    "tests/case": "import calc\n",
+    "package.json": '{"scripts": {"test": "node --test", "lint": "ruff check ."}}',
+}
+
+
+@pytest.mark.parametrize(
+    ("argv", "paths", "runs_tests"),
+    [
+        (("sh", "check.sh"), ["check.sh", "tests/run.sh", "tests/case"], False),
+        (("make", "test"), [], True),
+        (("npm", "test"), [], True),
+        (("npm", "run", "lint"), [], False),
+        (("go", "build", "./..."), [], False),
+        (("go", "test", "./..."), [], True),
+    ],
+)
+def test_programs_are_found_behind_scripts_and_recipes(
+    argv: tuple[str, ...], paths: list[str], runs_tests: bool
+):
+    found = scripts.find_started(argv, FILES.get, lambda _: ["python -m pytest -q"])
+
+    assert [one.path for one in found.scripts] == paths
+    assert found.runs_tests is runs_tests
