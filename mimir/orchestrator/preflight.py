@@ -34,7 +34,10 @@ from mimir.store.schema import pack
 from mimir.workspace.aio import await_all
 
 DONE = "preflight"
-"""Name of the run's text that says that its checks were tried; a resumed run accepts the findings."""
+"""Name of the run's text that marks its checks as tried.
+
+A resumed run accepts the findings.
+"""
 
 
 def is_wanted(record: RunRecord) -> bool:
@@ -133,12 +136,13 @@ async def check_run(services: ProjectServices, run: str) -> None:
 
 
 def _look(reads: ReadOps, run: str) -> tuple[RunRecord, bool]:
-    """Return a run, and whether its checks were tried: findings are stored, and no finding lets it begin."""
+    """Return a run, and whether its checks were tried."""
+    # Findings are stored; a run without any begins.
     begun = runs.events(reads, run, kinds=(EventKind.RUN_STARTED,), limit=1)
     return load_run_with_plan(reads, run), bool(begun) or find_json(reads, run, DONE) is not None
 
 
-def _completed(reads: ReadOps, run: str) -> list[str]:
+def _list_completed(reads: ReadOps, run: str) -> list[str]:
     tasks = load_tasks(reads, run, TaskProgressRecord)
     return [task.task_id for task in tasks if task.status is TaskStatus.COMPLETED]
 

@@ -61,7 +61,7 @@ def decide_verdict(case: ScoreInput) -> Verdict:
     score = score_of(results)
     failed_fixes = tuple(f.index for f in verdict.fixes if f.state == "failed")
     repairable = [*_failures(case, results), *_rejections(case, results, score, failed_fixes)]
-    gaps = find_gaps(results, _excused(case))
+    gaps = find_gaps(results, _excused_criteria(case))
     passed = not repairable and not gaps and verdict.verdict == "PASS"
     engine = list(_engine_fixes(case, failed_fixes))
     return Verdict(
@@ -197,7 +197,7 @@ def _rejections(
         yield f"Required fix {index} of the attempt before is still not done."
     named = verdict.issues or verdict.required_fixes or verdict.criteria_impossible
     failed = any(result.state == "failed" for result in results)
-    gaps = find_gaps(results, _excused(case))
+    gaps = find_gaps(results, _excused_criteria(case))
     if verdict.verdict == "FAIL" and (named or failed or not gaps):
         yield "QC's verdict is FAIL."
     if verdict.verdict == "PASS" and verdict.score < PASS_SCORE:
@@ -206,7 +206,7 @@ def _rejections(
         yield f"The score is {float(score):.4g}, below {PASS_SCORE}."
 
 
-def _excused(case: ScoreInput) -> Collection[str]:
+def _excused_criteria(case: ScoreInput) -> Collection[str]:
     """Return the criteria whose check could not have worked: they reject no right deliverable."""
     broken = {one.check for one in case.outcomes if one.required and one.state == "broken"}
     return {id for one in case.task.checks if one.id in broken for id in one.criteria}

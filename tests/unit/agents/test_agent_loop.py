@@ -435,21 +435,3 @@ def test_no_model_gets_more_calls_or_messages_than_it_is_granted(
     assert len(tools.ran) <= limit
     for request in model.asked:
         assert_protocol_valid(request.messages)
-
-
-async def test_a_tool_call_as_text_is_answered_with_how_to_call_a_tool():
-    text = '<tool_call>{"name": "run", "arguments": {}}</tool_call>'
-    model = FakeModel([says(text), says("", call("run"), finish="tool_calls"), says("done")])
-    talk = await converse(BRIEF, services(model))
-    assert talk.answer.text == "done"
-    assert "function-calling interface" in model.asked[1].messages[-1].text
-    with pytest.raises(AnswerError, match="wrote a tool call as text"):
-        await converse(BRIEF, services(FakeModel([says(text), says(text)])))
-
-
-async def test_an_answer_in_the_reasoning_is_taken_when_the_text_is_empty_again():
-    reply = says("")
-    opaque = '{"reasoning_content": "all is done"}'
-    reply = replace(reply, message=replace(reply.message, opaque=opaque))
-    talk = await converse(BRIEF, services(FakeModel([reply, reply])))
-    assert talk.answer.text == "all is done"
