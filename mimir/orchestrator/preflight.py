@@ -111,7 +111,7 @@ async def check_run(services: ProjectServices, run: str) -> None:
     services.show_base(record.base_commit, record.project_id)
     CURRENT_ACTOR.set(Actor(run=record.id))
     source = record.from_run
-    done = await services.store.read(partial(_completed, run=source)) if source else ()
+    done = await services.store.read(partial(_list_completed, run=source)) if source else ()
     found = await try_checks(services.checks, plan, record.base_tree, done=done)
     located = locate_findings(found, plan, _read_places(services.project, record.plan_path, plan))
     if not located:

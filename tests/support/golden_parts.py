@@ -42,6 +42,7 @@ FORMS = tuple(
 )
 HASH = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
 VOLATILE_TEXT = (
+    (re.compile(r"\b[0-9a-f]{65,}\b"), "<digests>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "<time>"),
     (re.compile(r"\brun-\d{4}-\d{4}-[0-9a-f]{6}\b"), "<run>"),
     (re.compile(r"\b[\w.-]+?-\d+-[0-9a-f]{4}(?=$|[\s\"'/-])"), "<owner>"),
