@@ -11,7 +11,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.qc.controls.mutation import Step
 
 WHOLE = frozenset(("",))
-"""Stands for the tests of a check whose exit code alone is known."""
+"""Placeholder for the tests of a check whose exit code alone is known."""
 _NO_RESULT_EXITS = frozenset((None, 0, 64, 126, 127))
 """No end, success, usage error, not executable, command not found."""
 

@@ -112,5 +112,5 @@ def _reach(rules: Mapping[str, list[str]], wanted: list[str]) -> set[str]:
 
 def is_loaded(path: str, globs: Iterable[str]) -> bool:
     """True if a file is one of those that build files load."""
-    # `*` also stands for folders here: it replaces a variable.
+    # `*` also matches folders here: it replaces a variable.
     return any(path == glob or ("*" in glob and fnmatchcase(path, glob)) for glob in globs)

@@ -71,7 +71,7 @@ def _state_in_unittest(state, test, given):
 
 
 def _is_unloaded(test):
-    """Tell whether a test stands for a module that cannot be imported."""
+    """Return whether a test is the placeholder of a module that cannot be imported."""
     return type(test).__module__ == "unittest.loader"
 
 

@@ -1,7 +1,7 @@
 """Folders that tools made in the project: dependencies, build results, submodules.
 
 Git ignores them, so the workspace has none. A folder counts if a tool marks it (`CACHEDIR.TAG`, `pyvenv.cfg`), or if the manifest of
-its package manager stands beside it. Other ignored folders stay hidden, because they may hold data of the user.
+its package manager is beside it. Other ignored folders stay hidden, because they may hold data of the user.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from mimir.workspace.sandbox.sharing.secret_names import may_be_secret
 
 _MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
-# Folder → manifests; one of them stands beside the folder. Empty: the name is enough.
+# Folder → manifests; one of them is beside the folder. Empty: the name is enough.
 _MADE_BESIDE = {
     "node_modules": (),
     ".venv": (),
