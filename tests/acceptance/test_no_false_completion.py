@@ -373,7 +373,7 @@ async def test_a_judge_may_quote_its_own_calls_and_what_it_writes_is_gone(tmp_pa
     assert "b.txt" not in journey.facts.files
 
 
-RAN = {"calls": [calls("run", command="echo all 12 tests passed")]}
+RAN = {"calls": [calls("run", command="cat b.txt")]}
 WROTE = writes("a.txt", "a\n")
 
 
@@ -393,7 +393,8 @@ async def test_a_workers_call_may_be_quoted_if_it_saw_the_deliverable(
     said = '[call:1] [call:2] "all 12 tests passed"'
     parts = [worker("a", *turns, said), qc("a", quoting("all 12 tests passed", source))]
 
-    journey = await travel(start(tmp_path), plan(step("a", checks=())), parts)
+    project = start(tmp_path, {"b.txt": "all 12 tests passed\n"})
+    journey = await travel(project, plan(step("a", checks=())), parts)
 
     assert journey.statuses == {"a": status}
     if status == "failed":

@@ -99,8 +99,14 @@ PLANTED: dict[str, Planted] = {
         command="printf '*\\n' > .gitignore; echo z > z.txt", there=("z.txt", ".gitignore")
     ),
     "attributes": Planted(
-        command="printf '* text eol=crlf filter=evil ident\\n' > .gitattributes; printf 'a\\nb\\n' > z.txt",
+        command="printf '* text eol=crlf ident\\n' > .gitattributes; printf 'a\\nb\\n' > z.txt",
         there=("z.txt", ".gitattributes"),
+    ),
+    "filter": Planted(
+        command="printf '*.bin filter=evil\\n' > .gitattributes; printf 'a\\n' > z.bin",
+        cause=REFUSED,
+        told="through a filter",
+        gone=("z.bin",),
     ),
     "special files": Planted(
         command="mkfifo pipe; python -c \"import socket; socket.socket(socket.AF_UNIX).bind('sock')\"; true",
@@ -158,7 +164,7 @@ async def test_what_is_planted_is_refused_or_without_effect(name: str, tmp_path:
 
 async def test_bytes_are_delivered_as_they_were_written(tmp_path: Path):
     project = start(
-        tmp_path, {**README, ".gitattributes": "* text eol=crlf ident\n*.txt filter=x\n"}
+        tmp_path, {**README, ".gitattributes": "* text eol=crlf ident\n*.bin filter=x\n"}
     )
     odd = "one\r\ntwo\n$Id$\n"
     parts = [worker("a", writes("a.txt", "a\n"), writes("odd.txt", odd), "Done.")]

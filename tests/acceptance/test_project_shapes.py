@@ -125,7 +125,7 @@ def with_hostile_settings(where: Path) -> Path:
         "merge.conflictStyle": "diff3",
     }.items():
         git(project, "config", name, value)
-    (project / ".git/info/attributes").write_text("* filter=evil diff=evil\n")
+    (project / ".git/info/attributes").write_text("*.md filter=evil\n* diff=evil\n")
     return project
 
 

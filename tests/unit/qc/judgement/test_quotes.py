@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimir.domain.terminal_text import visible_text
 from mimir.domain.verdict import CriterionOpinion
 from mimir.qc.judgement.quotes import (
     argument_text,
@@ -57,7 +58,7 @@ def test_quote_that_does_not_stand_in_its_source_is_named(quote, source, says):
 
 @given(st.text(min_size=1, max_size=200), st.data())
 def test_every_long_enough_piece_of_a_text_is_found_in_it(text, data):
-    words = text.split()
+    words = visible_text(text).split()
     start = data.draw(st.integers(0, len(words)))
     piece = " ".join(words[start : data.draw(st.integers(start, len(words)))])
 
