@@ -55,7 +55,7 @@ _EQUAL = re.compile(r"(?:eq|equal|equals|eql|is|same|be)$|equal|equals$", re.IGN
 _INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
 _FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
 _STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
-_EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\(\s*0?\s*\)")
+_EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\((?:\s*0?\s*\))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,12 @@ def mutate_script(text: str, step: Step) -> str | None:
     if step == "replaced":
         return f"{_THROW}\n"
     exits = [
-        Edit(start=one.start(), end=one.end(), text="process.exit(1)")
+        # A computed code is still computed, as a second argument.
+        Edit(
+            start=one.start(),
+            end=one.end(),
+            text="process.exit(1)" if one[0].endswith(")") else "process.exit(1, ",
+        )
         for one in _EXITS.finditer(code.mask)
     ]
     return f"{apply_edits(text, exits).rstrip()}\n;{_THROW}\n"

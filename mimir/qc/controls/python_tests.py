@@ -119,6 +119,9 @@ class _Source:
             if not node.args:
                 end = self._end(node)
                 yield Edit(start=end - 1, end=end - 1, text="1")
+            elif not isinstance(node.args[0], ast.Constant | ast.Starred):
+                # The value is still computed: it may be the program itself, as in sys.exit(main()).
+                yield self._replacement(node.args[0], f"[{self._segment(node.args[0])}, 1][1]")
             elif isinstance(node.args[0], ast.Constant) and node.args[0].value in (0, None, False):
                 yield self._replacement(node.args[0], "1")
 

@@ -28,7 +28,11 @@ _MAKE = ("make", "gmake")
 _PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
 _TEST_WORDS = frozenset(("test", "check", "verify", "package", "install", "nextest"))
 _NEED_A_WORD = frozenset(("go", "cargo", "gradle", "mvn"))
-_SHELL_EXIT = re.compile(r"(?m)(?:(?<=^)|(?<=[\s;&|{(]))exit(?:[ \t]+0)?(?=[ \t]*(?:$|[;&|)}#]))")
+_SHELL_EXIT = re.compile(
+    r"(?m)(?:(?<=^)|(?<=[\s;&|{(]))exit(?:[ \t]+(?:0|\"?\$[\w?{}]{1,80}\"?))?(?=[ \t]*(?:$|[;&|)}#]))"
+)
+# `exec program` replaces the script, so its end would never run; `exec 2>&1` does not.
+_SHELL_EXEC = re.compile(r"(?m)^([ \t]*)exec[ \t]+(?=[A-Za-z./\"$])")
 _LEADING = re.compile(r"(?:#![^\n]*\n)?")
 
 
@@ -153,7 +157,8 @@ def _mutate_shell(text: str, step: Step) -> str | None:
         return f"{text[: _end_of_shebang(text)]}exit 1\n"
     if step != "end":
         return None
-    return f"{_SHELL_EXIT.sub('exit 1', text).rstrip()}\nexit 1\n"
+    text = _SHELL_EXEC.sub(r"\1", _SHELL_EXIT.sub("exit 1", text))
+    return f"{text.rstrip()}\nexit 1\n"
 
 
 def _end_of_shebang(text: str) -> int:

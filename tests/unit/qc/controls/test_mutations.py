@@ -108,6 +108,10 @@ def test_a_text_with_open_brackets_has_no_mask(text: str):
 
 SCRIPTS = {
     "shell": ("sh", "set -e\ncheck || exit 1\nexit 0\n", "set -e\ncheck || exit 1\nexit 1\nexit 1\n"),
+    "shell code": ("sh", "t\nexit $rc\n", "t\nexit 1\nexit 1\n"),
+    "shell exec": ("sh", "exec 2>&1\nexec grep x a\n", "exec 2>&1\ngrep x a\nexit 1\n"),
+    "python code": ("python", "sys.exit(0 if ok else 1)\n", "sys.exit([0 if ok else 1, 1][1])\nraise SystemExit(1)\n"),
+    "node code": ("node", "process.exit(ok ? 0 : 1)", 'process.exit(1, ok ? 0 : 1)\n;throw new Error("control");\n'),
     "python": ("python", "import a\nsys.exit()\n", "import a\nsys.exit(1)\nraise SystemExit(1)\n"),
     "node": ("node", "f();\nprocess.exit(0)", 'f();\nprocess.exit(1)\n;throw new Error("control");\n'),
 }  # fmt: skip
