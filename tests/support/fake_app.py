@@ -138,6 +138,7 @@ class FakeVerified:
     ok: bool = True
     records: int = 7
     seal: str = "5ea1"
+    record: str = ""
     problems: tuple[str, ...] = ()
 
 
