@@ -178,7 +178,7 @@ def compare_counts(run: CheckRun, then: CountedTests | None, *, was_green: bool)
     """Return a run, as cut short if another run shows that its tests have not passed.
 
     It shows this if the run reports no tests although the other passed with some; if at least as many failed; or if more are skipped
-    and fewer pass (or no more, if some failed). `then` and `was_green` are of the other run.
+    and fewer ran or passed (or no more passed, if some failed). `then` and `was_green` are of the other run.
     """
     now = count_tests(run)
     if now is None:
@@ -192,7 +192,9 @@ def compare_counts(run: CheckRun, then: CountedTests | None, *, was_green: bool)
 def _worse(now: CountedTests, then: CountedTests, gain: int) -> bool:
     if now.failed and now.failed > then.failed - gain:
         return True
-    return now.skipped > then.skipped and now.passed < then.passed + gain
+    # A test that ran before, with any result, may not be skipped now.
+    ran_fewer = now.passed + now.failed < then.passed + then.failed
+    return now.skipped > then.skipped and (ran_fewer or now.passed < then.passed + gain)
 
 
 def _find_runners(argv: Sequence[str]) -> list[_OutputPattern]:
