@@ -190,6 +190,8 @@ async def test_a_test_that_was_there_and_is_left_out_by_new_settings_is_not_pass
     journey = await travel(start(tmp_path, {"test_a.py": asked}), plan(task), parts)
 
     assert journey.statuses == {"a": "failed"}
+    refused = [str(row) for row in journey.facts.calls("a") if "pytest.ini" in str(row)]
+    assert any("new setting" in row for row in refused), refused
     assert "pytest.ini" in journey.said
     assert invariants.broken(journey.facts) == []
 

@@ -12,8 +12,6 @@ from mimir.planning.parser import ParsedPlan
 
 Mutation = Callable[[list[str], random.Random], list[str]]
 
-_HEADING = re.compile(r"^#{1,6}\s+\S")
-_TASK = re.compile(r"^#{1,6}\s+.*task[-\s]?\S*\d", re.IGNORECASE)
 _LABEL = re.compile(r"^(\s*(?:[-*+]\s+)?)\*\*([^*:]+):\*\*(.*)$")
 _ITEM = re.compile(r"^(\s*)[-*+]\s+(\[[ xX]?\]\s*)?(.*)$")
 _TAGS = re.compile(r"</?\w{1,10}/?>")

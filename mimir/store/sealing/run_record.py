@@ -23,9 +23,9 @@ from mimir.store.sealing.row_digests import (
 from mimir.store.sealing.run_facts import has_record_form, load_facts
 
 T = TypeVar("T")
-RecordKind = Literal["run", "later"]
+RunRecordKind = Literal["run", "later"]
 Body = Mapping[str, object]
-SealBody = Callable[[str, EvidenceRecord | None, RecordKind, Body], EvidenceRecord]
+SealBody = Callable[[str, EvidenceRecord | None, RunRecordKind, Body], EvidenceRecord]
 """Seals a body as the next record of a chain: (chain, last record, kind, body)."""
 
 
@@ -88,7 +88,7 @@ def planning_calls(reads: ReadOps, row: Row) -> RowDigest:
     return digest_rows(reads, str(row.get("planRun")), NodeLabel.CALL)
 
 
-def _append(ops: WriteOps, run: str, kind: RecordKind, body: Body, seal: SealBody) -> None:
+def _append(ops: WriteOps, run: str, kind: RunRecordKind, body: Body, seal: SealBody) -> None:
     chain = run_chain(run)
     sealed = evidence.records(ops, chain)
     record = seal(chain, sealed[-1] if sealed else None, kind, body)
