@@ -105,6 +105,28 @@ class Console:
         """Print a result, line breaks kept."""
         self._write(self.out, clean(text))
 
+    def page(self, text: str) -> None:
+        """Print a long result: through the user's pager on a terminal that it does not fit."""
+        if not self.is_terminal or not self._show_in_pager(clean(text)):
+            self.say(text)
+
+    def _show_in_pager(self, text: str) -> bool:
+        """Return whether a pager showed the text."""
+        import shutil
+        import subprocess
+
+        lines = shutil.get_terminal_size().lines
+        if text.count("\n") + 1 < lines:
+            return False
+        pager = shutil.which("less") or shutil.which("more")
+        if pager is None:
+            return False
+        # `-F`: a short text needs no key. Colours and control codes are already replaced.
+        words = [pager, "-FX"] if pager.endswith("less") else [pager]
+        with suppress(OSError):
+            return subprocess.run(words, input=text + "\n", text=True, check=False).returncode == 0
+        return False
+
     def note(self, text: str) -> None:
         """Print one line to standard error."""
         self._write(self.err, clean_line(text))

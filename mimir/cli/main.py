@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from mimir.cli.commands import (
     bench,
+    browsing,
     demo,
     inspection,
     plan_commands,
@@ -88,7 +89,11 @@ for _body in (
     run_commands.resume,
     run_commands.worker,
     inspection.status,
+    browsing.runs,
+    browsing.show,
+    browsing.log,
     inspection.report,
+    browsing.pause,
     run_commands.cancel,
     run_commands.apply,
     inspection.verify,
@@ -96,6 +101,7 @@ for _body in (
     transfer.migrate,
     replay.replay,
     serve_recording.serve_recording,
+    browsing.clean,
     inspection.doctor,
     demo.demo,
     bench.bench,

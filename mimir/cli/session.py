@@ -12,6 +12,7 @@ import typer
 from mimir.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
+    from mimir.bootstrap.stored_project import StoredProject
     from mimir.cli.console import Console
     from mimir.orchestrator.api import Mimir
     from mimir.settings import LoadedSettings
@@ -107,6 +108,16 @@ class CommandSession:
                 )
                 mimir = await stack.enter_async_context(opened)
             yield mimir
+
+    @asynccontextmanager
+    async def open_store(self, loaded: "LoadedSettings") -> AsyncGenerator["StoredProject"]:
+        """Open the store of the project alone; nothing is created."""
+        from mimir.bootstrap import stored_project
+
+        self._require_state_dir(loaded)
+        opening = stored_project.open_stored_project(self.project, loaded, self.console.note)
+        async with opening as opened:
+            yield opened
 
     async def quick_status(
         self, loaded: "LoadedSettings", run: str | None

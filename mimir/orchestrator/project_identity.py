@@ -6,19 +6,18 @@ Reasons: docs/decisions/0007-which-project-a-directory-is.md.
 import asyncio
 import hashlib
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimir.attempts.deliverable import HIDDEN
 from mimir.errors import UnavailableError, WorkspaceError
-from mimir.store.operations.record_loading import find_project
 from mimir.store.protocol import GraphStore
-from mimir.store.records.run_records import RunRecord
+from mimir.store.schema import NodeLabel
 from mimir.workspace.atomic_write import write_atomically
 
-if TYPE_CHECKING:  # `mimir status` calls `find_project_id` and must import nothing heavy
+if TYPE_CHECKING:  # `mimir runs` calls `find_project_id` and must import nothing heavy
     from mimir.orchestrator.services import ProjectServices
+    from mimir.store.records.run_records import RunRecord
     from mimir.workspace.git.history import GitHistory
 
 FILE = "project"
@@ -38,7 +37,7 @@ async def project_id(project: Path, room: Path, history: "GitHistory", store: Gr
     # A project that started without commits keeps the id by path after its first commit.
     by_path = _path_id(project)
     lineage = await history.lineage()
-    known = await store.read(partial(find_project, project=by_path))
+    known = await store.read(lambda reads: reads.get(NodeLabel.PROJECT, by_path))
     id = by_path if known or not lineage else f"project-{lineage[:DIGITS]}"
     # Several processes may write the file at once; all write the same.
     await asyncio.to_thread(write_atomically, room / FILE, f"{id}\n".encode())
@@ -50,7 +49,7 @@ def find_project_id(project: Path, room: Path) -> str:
     return _load_id(room / FILE) or _path_id(project)
 
 
-async def require_same_project(services: "ProjectServices", run: RunRecord) -> None:
+async def require_same_project(services: "ProjectServices", run: "RunRecord") -> None:
     """Require that this directory started a run, or can exchange commits of its project.
 
     Raises:
@@ -79,7 +78,7 @@ async def require_same_project(services: "ProjectServices", run: RunRecord) -> N
     )
 
 
-async def _is_related(services: "ProjectServices", run: RunRecord) -> bool:
+async def _is_related(services: "ProjectServices", run: "RunRecord") -> bool:
     try:
         related = await services.history.is_related(run.base_commit, hidden=HIDDEN)
     except WorkspaceError as error:

@@ -8,7 +8,7 @@ from typing import IO, Literal, cast
 
 from mimir.domain.task_states import RunStatus
 from mimir.errors import BusyError, UsageError
-from mimir.orchestrator.runs.lookup import match_id
+from mimir.orchestrator.runs.listing import match_id
 from mimir.reporting.render import mermaid
 from mimir.scheduling.lifecycle import COORDINATOR
 from mimir.store.neo4j import cypher_export
@@ -97,7 +97,8 @@ def _fill(reads: ReadOps, target: StoreSpool, run: str, dead: Collection[str] | 
 def _find_run_id(reads: ReadOps, run: str) -> str:
     """Return the id of a run of any project: exact, or by a unique prefix."""
     # The last step raises, and names the nearest ids.
-    return match_id(run, [one.id for one in find_runs(reads)]) or load_run(reads, run).id
+    titles = {one.id: one.display_title for one in find_runs(reads)}
+    return match_id(run, titles, "runs") or load_run(reads, run).id
 
 
 def _require_idle(reads: ReadOps, run: str, dead: Collection[str]) -> None:

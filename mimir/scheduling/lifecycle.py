@@ -2,12 +2,18 @@
 
 from collections.abc import Callable, Collection, Mapping
 
+from mimir.domain.clock import moment
 from mimir.domain.event import EventKind
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, LeaseLost, Paused, UsageError
 from mimir.store.operations import claims, leases, runs, worker_processes
-from mimir.store.operations.record_loading import find_run, lease_holder, load_run, save_change
+from mimir.store.operations.record_loading import (
+    find_last_event_time,
+    find_run,
+    load_run,
+    save_change,
+)
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.record_codec import PackedJson, StoredRecord, encode
 from mimir.store.records.run_changes import (
@@ -18,14 +24,6 @@ from mimir.store.records.run_changes import (
 from mimir.store.records.run_records import RunRecord
 
 COORDINATOR = "coordinator"
-
-
-def shown_status(reads: ReadOps, run: RunRecord, dead: Collection[str]) -> RunStatus:
-    """Return the status that users see: a running run without a coordinator is paused."""
-    # A process that died could not write that the run is paused.
-    if run.status is RunStatus.RUNNING and not lease_holder(run, COORDINATOR, reads.now(), dead):
-        return RunStatus.PAUSED
-    return run.status
 
 
 def take_run(
@@ -137,10 +135,37 @@ def pause(ops: WriteOps, run: str, owner: str, paused: Paused, seconds: float) -
     """Pause a run: tasks keep their phases, this process's leases end, its time is added."""
     record = load_run(ops, run)
     leave_run(ops, run, owner)
+    _write_pause(ops, record, paused, seconds)
+
+
+def pause_from_outside(ops: WriteOps, run: str, dead: Collection[str]) -> bool:
+    """Pause a run for a user; its processes see it and stop. False: it is paused already.
+
+    Raises:
+        UsageError: It has ended, or it is a planning run, which ends with its process.
+    """
+    record = must_be_open(ops, run)
+    if record.shown_status(ops.now(), dead) is not RunStatus.RUNNING:
+        return False
+    if record.kind != "execute":
+        raise UsageError(
+            f"Run {run} makes a plan, which only its own process can pause.",
+            next_step="Press Ctrl-C in its terminal; mimir resume continues it.",
+        )
+    # The process that began this part of the run cannot add its time any more.
+    kinds = (EventKind.RUN_CREATED, EventKind.RUN_STARTED, EventKind.RUN_RESUMED)
+    began = moment(find_last_event_time(ops, run, kinds) or record.created_at)
+    paused = Paused("The user paused it with mimir pause.", reason="interrupted")
+    _write_pause(ops, record, paused, (moment(ops.now()) - began).total_seconds())
+    return True
+
+
+def _write_pause(ops: WriteOps, record: RunRecord, paused: Paused, seconds: float) -> None:
+    run = record.id
     data = {"reason": paused.reason, "message": str(paused), "outcome": RunStatus.PAUSED.value}
     changes = (
         RunPauseChange(pause_reason=paused.reason, pause_message=str(paused)),
-        RunLimitsChange(seconds_used=record.seconds_used + seconds),
+        RunLimitsChange(seconds_used=record.seconds_used + max(0.0, seconds)),
     )
     changed = runs.set_status(
         ops,
@@ -159,8 +184,16 @@ def end(
     ops: WriteOps, run: str, owner: str, outcome: RunStatus, data: Mapping[str, object]
 ) -> None:
     """End a run: its last write."""
-    data, running = {**data, "outcome": outcome.value}, (RunStatus.RUNNING,)
-    runs.set_status(ops, run, outcome, EventKind.RUN_FINISHED, data, expect=running)
+    # A pause that another process writes now is too late: all work is done and sealed.
+    runs.set_status(
+        ops,
+        run,
+        outcome,
+        EventKind.RUN_FINISHED,
+        {**data, "outcome": outcome.value},
+        expect=(RunStatus.RUNNING, RunStatus.PAUSED),
+        changes=(RunPauseChange(),),
+    )
     leave_run(ops, run, owner)
 
 

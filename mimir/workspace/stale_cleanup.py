@@ -19,10 +19,15 @@ LEFT = (
 )
 
 
+def find_stale_files(work: Path) -> list[Path]:
+    """Return the files that killed processes left, if no process lives."""
+    return [path for pattern in LEFT for path in work.glob(pattern)]
+
+
 def remove_stale_files(work: Path, alone: Callable[[], bool]) -> int:
     """Remove files of dead processes and return their number, unless another process lives."""
     # Listed before the question: what a process creates after it started is not on the list.
-    found = [path for pattern in LEFT for path in work.glob(pattern)]
+    found = find_stale_files(work)
     if not found or not alone():
         return 0
     for path in found:

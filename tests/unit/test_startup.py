@@ -88,3 +88,11 @@ def test_a_glance_at_a_run_opens_the_store_and_nothing_else_of_a_project():
         "mimir.bootstrap.app",
     )
     assert not {m for m in modules if m.startswith(rooms)}
+
+
+@pytest.mark.parametrize("command", ["runs", "show", "log"])
+def test_a_look_at_stored_runs_imports_no_library_of_agents_models_or_screens(command: str):
+    done, imported = start(command)
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert "is not a project of mimir yet" in done.stderr
+    assert imported & (HEAVY - COERCION) == set()

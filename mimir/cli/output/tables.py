@@ -1,11 +1,13 @@
 """Tables and lines of the commands that only read."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mimir.cli.console import clean_line
 from mimir.cli.live.board import WORDS, number
 from mimir.cli.live.line_output import clock, score_of
+from mimir.cli.output.layout import table, wrap, wrap_cells
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.domain.run import RunResult
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
     from mimir.orchestrator.runs.inspection import DoctorFinding
     from mimir.reporting.audit.verification import AuditResult
 
-NAME_COLUMNS = 24
-"""Widest column of task ids."""
+MAX_TASKS = 40
+"""A run with more tasks is folded."""
 CRITERIA = ("executed", "judged", "unverified", "failed")
 """States of a criterion, in the order of display."""
 _NEXT = {
@@ -28,23 +30,48 @@ _NEXT = {
 }
 
 
-def status(shape: Mapping[str, object], glyphs: Symbols, width: int) -> list[str]:
-    """Return the state of a run: its facts, a line for each task, the next steps."""
+def status(
+    shape: Mapping[str, object], glyphs: Symbols, width: int, *, every: bool = False
+) -> list[str]:
+    """Return the state of a run: its facts, a line for each task, the next steps.
+
+    With many tasks, the lines of waiting and completed ones are only counted, unless `every`.
+    """
     run, state = as_text(shape.get("run")), as_text(shape.get("status"))
     tasks = as_objects(shape.get("tasks"))
     outcome = as_text(shape.get("outcome"))
-    head = f"{run}  {state}" + (f" ({outcome})" if outcome and outcome != state else "")
-    lines = [head, *_facts(shape)]
-    column = min(NAME_COLUMNS, max((len(as_text(t.get("id"))) for t in tasks), default=0))
+    ending = f" ({outcome})" if outcome and outcome != state else ""
+    lines = [*wrap_cells([run, state + ending], width), *_facts(shape, width)]
+    shown = tasks if every or len(tasks) <= MAX_TASKS else _select_lines(tasks)
     if tasks:
-        titles = (
-            f"  {'task':<{column}}  {'phase':<9}  {'try':>3}  {'score':>5}  {'calls':>7}  criteria"
-        )
-        lines.append(_fit(titles, width))
-    lines += [_fit(_task_line(task, column, glyphs), width) for task in tasks]
-    if any(_criteria(task) for task in tasks):
-        lines.append("criteria: x executed, j judged, u unverified, f failed")
-    return lines + [f"next: {step.format(run=run)}" for step in _NEXT.get(state, ())]
+        rows = [_COLUMNS, *(_task_row(task, glyphs) for task in shown)]
+        lines += table(rows if shown else [], width, right=(2, 3, 4))
+        lines += wrap(_count_hidden(tasks, shown, run), width)
+    if any(_criteria(task) for task in shown):
+        lines += wrap("criteria: x executed, j judged, u unverified, f failed", width)
+    return lines + next_lines([step.format(run=run) for step in _NEXT.get(state, ())], width)
+
+
+def next_lines(commands: Sequence[str], width: int) -> list[str]:
+    """Return commands as `next:` lines."""
+    return [line for one in commands for line in wrap(one, width, first="next: ")]
+
+
+def _select_lines(tasks: Sequence[Mapping[str, object]]) -> Sequence[Mapping[str, object]]:
+    """Return the tasks of a large run that a user must see: those under way or in trouble."""
+    quiet = ("pending", "completed")
+    return [task for task in tasks if as_text(task.get("status")) not in quiet][:MAX_TASKS]
+
+
+def _count_hidden(
+    tasks: Sequence[Mapping[str, object]], shown: Sequence[Mapping[str, object]], run: str
+) -> str:
+    if len(shown) == len(tasks):
+        return ""
+    hidden = Counter(as_text(task.get("status")) for task in tasks)
+    hidden.subtract(as_text(task.get("status")) for task in shown)
+    counts = ", ".join(f"{n:,} {_WORDS.get(state, state)}" for state, n in hidden.items() if n)
+    return f"not shown: {counts}; all tasks: mimir show {run}"
 
 
 def audit_table(found: "AuditResult") -> list[str]:
@@ -107,7 +134,7 @@ def orientation(shape: Mapping[str, object], *, has_store: bool) -> list[str]:
     return lines
 
 
-def _facts(shape: Mapping[str, object]) -> list[str]:
+def _facts(shape: Mapping[str, object], width: int) -> list[str]:
     """Return the known facts of the run as a whole."""
     elapsed = number(shape.get("elapsed_seconds"))
     used = [
@@ -116,14 +143,19 @@ def _facts(shape: Mapping[str, object]) -> list[str]:
         _count_line(shape.get("tokens"), "tokens"),
         _cost(shape),
     ]
-    broken = [f"broken: {clean_line(text)}" for text in as_texts(shape.get("broken_checks"))]
     facts = (
+        *(("broken", text) for text in as_texts(shape.get("broken_checks"))),
         ("title", as_text(shape.get("title"))),
         ("plan", as_text(shape.get("plan"))),
         ("why", as_text(shape.get("message")) or as_text(shape.get("reason"))),
         ("used", ", ".join(part for part in used if part)),
     )
-    return [*broken, *(f"{name}: {clean_line(value)}" for name, value in facts if value)]
+    return [
+        line
+        for name, value in facts
+        if value
+        for line in wrap(clean_line(value), width, first=f"{name}: ", rest="  ")
+    ]
 
 
 def _cost(shape: Mapping[str, object]) -> str:
@@ -134,22 +166,24 @@ def _cost(shape: Mapping[str, object]) -> str:
     return f"cost {cost}" + (f" of {limit}" if limit else "") + more
 
 
-def _task_line(task: Mapping[str, object], column: int, glyphs: Symbols) -> str:
+_COLUMNS = ("  task", "phase", "try", "score", "calls", "criteria", "title")
+
+
+def _task_row(task: Mapping[str, object], glyphs: Symbols) -> tuple[str, ...]:
     id, state = clean_line(as_text(task.get("id"))), as_text(task.get("status"))
-    name = id if len(id) <= column else f"{id[: column - 1]}{glyphs.cut}"
     limit, calls = task.get("limit"), task.get("tool_calls")
     used = f"{calls}/{limit}" if isinstance(limit, int) else str(calls or 0)
     blocker = as_text(task.get("blocked_by"))
-    parts = [
-        f"{_glyph(state, glyphs)} {name:<{column}}",
-        f"{_WORDS[state] if state in _WORDS else clean_line(state):<9}",
-        f"{task.get('attempts') or 0!s:>3}",
-        f"{score_of(number(task.get('score'))):>5}",
-        f"{used:>7}",
-        f"{_criteria(task):<8}",
-        clean_line(f"waited for {blocker}" if blocker else as_text(task.get("cause"))),
-    ]
-    return "  ".join(parts).rstrip()
+    why = f"waited for {blocker}" if blocker else as_text(task.get("cause"))
+    return (
+        f"{_glyph(state, glyphs)} {id}",
+        _WORDS[state] if state in _WORDS else clean_line(state),
+        str(task.get("attempts") or 0),
+        score_of(number(task.get("score"))),
+        used,
+        _criteria(task),
+        clean_line(": ".join(part for part in (why, as_text(task.get("title"))) if part)),
+    )
 
 
 _WORDS = {status.value: word for status, word in WORDS.items()}
@@ -174,10 +208,6 @@ def _glyph(state: str, glyphs: Symbols) -> str:
             return glyphs.waiting
         case _:
             return glyphs.running
-
-
-def _fit(line: str, width: int) -> str:
-    return line if len(line) <= width else line[:width].rstrip()
 
 
 def _count_line(value: object, what: str) -> str:

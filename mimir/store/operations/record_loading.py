@@ -34,7 +34,7 @@ from mimir.store.records.record_codec import (
     encode,
     selection,
 )
-from mimir.store.records.run_records import ProjectRecord, RunRecord
+from mimir.store.records.run_records import RunRecord
 from mimir.store.records.task_records import TaskAnswerRecord, TaskRecord
 from mimir.store.row_fields import int_field, text_field
 from mimir.store.schema import EdgeType, NodeLabel
@@ -236,11 +236,6 @@ def lease_holder(
         "integrator": (run.integrator, run.integrator_until),
     }[lease]
     return owner if owner and owner not in dead and until > now else ""
-
-
-def find_project(reads: ReadOps, project: str) -> ProjectRecord | None:
-    """Load a project; None if there is none."""
-    return load_record(reads, ProjectRecord, project)
 
 
 def find_held_tasks(reads: ReadOps, run: str) -> list[TaskRecord]:

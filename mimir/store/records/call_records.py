@@ -10,8 +10,8 @@ from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallRecord(StoredRecord, label=NodeLabel.CALL):
-    """Stored model or tool call: its intent, and its outcome once it is known."""
+class CallOverviewRecord(StoredRecord, label=NodeLabel.CALL, is_partial=True):
+    """Projection of a call for lists: no request and no outcome."""
 
     id: str
     kind: Literal["model", "tool"]
@@ -29,14 +29,6 @@ class CallRecord(StoredRecord, label=NodeLabel.CALL):
     """For users; the model's name in a model call."""
     tool: str = ""
     """Empty: a model call."""
-    fence: int | None = None
-    """Fence of the lease under which it was written. None: no task."""
-    tries: int = 0
-    """How often the call was begun."""
-    request_hash: str = ""
-    """SHA-256 of the whole request."""
-    delta: PackedJson = ABSENT
-    """What the request adds to the calls before; long texts are named by their hash."""
     cost: int | None = None
     """Units of money. None: the model has no price."""
     started_at: str = ""
@@ -45,14 +37,28 @@ class CallRecord(StoredRecord, label=NodeLabel.CALL):
     """True: the outcome is recorded."""
     finished_at: str = ""
     """ISO-8601 UTC. Empty: no outcome."""
-    value: PackedJson = ABSENT
-    """Outcome, a JSON object."""
-    tree: str = ""
-    """Workspace tree after the call. Empty: it cannot have changed."""
     input_tokens: int | None = None
     """None: unknown."""
     output_tokens: int | None = None
     """None: unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord(CallOverviewRecord, is_partial=False):
+    """Stored model or tool call: its intent, and its outcome once it is known."""
+
+    fence: int | None = None
+    """Fence of the lease under which it was written. None: no task."""
+    tries: int = 0
+    """How often the call was begun."""
+    request_hash: str = ""
+    """SHA-256 of the whole request."""
+    delta: PackedJson = ABSENT
+    """What the request adds to the calls before; long texts are named by their hash."""
+    value: PackedJson = ABSENT
+    """Outcome, a JSON object."""
+    tree: str = ""
+    """Workspace tree after the call. Empty: it cannot have changed."""
     hash: str = ""
     """Hash of the transcript with this call at its end."""
 

@@ -1,5 +1,6 @@
 """Records of runs and of the project that they belong to."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,8 +12,8 @@ from mimir.store.schema import NodeLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord(StoredRecord, label=NodeLabel.RUN):
-    """Stored state of one run."""
+class RunOverviewRecord(StoredRecord, label=NodeLabel.RUN, is_partial=True):
+    """Projection of a run for lists: no plan, no settings."""
 
     id: str
     status: RunStatus
@@ -25,12 +26,41 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     """ISO-8601 UTC."""
     finished_at: str = ""
     """ISO-8601 UTC. Empty: the run has not ended."""
-    request: str = ""
     title: str = ""
     """Title of the plan. Empty: the plan has none, or the run makes one."""
-    goal: str = ""
     plan_path: str = ""
     """Path in the project. Empty: the plan has no file."""
+    task_count: int = 0
+    calls_used: int = 0
+    """Model calls."""
+    tokens_used: int = 0
+    cost_used: int = 0
+    """Units of money."""
+    prices: PackedJson = ABSENT
+    """Model → prices of input and output tokens. Absent: no price is known."""
+    coordinator: str = ""
+    """Process that holds the coordinator lease. Empty: no process."""
+    coordinator_until: str = ""
+    """End of that lease, ISO-8601 UTC."""
+
+    @property
+    def display_title(self) -> str:
+        """Title for users: the plan's, otherwise the run's name."""
+        return self.title or self.name
+
+    def shown_status(self, now: str, dead: Collection[str]) -> RunStatus:
+        """Return the status that users see: a running run without a coordinator is paused."""
+        holds = self.coordinator and self.coordinator not in dead and self.coordinator_until > now
+        # A process that died could not write that the run is paused.
+        return RunStatus.PAUSED if self.status is RunStatus.RUNNING and not holds else self.status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord(RunOverviewRecord, is_partial=False):
+    """Stored state of one run."""
+
+    request: str = ""
+    goal: str = ""
     plan: PackedJson = ABSENT
     """Pinned plan. Absent: the run has none, or it was loaded without its plan."""
     only: tuple[str, ...] = ()
@@ -64,19 +94,12 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     depth: int = 0
     """Number of ancestor runs."""
 
-    calls_used: int = 0
-    """Model calls."""
     max_calls: int | None = None
     """None: no limit."""
-    tokens_used: int = 0
     max_tokens: int | None = None
     """None: no limit."""
-    cost_used: int = 0
-    """Units of money."""
     max_cost: int | None = None
     """Units of money. None: no limit."""
-    prices: PackedJson = ABSENT
-    """Model → prices of input and output tokens. Absent: no price is known."""
     unpriced: tuple[str, ...] = ()
     """Models that were called without a price."""
     time_limit_seconds: float | None = None
@@ -88,10 +111,6 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     last_event: Annotated[int, Property(name="eventSeq")] = 0
     """Number of the newest event. 0: none."""
 
-    coordinator: str = ""
-    """Process that holds the coordinator lease. Empty: no process."""
-    coordinator_until: str = ""
-    """End of that lease, ISO-8601 UTC."""
     integrator: str = ""
     """Holder `process/task` of the integration lease. Empty: no process."""
     integrator_until: str = ""
@@ -120,11 +139,6 @@ class RunRecord(StoredRecord, label=NodeLabel.RUN):
     """ISO-8601. Empty: the result was not applied."""
     apply: PackedJson = ABSENT
     """Steps of an application, a JSON array. Absent: none was begun."""
-
-    @property
-    def display_title(self) -> str:
-        """Title for users: the plan's, otherwise the run's name."""
-        return self.title or self.name
 
     @property
     def controls(self) -> ControlMode | Literal[""]:

@@ -237,7 +237,6 @@ async def test_held_tasks_and_attempts_are_found_by_state(store, reading, run):
     assert [one.task_id for one in await reading(record_loading.find_held_tasks, "r1")] == ["a"]
     assert [one.id for one in found] == ["r1/a/1"]
     assert [one.id for one in await reading(record_loading.load_task_answers, ["r1/a"])] == ["r1/a"]
-    assert (await reading(record_loading.find_project, "p1")).run_count == 1
 
 
 async def test_changes_of_one_node_are_written_together(store, reading, run):

@@ -1,0 +1,83 @@
+"""A project whose store alone is opened; opening a whole project takes ten times as long."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mimir.bootstrap import stores
+from mimir.bootstrap.clock import SystemClock
+from mimir.bootstrap.git_program import find_git
+from mimir.orchestrator import project_identity
+from mimir.store.protocol import GraphStore
+from mimir.workspace.process_locks import ProcessLocks
+from mimir.workspace.state_dir import ROOM
+
+if TYPE_CHECKING:
+    from mimir.settings import LoadedSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredProject:
+    """Store of a project, and the facts that its status needs."""
+
+    directory: Path
+    store: GraphStore
+    id: str
+
+    @property
+    def now(self) -> datetime:
+        """Time of day."""
+        return SystemClock().now()
+
+    @property
+    def work(self) -> Path:
+        """Directory of workspaces and locks."""
+        return self.directory / ROOM / "work"
+
+    def find_dead(self) -> frozenset[str]:
+        """Return the owners in leases whose process is dead."""
+        return ProcessLocks(self.work / "owners").find_dead()
+
+    def has_live_process(self) -> bool:
+        """Return whether a process of mimir works in this directory."""
+        locks = ProcessLocks(self.work / "owners")
+        return (self.work / "owners").is_dir() and not locks.is_alone()
+
+    async def diff(self, before: str, after: str) -> str:
+        """Return the patch between two trees of the history; empty: there is no history here."""
+        # Imported here: only this question needs git.
+        from mimir.workspace.git.history import GitHistory
+
+        repository = self.work / "history.git"
+        if not repository.is_dir():
+            return ""
+        history = await GitHistory.open(self.directory, repository, program=find_git())
+        return await history.diff(before, after)
+
+
+@asynccontextmanager
+async def open_stored_project(
+    project: Path, loaded: "LoadedSettings", say: Callable[[str], None]
+) -> AsyncGenerator[StoredProject]:
+    """Open the store of a project; nothing is created.
+
+    Raises:
+        UsageError: There is no store.
+        UnavailableError: The store cannot be reached.
+        PlanError: Git tracks the state directory.
+    """
+    state_dir = project / ROOM
+    # Only a repository can track it; a search for one needs no program.
+    if any((folder / ".git").exists() for folder in (project, *project.parents)):
+        from mimir.workspace.git.discovery import refuse_tracked
+
+        await refuse_tracked(project, ROOM, find_git())
+    async with stores.opened_store(loaded.settings, state_dir, say=say, create=False) as store:
+        yield StoredProject(
+            directory=project,
+            store=store,
+            id=project_identity.find_project_id(project, state_dir),
+        )

@@ -1,0 +1,251 @@
+"""`mimir runs`, `show`, `log`, `pause` and `clean`: look at stored runs and steer them.
+
+They open the store alone and ask no model.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mimir.cli.commands.options import OneRun, Run
+from mimir.cli.session import CommandSession
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mimir.bootstrap.stored_project import StoredProject
+    from mimir.domain.event import Event
+    from mimir.orchestrator.runs.browsing import Subject
+
+POLL_SECONDS = 0.5
+DECLINED = 1
+"""Exit code if the confirmation was declined."""
+
+All = Annotated[bool, typer.Option("--all", help="All runs; default: the newest 20.")]
+Name = Annotated[str, typer.Argument(metavar="RUN[/TASK[/ATTEMPT]]", hidden=True)]
+Diff = Annotated[bool, typer.Option("--diff", help="Show the changes of files as a patch.")]
+Calls = Annotated[bool, typer.Option("--calls", help="List the calls of models and tools.")]
+Output = Annotated[
+    str, typer.Option("--output", metavar="CHECK", help="Show what a check printed.")
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Wait for further events.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Remove without confirmation.")]
+
+
+def runs(session: CommandSession, every: All = False) -> int:
+    """List the runs of the project.
+
+    Each line has the run's id, state, completed tasks, cost, age and title.
+    """
+    from mimir.orchestrator.runs import listing
+
+    loaded = session.load()
+
+    async def job() -> "Sequence[Mapping[str, object]]":
+        async with session.open_store(loaded) as opened:
+            return await opened.store.read(
+                lambda reads: listing.list_runs(reads, opened.id, opened.find_dead(), opened.now)
+            )
+
+    found = session.run(job())
+    if session.json:
+        session.console.json({"schema": 1, "runs": list(found)})
+        return 0
+    from mimir.cli.output import run_pages
+
+    lines = run_pages.run_list(found, session.console.width, every=every)
+    session.console.say("\n".join(lines))
+    return 0
+
+
+def show(
+    session: CommandSession,
+    name: Name = "",
+    diff: Diff = False,
+    calls: Calls = False,
+    output: Output = "",
+) -> int:
+    """Show a run, one of its tasks, or one attempt.
+
+    Ids may be shortened. Default: the latest run that worked on tasks.
+    """
+    from mimir.orchestrator.runs import browsing
+
+    loaded = session.load()
+
+    async def job() -> "tuple[Subject, dict[str, object]]":
+        async with session.open_store(loaded) as opened:
+            read = opened.store.read
+            subject = await read(lambda reads: browsing.find_subject(reads, opened.id, name))
+            shape = dict(await _load_subject(opened, subject))
+            if calls:
+                shape["calls_made"] = await read(lambda reads: browsing.list_calls(reads, subject))
+            if output:
+                shape["outputs"] = await read(
+                    lambda reads: browsing.list_outputs(reads, subject, output)
+                )
+            if diff:
+                before, after = await read(lambda reads: browsing.find_trees(reads, subject))
+                shape["diff"] = await opened.diff(before, after) if before else ""
+            return subject, shape
+
+    subject, shape = session.run(job())
+    if session.json:
+        session.console.json({**shape, "schema": 1})
+        return 0
+    session.console.page("\n".join(_pages(session, subject, shape)))
+    return 0
+
+
+async def _load_subject(opened: "StoredProject", subject: "Subject") -> "Mapping[str, object]":
+    from mimir.orchestrator.runs import browsing, lookup
+
+    if subject.task:
+        return await opened.store.read(lambda reads: browsing.show_task(reads, subject))
+    return await lookup.status(opened.store, subject.run, opened.find_dead(), opened.now)
+
+
+def _pages(session: CommandSession, subject: "Subject", shape: "Mapping[str, object]") -> list[str]:
+    from mimir.cli.output import run_pages, tables
+    from mimir.domain.json_value import as_objects, as_text
+
+    glyphs, width = session.console.glyphs, session.console.width
+    lines: list[str] = []
+    if "diff" in shape:
+        lines += [as_text(shape["diff"]).rstrip("\n") or "No file was changed."]
+    if "outputs" in shape:
+        lines += run_pages.output_pages(as_objects(shape["outputs"]), width)
+    if "calls_made" in shape:
+        lines += run_pages.call_table(as_objects(shape["calls_made"]), width)
+    if lines:
+        return lines
+    if subject.attempt:
+        return run_pages.attempt_page(shape, glyphs, width)
+    if subject.task:
+        return run_pages.task_page(shape, glyphs, width)
+    return tables.status(shape, glyphs, width, every=True)
+
+
+def log(session: CommandSession, run: Run = None, follow: Follow = False) -> int:
+    """Print the events of a run, oldest first.
+
+    RUN is a run id or its beginning. Default: the latest run. With --follow it waits for further
+    events until the run ends or pauses.
+    """
+    from mimir.cli.live.line_output import as_json, as_line
+    from mimir.domain.clock import moment
+    from mimir.orchestrator.runs import lookup
+    from mimir.store.operations import runs as stored
+
+    loaded = session.load()
+    began: list[float] = []
+
+    def print_all(events: "Sequence[Event]") -> None:
+        lines: list[str] = []
+        for event in events:
+            at = moment(event.at).timestamp()
+            began[:] = began or [at]
+            lines.append(as_line(event, at - began[0]))
+            if session.json:
+                session.console.json(as_json(event))
+        if lines and not session.json:
+            session.console.say("\n".join(lines))
+
+    async def job() -> None:
+        import asyncio
+
+        async with session.open_store(loaded) as opened:
+            id = await lookup.find_run(opened.store, opened.id, run, planning=True)
+            seen = 0
+            while True:
+                status = await lookup.status(opened.store, id, opened.find_dead(), opened.now)
+                # The state is read first: every event of an ended run is then written.
+                found = await opened.store.read(
+                    lambda reads, after=seen: stored.events(reads, id, after=after)
+                )
+                print_all(found)
+                seen = found[-1].seq if found else seen
+                if not follow or status.get("outcome"):
+                    return
+                await asyncio.sleep(POLL_SECONDS)
+
+    session.run(job())
+    return 0
+
+
+def pause(session: CommandSession, run: OneRun) -> int:
+    """Pause a running run.
+
+    RUN is a run id or its beginning. Its processes stop within seconds; no work is lost, and
+    `mimir resume` continues it.
+    """
+    from mimir.orchestrator.runs import lookup
+    from mimir.scheduling import lifecycle
+
+    loaded = session.load()
+
+    async def job() -> tuple[str, bool]:
+        async with session.open_store(loaded) as opened:
+            id = await lookup.find_run(opened.store, opened.id, run)
+            dead = opened.find_dead()
+            changed = await opened.store.write(
+                lambda ops: lifecycle.pause_from_outside(ops, id, dead)
+            )
+            return id, changed
+
+    id, changed = session.run(job())
+    if session.json:
+        session.console.json({"schema": 1, "run": id, "outcome": "paused"})
+        return 0
+    stop = "its processes stop within seconds" if changed else "it was paused already"
+    session.console.say(f"paused: {id}; {stop}.")
+    session.console.say(f"next: mimir resume {id}")
+    return 0
+
+
+def clean(session: CommandSession, yes: Yes = False) -> int:
+    """Remove files that no run needs any more.
+
+    It lists what it would remove and asks. The store, the history, and everything that a running
+    or paused run needs stay.
+    """
+    from mimir.errors import BusyError, UsageError
+    from mimir.orchestrator.runs import cleanup
+    from mimir.workspace.tree_removal import remove_tree
+
+    loaded = session.load()
+
+    async def job() -> int:
+        async with session.open_store(loaded) as opened:
+            if opened.has_live_process():
+                raise BusyError(
+                    "A process of mimir works in this directory, so nothing is removed.",
+                    next_step="Wait for its end, or pause its run: mimir pause RUN",
+                )
+            found = await opened.store.read(
+                lambda reads: cleanup.find_removable(reads, opened.id, opened.work)
+            )
+            sizes = {path: cleanup.size_of(path) for path in found}
+            names = {path: str(path.relative_to(opened.directory)) for path in found}
+            if session.json:
+                shape = [{"path": names[path], "bytes": sizes[path]} for path in found]
+                session.console.json({"schema": 1, "removed": yes, "files": shape})
+            else:
+                for path in found:
+                    session.console.say(f"{sizes[path]:>12,} bytes  {names[path]}")
+            if not found:
+                session.console.note("There is nothing to remove.")
+            elif not yes and not session.json:
+                if not session.console.can_ask:
+                    raise UsageError(
+                        "Cannot ask for confirmation: standard input is not a terminal.",
+                        next_step="Remove without confirmation: mimir clean --yes",
+                    )
+                count = f"{len(found)} files and directories, {sum(sizes.values()):,} bytes"
+                if not await session.console.ask(f"Remove {count}?"):
+                    return DECLINED
+            for path in found if yes or not session.json else ():
+                remove_tree(path)
+            return 0
+
+    return session.run(job())

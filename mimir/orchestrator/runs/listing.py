@@ -1,0 +1,98 @@
+"""Choice and list of a project's runs, from the store alone and without heavy imports."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from mimir.domain import money
+from mimir.domain.clock import moment
+from mimir.domain.task_states import RUN_ENDED
+from mimir.errors import UsageError
+from mimir.store.protocol import ReadOps
+from mimir.store.records.run_records import RunOverviewRecord
+from mimir.store.run_overviews import count_completed_tasks, load_run_overviews
+
+SHOWN_IDS = 5
+
+
+def find_listed_run(
+    reads: ReadOps,
+    project_id: str,
+    run: str | None,
+    *,
+    resumable: bool = False,
+    planning: bool = False,
+) -> str:
+    """Return a run's id: exact, by a unique prefix, or the newest; empty for an unknown one.
+
+    Args:
+        reads: One view of the store.
+        project_id: The project.
+        run: An id or its beginning. None: the newest run that worked on tasks.
+        resumable: The newest run that has not ended counts first.
+        planning: A planning run counts if no run worked on tasks.
+
+    Raises:
+        UsageError: There is no run, or several ids begin with `run`.
+    """
+    known = load_run_overviews(reads, project_id)
+    if run is not None:
+        return match_id(run, {one.id: one.display_title for one in known}, "runs")
+    unfinished = [one for one in known if one.status not in RUN_ENDED]
+    executed = [one for one in known if one.kind == "execute"]
+    wanted = (unfinished if resumable else []) or executed or (known if planning else [])
+    if wanted:
+        return wanted[0].id
+    if unfinished:
+        raise UsageError(
+            f"No run has worked on tasks yet; {unfinished[0].id} is still planning.",
+            next_step=f"Look at it: mimir show {unfinished[0].id}  Continue it: mimir resume",
+        )
+    raise UsageError("This project has no run yet.", next_step='Start one: mimir execute "REQUEST"')
+
+
+def match_id(prefix: str, titles: Mapping[str, str], what: str) -> str:
+    """Return the id that equals or begins with `prefix`; empty: there is none.
+
+    Raises:
+        UsageError: Several ids begin with it; the error lists them with their titles.
+    """
+    near = [prefix] if prefix in titles else [id for id in titles if id.startswith(prefix)]
+    if len(near) > 1:
+        named = [f"{id} ({titles[id]})" if titles[id] else id for id in near[:SHOWN_IDS]]
+        more = f" and {len(near) - SHOWN_IDS} more" if len(near) > SHOWN_IDS else ""
+        raise UsageError(
+            f"{len(near)} {what} begin with {prefix!r}.",
+            next_step=f"Name one: {', '.join(named)}{more}",
+        )
+    return near[0] if near else ""
+
+
+def list_runs(
+    reads: ReadOps, project_id: str, dead: Collection[str], now: datetime
+) -> Sequence[Mapping[str, object]]:
+    """Return the runs of a project as JSON values, newest first."""
+    done, at = count_completed_tasks(reads), reads.now()
+    return [
+        _run_entry(one, done.get(one.id, 0), one.shown_status(at, dead).value, now)
+        for one in load_run_overviews(reads, project_id)
+    ]
+
+
+def _run_entry(
+    run: RunOverviewRecord, done: int, status: str, now: datetime
+) -> Mapping[str, object]:
+    return {
+        "run": run.id,
+        "title": run.display_title,
+        "kind": run.kind,
+        "status": status,
+        "tasks": run.task_count,
+        "completed": done,
+        "calls": run.calls_used,
+        "tokens": run.tokens_used,
+        "cost": money.format_money(run.cost_used) if run.prices else None,
+        "plan": run.plan_path,
+        "started": run.created_at,
+        "finished": run.finished_at or None,
+        "age_seconds": round(max(0.0, (now - moment(run.created_at)).total_seconds()), 3),
+    }
