@@ -202,8 +202,9 @@ async def _run_tools(state: _ConversationState, services: LoopServices) -> _Conv
         for number, result in enumerate(results, start=first)
     ]
     warned = rules.warn_repeated(messages, numbered)
+    noted = services.breaker.note_calls_left(messages, warned)
     not_run = tuple(replies.not_run(call, replies.NOT_RUN_BUDGET) for call in refused)
-    return replace(state, messages=(*messages, *warned, *not_run))
+    return replace(state, messages=(*messages, *noted, *not_run))
 
 
 def _build_request(state: _ConversationState, services: LoopServices) -> ModelRequest:

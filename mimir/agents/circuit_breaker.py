@@ -118,6 +118,16 @@ class CircuitBreaker:
         room = max(0, room)
         return CallAdmission(allowed=tuple(calls[:room]), refused=tuple(calls[room:]))
 
+    def note_calls_left(
+        self, messages: Sequence[Message], results: Sequence[Message]
+    ) -> tuple[Message, ...]:
+        """Add the number of calls that are left to the last result, when only few are left."""
+        left = self.limit - tool_log.count_admitted_calls((*messages, *results))
+        if not results or not 0 < left <= max(1, self.limit // 4):
+            return tuple(results)
+        text = tool_log.note_calls_left(results[-1].text, left, self.limit)
+        return (*results[:-1], replace(results[-1], text=text))
+
     def find_trip(
         self, messages: Sequence[Message], elapsed_seconds: float, usage: TokenUsage
     ) -> Trip | None:

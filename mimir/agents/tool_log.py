@@ -20,6 +20,7 @@ REPEATED = (
 )
 
 _NUMBER = re.compile(r"\A\[(?:call|qc):\d+\]\n")
+_CALLS_LEFT = re.compile(r"\n\n\[engine\] \d+ of \d+ tool calls left\.\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +43,15 @@ def number_result(label: Label, number: int, text: str) -> str:
     return f"[{label}:{number}]\n{text}"
 
 
+def note_calls_left(text: str, left: int, limit: int) -> str:
+    """Return a result with the number of tool calls that are left."""
+    return f"{text}\n\n[engine] {left} of {limit} tool calls left."
+
+
 def result_text(message: Message) -> str:
-    """Return the text of a tool message without number and warning."""
-    return _NUMBER.sub("", message.text, count=1).removesuffix(REPEATED)
+    """Return the text of a tool message without number, warning and calls that are left."""
+    text = _NUMBER.sub("", message.text, count=1)
+    return _CALLS_LEFT.sub("", text).removesuffix(REPEATED)
 
 
 def count_admitted_calls(messages: Sequence[Message]) -> int:

@@ -125,7 +125,7 @@ def _scope_rule(bench: WorkerWorkspace, tree: DirectoryTree) -> Callable[[str], 
 
     def refuse(path: str) -> str:
         why = bench.refuse_write(path, _AbsentPaths(tree))
-        return why.reason if why else ""
+        return f"{why.reason.removesuffix('.')} (rule {why.rule!r})." if why else ""
 
     return refuse
 

@@ -109,6 +109,10 @@ class WorkerInput:
     """Number allowed; an integration retry adds one to both numbers."""
     tools: tuple[str, ...] = ()
     """Names of the granted tools."""
+    tool_calls: int = 0
+    """Limit of its tool calls. 0: not known."""
+    foreign_tests: tuple[str, ...] = ()
+    """Sentences on tests that other tasks own, or the project."""
     files: tuple[FileView, ...] = ()
     dependencies: tuple[DependencyView, ...] = ()
     earlier: tuple[EarlierAttempt, ...] = ()

@@ -51,21 +51,31 @@ def write_worker_context(
     )
     sheet.add_text("prompt", f"## What to do\n\n{quotation.verbatim(task.prompt)}")
     sheet.add_text("criteria", requirements(task))
-    sheet.add_text("limits", _limits(task, given.tools))
+    sheet.add_text("limits", _limits(given))
     sheet.add(_files(given.files, budgets.files))
     sheet.add(_dependencies(given.dependencies, budgets.dependencies))
     if given.earlier:
         _earlier(given, budgets.earlier, sheet)
 
 
-def _limits(task: Task, tools: Sequence[str]) -> str:
+def _limits(given: WorkerInput) -> str:
+    task, tools = given.task, given.tools
     lines = ["## Tools and files", ""]
     lines.append(f"Your tools: {', '.join(tools) if tools else 'none'}.")
-    if task.files:
-        lines.append(f"Change only files that match: {', '.join(map(quotation.path, task.files))}.")
+    if given.tool_calls and tools:
+        lines.append(
+            f"{given.tool_calls} of {given.tool_calls} tool calls left. Each call counts, also one that fails."
+        )
+    lines.append(" ".join((_write_scope(task), *map("{}.".format, given.foreign_tests))))
     if task.tool_execution.strip():
         lines += ["", "How to go about it:", "", task.tool_execution.strip()]
     return "\n".join(lines)
+
+
+def _write_scope(task: Task) -> str:
+    if task.files:
+        return f"You may write: {', '.join(map(quotation.path, task.files))}."
+    return "You may write any file but existing tests, and settings of test runners, linters and build tools."
 
 
 def _files(files: Sequence[FileView], budget: int) -> ContextPart:

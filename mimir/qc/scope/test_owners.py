@@ -7,6 +7,7 @@ with a check that names it. A test file of the base that no `files` name belongs
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.graph import TaskGraph
@@ -41,6 +42,7 @@ class FileOwners:
         )
 
 
+@lru_cache(maxsize=4)  # each attempt of a run needs it
 def find_test_owners(plan: Plan) -> FileOwners:
     """Return the owners of the test files of a plan; a plan with a cycle has the plan's order."""
     graph = TaskGraph.from_plan(plan)
@@ -53,7 +55,7 @@ def find_test_owners(plan: Plan) -> FileOwners:
             name = posixpath.normpath(path)
             declared[name] = (*declared.get(name, ()), task.id)
     for task in (tasks[id] for id in order):
-        for path in _named_tests(task):
+        for path in named_tests(task):
             if path not in declared:
                 creators.setdefault(path, task.id)
     owners = {*creators.values(), *(id for ids in declared.values() for id in ids)}
@@ -87,13 +89,14 @@ NO_PENDING_TESTS = PendingTests()
 def find_pending_tests(plan: Plan, task: Task, completed: Iterable[str], base: str) -> PendingTests:
     """Return the tests that tasks outside `completed`, a list of ids, are to make pass."""
     done = {*completed, task.id}
-    own = {*_named_tests(task), *task.files}
+    own = {*named_tests(task), *task.files}
     waiting = (one for one in plan.tasks if one.id not in done)
-    paths = {path for one in waiting for path in _named_tests(one) if path not in own}
+    paths = {path for one in waiting for path in named_tests(one) if path not in own}
     return PendingTests(paths=tuple(sorted(paths)), base=base)
 
 
-def _named_tests(task: Task) -> Iterator[str]:
+def named_tests(task: Task) -> Iterator[str]:
+    """Yield the tests and protected files that a task's checks name by their paths."""
     for glob in list_test_globs(task):
         if _is_path(glob):
             yield posixpath.normpath(glob)

@@ -24,8 +24,9 @@ from mimir.domain.clock import stamp
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
-from mimir.domain.plan import Task
+from mimir.domain.plan import Task, call_limit
 from mimir.domain.task_states import TaskStatus
+from mimir.qc.scope.owned_tests import describe_owners, list_foreign_tests
 from mimir.scheduling.completion.attempt_outcome import RetryContext
 from mimir.scheduling.run_services import RunServices
 from mimir.store.deferring_store import Later
@@ -173,12 +174,20 @@ class AttemptPreparer:
             attempt=claim.attempt,
             attempts=task.max_retries + 1 + claim.record.integration_retries,
             tools=facts.granted_tools(task),
+            tool_calls=call_limit(task.estimated_tool_calls),
+            foreign_tests=await self._foreign_tests(task),
             files=await self._load_files(task, merge.tree),
             dependencies=view.dependencies,
             earlier=tuple(earlier),
             required_fixes=ended[-1].required_fixes if ended else (),
             hidden=facts.background.hidden_from(task),
         )
+
+    async def _foreign_tests(self, task: Task) -> tuple[str, ...]:
+        facts = self._services.facts
+        paths = frozenset(await self._history.paths(facts.base_tree))
+        found = list_foreign_tests(facts.plan, task, paths.__contains__)
+        return describe_owners(found[:MOST_FILES], whom="you")
 
     async def _load_files(self, task: Task, tree: str) -> tuple[FileView, ...]:
         paths = await self._history.paths(tree, task.context_files) if task.context_files else ()

@@ -126,6 +126,15 @@ async def test_message_that_asks_for_too_much_is_kept_and_its_first_calls_run_in
     ]
 
 
+async def test_few_calls_that_are_left_are_noted_and_the_note_is_no_part_of_the_tool_log():
+    turns = [says("", *(another() for _ in range(n)), finish="tool_calls") for n in (5, 2)]
+    model = FakeModel([*turns, says("done")])
+    talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=8)))
+    noted = [m.text for m in talk.messages if "[engine]" in m.text]
+    assert noted == ["[call:7]\nresult 7\n\n[engine] 1 of 8 tool calls left."]
+    assert talk.ledger[7].text == "result 7"
+
+
 async def test_closing_turn_lists_the_tools_and_wants_none():
     model = FakeModel(greedy(1))
     talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=1)))

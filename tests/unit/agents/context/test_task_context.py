@@ -34,7 +34,7 @@ def test_worker_gets_its_task_with_the_prompt_byte_for_byte():
         "Your role: Python engineer",
         "Your tools: read_file, run.",
         "Use read_file on api.py first.",
-        "Change only files that match: limiter.py.",
+        "You may write: limiter.py.",
         "- unit (decides c1): python -m pytest 'tests/a b.py' — fails before the work, "
         "must pass after it; you may not change tests/a b.py",
     ):
