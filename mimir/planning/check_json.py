@@ -7,6 +7,7 @@ from fractions import Fraction
 from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.plan import Check, Criterion, Plan, Task
 from mimir.planning.format.diagnostics import PlanFinding
+from mimir.qc.scope.owned_tests import OwnedTest
 
 # Raised only if a member is removed or changes its meaning: scripts compare it.
 SCHEMA = 1
@@ -18,13 +19,15 @@ def json_shape(
     plan: Plan | None,
     findings: Sequence[PlanFinding],
     learned: Mapping[str, LearnedEstimate] | None = None,
+    owners: Sequence[OwnedTest] = (),
 ) -> dict[str, object]:
-    """Return `{schema, tasks, findings, learned}`, always with all four members.
+    """Return `{schema, tasks, findings, learned, owners}`, always with all members.
 
     Args:
         plan: None: the file could not be read.
         findings: In the order of output.
         learned: Estimates by worker role, from finished runs; None or empty: none.
+        owners: Tests with their owners.
     """
     known = learned or {}
     tasks = plan.tasks if plan is not None else ()
@@ -33,6 +36,9 @@ def json_shape(
         "tasks": [_task(task) for task in tasks],
         "findings": _plain(tuple(findings)),
         "learned": [_estimate(t, known[t.worker_role]) for t in tasks if t.worker_role in known],
+        "owners": [
+            {"test": one.path, "tasks": list(one.owners), "not": list(one.others)} for one in owners
+        ],
     }
 
 

@@ -407,6 +407,15 @@ BROKEN = (
         "context-files-many",
         (37, 20),
     ),
+    warning("no files", "**Files:** src/work.py\n", "", "files-missing", (28, 14), "task-1"),
+    warning(
+        "glob over a test of another task",
+        TASK_1,
+        f"{TASK_1}\n{TASK_1.replace('task-1', 'task-2').replace('src/work.py', 'tests/*.py')}",
+        "files-broad",
+        (67, 12),
+        "tests/test_work.py",
+    ),
     warning("points that are not 100", "(60 pts)", "(50 pts)", "points-sum", (43, 1), "90"),
     warning(
         "pipe whose reader may end first",

@@ -55,6 +55,7 @@ Look.
 <prompt>
 Build.
 </prompt>
+**Files:** limiter.py
 **Dependencies:** task-0
 **Estimated Tool Calls:** 8
 **QC Agent Role Description:** Reviewer

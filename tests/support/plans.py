@@ -142,6 +142,7 @@ def task(id: str, **fields: object) -> Task:
         "qc_role": "Reviewer",
         "criteria": (Criterion(id="c1", text="it works", points=Fraction(100)),),
         "checks": (Check(id="unit", criteria=("c1",), run=("pytest", "-q")),),
+        "files": (f"{id}.txt",),
         "estimated_tool_calls": 4,
         "dependencies": () if id == "task-0" else ("task-0",),
     }

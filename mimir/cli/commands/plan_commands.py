@@ -1,6 +1,6 @@
 """`mimir chain` makes a plan of a request; `mimir check` lists the findings of a plan."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mimir.orchestrator.api import Mimir
     from mimir.orchestrator.plan_creation import PlanningResult
     from mimir.planning.format.diagnostics import PlanFinding, SourceMap
+    from mimir.qc.scope.owned_tests import OwnedTest
     from mimir.settings import LoadedSettings
 
 
@@ -41,6 +42,7 @@ class CheckedPlan:
     findings: "tuple[PlanFinding, ...]"
     places: "SourceMap"
     """Positions in the file."""
+    owners: "tuple[OwnedTest, ...]"
 
     @property
     def can_run(self) -> bool:
@@ -103,12 +105,13 @@ def check(session: CommandSession, plan: PlanName = None, run: TryChecks = False
         checked = _try_checks(session, checked)
     learned = estimates.load_estimates_or_empty(session, checked.plan)
     if session.json:
-        session.console.json(json_shape(checked.plan, checked.findings, learned))
+        session.console.json(json_shape(checked.plan, checked.findings, learned, checked.owners))
     else:
         count = len(checked.plan.tasks)
         for line in (
             *findings.as_lines(checked.findings, checked.name),
             *estimates.as_lines(checked.plan, learned),
+            *findings.owner_lines(checked.owners),
             findings.summary(checked.findings, count, checked.name),
         ):
             session.console.say(line)
@@ -165,9 +168,11 @@ def report_plan(session: CommandSession, result: "PlanningResult") -> None:
     """Print a new plan with its findings and the next step."""
     from mimir.cli.output import findings
     from mimir.planning.check_json import json_shape
+    from mimir.qc.scope.owned_tests import list_owned_tests
 
     if session.json:
-        shape = json_shape(result.plan, result.findings)
+        owners = list_owned_tests(result.plan, _make_finder(session.project))
+        shape = json_shape(result.plan, result.findings, owners=owners)
         session.console.json({**shape, "run": result.run, "path": result.path})
         return
     verb = "check" if result.exit_code else "execute"
@@ -196,21 +201,31 @@ def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
     from mimir.domain.agent import ALL_TOOLS
     from mimir.planning import parser
     from mimir.planning.lint import plan_check
+    from mimir.qc.scope.owned_tests import list_owned_tests
 
-    project = session.project
+    project, exists = session.project, _make_finder(session.project)
+    # Errors name the path that the parser opened, so it is relative where it can be.
+    short = path.relative_to(project) if path.is_relative_to(project) else path
+    parsed = parser.parse_document(short)
+    found = plan_check.check(parsed, tools=ALL_TOOLS, exists=exists)
+    name = display_path(path, project)
+    return CheckedPlan(
+        name=name,
+        plan=parsed.plan,
+        findings=tuple(found),
+        places=parsed.places,
+        owners=list_owned_tests(parsed.plan, exists),
+    )
 
+
+def _make_finder(project: Path) -> "Callable[[str], bool]":
     def exists(name: str) -> bool:
         try:
             return (project / name).exists()
         except (OSError, ValueError):
             return False
 
-    # Errors name the path that the parser opened, so it is relative where it can be.
-    short = path.relative_to(project) if path.is_relative_to(project) else path
-    parsed = parser.parse_document(short)
-    found = plan_check.check(parsed, tools=ALL_TOOLS, exists=exists)
-    name = display_path(path, project)
-    return CheckedPlan(name=name, plan=parsed.plan, findings=tuple(found), places=parsed.places)
+    return exists
 
 
 def require_free_output(project: Path, output: str | None) -> str | None:

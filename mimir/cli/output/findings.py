@@ -4,6 +4,10 @@ from collections.abc import Sequence
 
 from mimir.cli.console import clean_line
 from mimir.planning.format.diagnostics import PlanFinding
+from mimir.qc.scope.owned_tests import OwnedTest, describe_owners
+
+MAX_OWNERS = 20
+"""Lines on the owners of tests."""
 
 
 def is_error(finding: PlanFinding) -> bool:
@@ -20,6 +24,13 @@ def as_lines(findings: Sequence[PlanFinding], file: str) -> list[str]:
         if one.suggestion:
             lines.append(f"    {clean_line(one.suggestion)}")
     return lines
+
+
+def owner_lines(tests: Sequence[OwnedTest]) -> list[str]:
+    """Return a line for each group of tests with the same owners, at most `MAX_OWNERS`."""
+    lines = [clean_line(sentence) for sentence in describe_owners(tests)]
+    more = len(lines) - MAX_OWNERS
+    return [*lines[:MAX_OWNERS], *([f"and {more} more"] if more > 0 else [])]
 
 
 def summary(findings: Sequence[PlanFinding], tasks: int, file: str) -> str:

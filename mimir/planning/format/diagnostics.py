@@ -79,6 +79,8 @@ CODES: dict[str, tuple[Severity, str]] = {
     "estimate-missing": ("warning", "no estimated tool calls; the limit is 50"),
     "tool-unlikely": ("warning", "a name in `Tool-Based Execution` that is nearly a tool"),
     "files-overlap": ("warning", "two tasks that may run at the same time write the same files"),
+    "files-missing": ("warning", "tasks that have checks, and no `Files`"),
+    "files-broad": ("warning", "a glob of `Files` covers a test of another task's check"),
     "context-files-many": ("warning", "more than 10 context files"),
     "points-sum": ("warning", "points that do not sum to 100; they are scaled"),
     "check-missing": ("warning", "a task without a required check for any criterion; QC decides"),

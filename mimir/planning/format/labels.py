@@ -99,7 +99,7 @@ FIELDS: tuple[TaskField, ...] = (
         "Files",
         synonyms=("Files Written",),
         example="limiter.py",
-        advice="globs of what the task may write, inside the project; leave the line out if unknown. A test, data or helpers "
+        advice="globs of what the task may write, inside the project: for every task with checks. A test, data or helpers "
         "of tests, or settings of a runner or linter that are there already and that the task is to change must be named by their own paths.",
     ),
     TaskField(

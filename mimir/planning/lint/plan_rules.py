@@ -1,6 +1,5 @@
 """Rules for all tasks together: ids, dependencies, cycles, overlapping files. Pure."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from mimir.domain.graph import TaskGraph
 from mimir.domain.overlap import overlap
 from mimir.domain.plan import Plan, Task
 from mimir.planning.format.diagnostics import PlanFinding, SourceMap, make_finding, quote_excerpt
+from mimir.planning.lint.file_rules import check_files, is_task_0
 from mimir.planning.lint.task_rules import did_you_mean, hint_names
 
 MAX_OVERLAPS = 50
@@ -18,7 +18,6 @@ MAX_HINTS = 50
 """Unknown dependencies that get a suggestion; each one compares all ids."""
 # Pairs of globs that are compared; in a larger plan some overlaps are not found.
 _MAX_COMPARED = 20_000
-_TASK_0 = re.compile(r"(?:task[-_ ]?)?0+(?:\.\d+)*", re.IGNORECASE)
 
 
 def check_structure(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
@@ -51,13 +50,9 @@ def check_structure(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
         )
     # Overlaps need a topological order, which a cycle makes impossible.
     yield from _task_0(plan, places)
+    yield from check_files(plan, places)
     if cycle is None:
         yield from _overlaps(plan, places, graph, numbers)
-
-
-def is_task_0(id: str) -> bool:
-    """Return whether an id is that of the task that validates the environment."""
-    return _TASK_0.fullmatch(id) is not None
 
 
 def _without_self(plan: Plan) -> Plan:

@@ -42,6 +42,7 @@ FOLLOW = {
     "no criterion": {"check-criterion-unknown"},
     "criterion twice": {"check-criterion-unknown"},
     "check without a command": {"check-vacuous"},
+    "glob over a test of another task": {"path-protected"},
 }
 """Errors that another one brings with it."""
 

@@ -58,7 +58,33 @@ def test_tasks_that_write_different_files_may_run_at_once(a: str, b: str):
 
 
 def test_undeclared_files_overlap_with_nothing():
-    assert found(plan(task("task-1"), task("task-2", files=("a.py",)))) == []
+    made = plan(task("task-1", files=()), task("task-2", files=("a.py",)))
+    assert [code for code, _ in found(made)] == ["files-missing"]
+
+
+def test_tasks_without_files_are_one_finding_and_a_task_that_cannot_write_is_none():
+    made = plan(
+        *(task(f"task-{n}", files=()) for n in range(1, 9)),
+        task("task-9", files=(), tools=("read_file",)),
+    )
+    [finding] = check(made, tools=("read_file",))
+    assert finding.code == "files-missing"
+    assert "'task-1', 'task-2', 'task-3', 'task-4', 'task-5' and 3 more" in finding.message
+
+
+def test_glob_that_covers_a_test_of_another_task_is_found_once():
+    unit = Check(
+        id="unit", criteria=("c1",), run="pytest", tests=("tests/a.py", "tests/b.py"), kind="flip"
+    )
+    reader = task("task-2", checks=(unit,), dependencies=("task-1",))
+    for files, codes in (
+        (("tests/**",), ["files-broad"]),
+        (("tests/",), ["files-broad"]),
+        (("src/**",), []),
+        (("tests/a.py", "tests/b.py"), []),
+    ):
+        made = plan(task("task-1", files=files), reader)
+        assert [code for code, _ in found(made)] == codes
 
 
 def test_of_many_tasks_that_write_one_file_some_pair_is_named():
