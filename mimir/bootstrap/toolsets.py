@@ -15,16 +15,20 @@ from mimir.store.protocol import GraphStore
 from mimir.tools.builtin.artifacts import ArtifactTools
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.builtin.memory import MemoryTools
+from mimir.tools.builtin.probe import ProbeTool
 from mimir.tools.builtin.shell import RunTool
 from mimir.tools.gateway import gateway
 from mimir.tools.permissions import ToolRights
 from mimir.tools.protocol import Toolset
 from mimir.tools.scope import PathScope
 from mimir.tools.wrappers.lazy_workspace import LazyWorkspaceTools
+from mimir.tools.wrappers.quota import CallQuota
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.paths import DirectoryTree
 from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox
 
+MAX_PROBES = 5
+"""Commands that the PM may run for one plan."""
 # The glob matches no path of a project.
 READ_ONLY = PathScope(files=("/",), hidden=HIDDEN)
 
@@ -98,10 +102,12 @@ class ToolFactory:
         return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
 
     def planner(self, where: Path, lane: Transcript) -> Toolset:
-        """Return the PM's tools: read-only files of a checkout, and the memory."""
+        """Return the PM's tools: read-only files of a checkout, probes, and the memory."""
         files = FileTools(DirectoryTree(where), READ_ONLY, redact=self._redact)
         rights = ToolRights(role="pm", role_tools=ROLES["pm"].tools)
-        return self._reading([files, MemoryTools(self._memory(""))], rights, lane)
+        probe = ProbeTool(self._sandbox, where, redact=self._redact)
+        tools = [files, probe, MemoryTools(self._memory(""))]
+        return self._reading(tools, rights, lane, CallQuota({"probe": MAX_PROBES}))
 
     def _memory(self, run: str) -> ProjectMemory:
         return ProjectMemory(self._store, MemoryScope(project=self._project_id, hidden_run=run))
@@ -109,14 +115,21 @@ class ToolFactory:
     def _artifacts(self, run: str, granted: Sequence[str]) -> ArtifactTools:
         return ArtifactTools(_TaskAnswers(self._store, run), granted, redact=self._redact)
 
-    def _reading(self, tools: Sequence[Toolset], rights: ToolRights, lane: Transcript) -> Toolset:
+    def _reading(
+        self,
+        tools: Sequence[Toolset],
+        rights: ToolRights,
+        lane: Transcript,
+        quota: CallQuota | None = None,
+    ) -> Toolset:
         """Return tools for a directory whose tree is not recorded."""
         return gateway(
             tools,
-            granted=rights.granted_tools(ALL_TOOLS),
+            granted=rights.granted_tools(rights.role_tools),
             transcript=lane,
             redact=self._redact,
             why=rights.why,
+            quota=quota,
         )
 
 

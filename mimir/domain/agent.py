@@ -29,7 +29,7 @@ ALL_TOOLS = (*READ_TOOLS, *WRITE_TOOLS, "run", "read_artifact", *MEMORY_TOOLS)
 ROLES: dict[str, RoleLimits] = {
     "ecko": RoleLimits(answer_tokens=4000, working_tokens=4000, tools=()),
     "pm": RoleLimits(
-        answer_tokens=16_000, working_tokens=16_000, tools=(*READ_TOOLS, *MEMORY_TOOLS)
+        answer_tokens=16_000, working_tokens=16_000, tools=(*READ_TOOLS, "probe", *MEMORY_TOOLS)
     ),
     "agentinator": RoleLimits(answer_tokens=8000, working_tokens=8000, tools=()),
     "worker": RoleLimits(answer_tokens=4000, working_tokens=16_000, tools=ALL_TOOLS),

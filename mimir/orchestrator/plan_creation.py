@@ -29,6 +29,7 @@ from mimir.domain.task_states import RunStatus
 from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
 from mimir.orchestrator import preflight, run_models
+from mimir.orchestrator.sandbox_facts import describe_sandbox
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko
 from mimir.planning.format.diagnostics import PlanFinding, SourceMap
@@ -255,9 +256,15 @@ class _PlanningRun:
             specification=specification,
             repository=tuple(sorted(sizes.items())),
             files=tuple([await self._load_file(path) for path in READ_FIRST if path in sizes]),
+            sandbox=await self._describe_sandbox(tuple(sizes)),
             memory=await self._search_memory(),
             form=format_instructions(),
         )
+
+    async def _describe_sandbox(self, paths: Sequence[str]) -> tuple[str, ...]:
+        if not self._services.has_sandbox:
+            return ()
+        return await describe_sandbox(self._services, self._checkout, paths)
 
     async def _search_memory(self) -> tuple[MemoryHit, ...]:
         """Return notes on similar work, and lessons of failed tasks."""

@@ -84,6 +84,8 @@ class ProjectServices:
     """Recording that is written or replayed; empty: none. It grows, so planning ignores it."""
     tries_checks: bool = True
     """Whether new runs try their checks first. False: a replay of a recording that did not."""
+    has_sandbox: bool = True
+    """False: a replay, which runs no command."""
     show_base: Callable[[str, str], None]
     """Sets the commit that git shows inside checks, and the project whose memory agents see."""
 

@@ -198,6 +198,8 @@ class PMInput:
     """(path, bytes), sorted."""
     files: tuple[FileView, ...] = ()
     """The most useful ones, such as README."""
+    sandbox: tuple[str, ...] = ()
+    """Facts about the sandbox: programs, shared folders, test command, limits."""
     memory: tuple[MemoryHit, ...] = ()
     lessons: tuple[str, ...] = ()
     """From similar failed tasks of earlier runs."""

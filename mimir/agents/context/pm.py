@@ -14,6 +14,7 @@ MOST_LISTED = 400
 # Nodes of the memory that are shown.
 MOST_HITS = 40
 MEMORY = "## From the memory"
+SANDBOX = "## The sandbox"
 
 
 def write_pm_context(given: PMInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
@@ -27,6 +28,9 @@ def write_pm_context(given: PMInput, budgets: ContextBudgets, sheet: ContextBuil
         body = quotation.fence_block(given.specification)
         sheet.add_text("specification", f"## Specification\n\n{words}\n\n{body}")
     sheet.add(_repository(given, budgets.repository))
+    if given.sandbox:
+        facts = "\n".join(f"- {quotation.one_line(fact)}" for fact in given.sandbox)
+        sheet.add_text("sandbox", f"{SANDBOX}\n\n{facts}")
     sheet.add(_memory(given.memory, budgets.memory))
     _lessons(given.lessons, sheet)
 

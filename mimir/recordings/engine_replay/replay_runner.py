@@ -191,5 +191,6 @@ def _replay_services(
         clock=RecordedClock(state.cursor),
         owner=OWNER,
         notices=list,
+        has_sandbox=False,
         check_models=lambda: None,
     )

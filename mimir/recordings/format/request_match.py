@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mimir.agents.context.pm import MEMORY
+from mimir.agents.context.pm import MEMORY, SANDBOX
 from mimir.domain.json_value import as_array, is_object
 from mimir.domain.message import Message, ModelRequest
 from mimir.llm import codec
@@ -31,8 +31,10 @@ _SAID = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """Block of a brief with the output of a check or a tool."""
-_REMEMBERED = re.compile(rf"^{re.escape(MEMORY)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-"""Earlier runs in the PM's brief: they depend on the store, not on the request."""
+_OF_MACHINE = re.compile(
+    rf"^(?:{re.escape(MEMORY)}|{re.escape(SANDBOX)})\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL
+)
+"""Parts of the PM's brief that depend on the store and the machine, not on the request."""
 _OUTPUT = "end of its output after the work:"
 _EXIT = re.compile(r"\A(?:\[(?:call|qc):\d+\]\n)?(exit code -?\d+|Error: )")
 
@@ -169,7 +171,7 @@ def comparable_text(message: Message) -> str:
         ended = _EXIT.match(message.text)
         return ended[1] if ended else "ran" if message.ran else message.text
     if message.role == "user":
-        text = _REMEMBERED.sub("", message.text).rstrip()
+        text = _OF_MACHINE.sub("", message.text).rstrip()
         return _VOLATILE.sub("<time>", _SAID.sub(_without_output, text))
     return message.text
 

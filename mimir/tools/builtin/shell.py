@@ -48,9 +48,10 @@ class RunTool(LocalTools):
         super().__init__((_spec(max_seconds, self._default_seconds),))
 
     def _handlers(self) -> Sequence[Handler]:
-        return (self._run,)
+        return (self.run_command,)
 
-    async def _run(self, given: ToolArguments) -> ToolResult:
+    async def run_command(self, given: ToolArguments) -> ToolResult:
+        """Run the command that the arguments name."""
         argv = _argv(given)
         seconds = given.number("timeout_seconds", self._default_seconds)
         try:
@@ -95,6 +96,25 @@ _NOT_THERE = "there is no program {program} here. Use one that is installed."
 
 @cache  # one object for all transcripts, so that lookups by identity hit
 def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
+    return describe_run(
+        "run",
+        "Run one command in the workspace (/workspace) and get its exit code and output. There is no network; "
+        "nothing goes on running after it ends. Give argv or command.",
+        max_seconds=max_seconds,
+        default_seconds=default_seconds,
+        read_only=False,
+    )
+
+
+def describe_run(
+    name: str,
+    description: str,
+    *,
+    max_seconds: int,
+    read_only: bool,
+    default_seconds: int = DEFAULT_SECONDS,
+) -> ToolSpec:
+    """Return the description of a tool that runs one command."""
     properties: Mapping[str, Mapping[str, object]] = {
         "argv": {
             "type": "array",
@@ -110,12 +130,7 @@ def _spec(max_seconds: int, default_seconds: int) -> ToolSpec:
         "timeout_seconds": whole_number(1, max_seconds, f"Default {default_seconds}."),
     }
     return describe_tool(
-        "run",
-        "Run one command in the workspace (/workspace) and get its exit code and output. There is no network; "
-        "nothing goes on running after it ends. Give argv or command.",
-        properties,
-        read_only=False,
-        destructive=True,
+        name, description, properties, read_only=read_only, destructive=not read_only
     )
 
 

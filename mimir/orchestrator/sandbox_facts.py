@@ -1,0 +1,193 @@
+"""Facts about the sandbox for the PM: programs, shared folders, test command, limits.
+
+The page is made once, and kept with the PM's brief: a resume or a replay does not look at the machine again.
+"""
+
+import asyncio
+import json
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimir.domain.agent import ROLES
+from mimir.domain.broken_pipes import forgive_broken_pipes
+from mimir.domain.json_value import as_object, as_text
+from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS
+from mimir.errors import ConfigurationError, SandboxError, ToolError
+from mimir.orchestrator.services import ProjectServices
+from mimir.workspace.sandbox.sandbox import CommandResult
+from mimir.workspace.tree_removal import remove_tree
+
+TEST_SECONDS = 60.0
+"""Longest run of the test command; planning waits for it."""
+_VERSION_SECONDS = 20.0
+_MOST_LINE = 120
+_TEST_TARGET = re.compile(r"^test\s*:", re.MULTILINE)
+_ALWAYS = ("bash", "git", "python")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Toolchain:
+    """Programs of projects that have one of these files at the top."""
+
+    files: tuple[str, ...]
+    programs: tuple[str, ...]
+    test: str = ""
+    """Usual test command; empty: none is tried."""
+
+
+_TOOLCHAINS = (
+    _Toolchain(
+        files=("pyproject.toml", "setup.py", "setup.cfg", "pytest.ini", "tox.ini"),
+        programs=("pytest",),
+        test="python -m pytest -q",
+    ),
+    _Toolchain(files=("package.json",), programs=("node", "npm")),
+    _Toolchain(files=("go.mod",), programs=("go",), test="go test ./..."),
+    _Toolchain(files=("Cargo.toml",), programs=("cargo", "rustc"), test="cargo test --offline"),
+    _Toolchain(files=("pom.xml",), programs=("java", "mvn"), test="mvn -o -q test"),
+    _Toolchain(
+        files=("build.gradle", "build.gradle.kts"),
+        programs=("java", "gradle"),
+        test="gradle --offline test",
+    ),
+    _Toolchain(files=("Makefile", "GNUmakefile"), programs=("make",)),
+)
+_MANAGERS: Mapping[str, str] = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
+
+
+def find_programs(top: Iterable[str]) -> tuple[str, ...]:
+    """Return the programs to look for, by the files at the top of a project. Pure."""
+    names = frozenset(top)
+    found = [p for one in _TOOLCHAINS if names.intersection(one.files) for p in one.programs]
+    managers = [program for file, program in _MANAGERS.items() if file in names]
+    return tuple(dict.fromkeys((*_ALWAYS, *found, *managers)))
+
+
+def find_test_command(paths: Iterable[str], read: Callable[[str], str]) -> str:
+    """Return the usual test command of a project; empty: none is known. Pure."""
+    paths = frozenset(paths)
+    manifest = _parse_object(read("package.json") if "package.json" in paths else "{}")
+    if as_text(as_object(manifest.get("scripts")).get("test")):
+        manager = next((program for file, program in _MANAGERS.items() if file in paths), "npm")
+        return f"{manager} test"
+    for one in _TOOLCHAINS:
+        if one.test and paths.intersection(one.files):
+            return one.test
+    for file in ("Makefile", "GNUmakefile"):
+        if file in paths and _TEST_TARGET.search(read(file)):
+            return "make test"
+    is_tested = any(re.fullmatch(r"(?:.*/)?(?:test_\w+|\w+_test)\.py", path) for path in paths)
+    return "python -m pytest -q" if is_tested else ""
+
+
+async def describe_sandbox(
+    services: ProjectServices, checkout: Path, paths: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the facts as lines; commands run on a copy of the checkout, which is removed.
+
+    Raises:
+        OSError: The copy cannot be written.
+    """
+    top = [path for path in paths if "/" not in path]
+
+    def read(path: str) -> str:
+        try:
+            return (checkout / path).read_text(encoding="utf-8", errors="replace")
+        except OSError:  # a link that leads nowhere
+            return ""
+
+    programs = find_programs(top)
+    command = find_test_command(paths, read)
+    copy = checkout.with_name(f"{checkout.name}-facts")
+    await asyncio.to_thread(shutil.copytree, checkout, copy, symlinks=True)
+
+    async def run(line: str, seconds: float) -> CommandResult:
+        return await services.sandbox.run(
+            forgive_broken_pipes(("bash", "-o", "pipefail", "-c", line)),
+            workspace=copy,
+            seconds=seconds,
+            project=services.project,
+        )
+
+    try:
+        versions = await run(_ask_versions(programs), _VERSION_SECONDS)
+        tests = await run(command, TEST_SECONDS) if command else None
+        view = await services.sandbox.shared_view(services.project)
+    except (SandboxError, ToolError, ConfigurationError) as error:
+        return (f"The sandbox could not be tried: {error}",)
+    finally:
+        await asyncio.to_thread(remove_tree, copy)
+    found = dict(_read_versions(services.redact(versions.output)))
+    return tuple(
+        _list_facts(
+            [f"{name} ({found[name]})" if found[name] else name for name in found],
+            [name for name in programs if name not in found],
+            view.describe(),
+            _describe_tests(command, tests, services.redact) if tests else "",
+        )
+    )
+
+
+def _list_facts(
+    there: Sequence[str], missing: Sequence[str], shared: Sequence[str], tests: str
+) -> Iterator[str]:
+    yield (
+        "Commands of workers, of QC and of checks run in a sandbox: the workspace at /workspace, no network, no home, "
+        "no other process. What they write outside of the workspace is gone afterwards."
+    )
+    yield f"Programs: {', '.join(there) or 'none was found'}."
+    if missing:
+        yield f"Not there: {', '.join(missing)}."
+    if shared:
+        yield f"Shared from the user's machine, read and write, for one command each: {'; '.join(shared)}."
+    yield (
+        f"A check may take {DEFAULT_TIMEOUT_SECONDS:g} seconds unless it sets `timeout_seconds`. "
+        "A command line runs in bash with pipefail."
+    )
+    yield tests or "No test command was found."
+    yield f"Workers have these tools: {', '.join(ROLES['worker'].tools)}."
+
+
+def _ask_versions(programs: Sequence[str]) -> str:
+    # `go` alone has no `--version`.
+    return "; ".join(
+        f"command -v {name} > /dev/null && echo {name}: "
+        f'"$({name} {"version" if name == "go" else "--version"} < /dev/null 2>&1 | sed -n 1p)"'
+        for name in programs
+    )
+
+
+def _read_versions(output: str) -> Iterator[tuple[str, str]]:
+    for line in output.splitlines():
+        name, colon, version = line.partition(":")
+        if colon and name in _KNOWN:
+            yield name, " ".join(version.split())[:_MOST_LINE]
+
+
+_KNOWN = frozenset(
+    (*_ALWAYS, *_MANAGERS.values(), *(name for one in _TOOLCHAINS for name in one.programs))
+)
+
+
+def _describe_tests(command: str, ran: CommandResult, redact: Callable[[str], str]) -> str:
+    lines = [line for line in redact(ran.output).splitlines() if line.strip()]
+    last = f"; its last line: {shlex.quote(lines[-1][:_MOST_LINE])}" if lines else ""
+    if ran.timed_out:
+        end = f"did not end within {TEST_SECONDS:g} s"
+    elif ran.exit_code is None:
+        end = "could not be run"
+    else:
+        end = f"ended with exit code {ran.exit_code} after {ran.seconds:.1f} s"
+    advice = f" {ran.advice}" if ran.advice else ""
+    return f"The project's tests, on its files as they are: `{command}` {end}{last}.{advice}"
+
+
+def _parse_object(text: str) -> Mapping[str, object]:
+    try:
+        return as_object(json.loads(text))
+    except ValueError:
+        return {}

@@ -1,0 +1,44 @@
+"""Facts about the sandbox in the PM's brief, and the tool that tries a command."""
+
+from pathlib import Path
+
+import pytest
+
+from mimir.planning.renderer import render
+from tests.support.cli_runner import Desk
+from tests.support.script_server import PlayServer
+from tests.support.whole_run import calls, plan, step
+
+PROBE = calls("probe", command="echo new > made.txt; cat test_one.py made.txt", times=6)
+TURNS = [{"calls": [PROBE]}, {"calls": [calls("list_files")]}, {"text": render(plan(step("a")))}]
+
+
+def test_pm_is_given_the_facts_of_the_sandbox_and_tries_commands_that_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    with PlayServer({"parts": [{"role": "pm", "turns": TURNS}]}) as server:
+        desk = Desk(tmp_path / "project", monkeypatch, capsys).ask(server, MODEL="play")
+        desk.write("pyproject.toml", "[project]\nname = 'x'\n")
+        desk.write("test_one.py", "def test_one():\n    assert True\n")
+        planned = desk.type("chain", "Write a.txt", "--record", "run.jsonl")
+        first, *_, last = server.of("pm")
+    assert planned.code == 0, planned.out
+
+    page = first.body["messages"][1]["content"].split("## The sandbox\n")[1].split("\n## ")[0]
+    assert "no network" in page
+    assert "- Programs: bash (GNU bash" in page
+    assert "pytest (pytest " in page
+    assert "`python -m pytest -q` ended with exit code 0 after " in page
+    assert "1 passed" in page
+    assert "Workers have these tools: read_file" in page
+    # Five probes ran, each on its own copy; the sixth was refused.
+    results = [m["content"] for m in last.body["messages"] if m["role"] == "tool"]
+    probes = [text for text in results if "def test_one" in text and "new" in text]
+    assert len(probes) == 5
+    assert "quota of 'probe'" in results[5]
+    assert "made.txt" not in results[6]
+    assert not (desk.project / "made.txt").exists()
+
+    # A replay serves page and probes as they were: the machine is not asked again.
+    replayed = desk.type("replay", "run.jsonl")
+    assert replayed.code == 0, replayed.out
