@@ -7,7 +7,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
@@ -56,12 +56,6 @@ _OPEN = (
 )  # fmt: skip
 """Tables that are values: their keys are not settings."""
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_CREDENTIALS")
-# Other variables of git could point it at another repository or index.
-_GIT_LOGIN = (
-    "SSH_AUTH_SOCK", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME",
-    "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "GIT_SSL_CAINFO", "SSL_CERT_FILE",
-)  # fmt: skip
-
 RoleName = Literal["ecko", "pm", "agentinator", "worker", "qc", "qc_reporter", "pm_reporter"]
 
 
@@ -247,6 +241,8 @@ class LoadedSettings:
     """Keys and passwords that must never leave the process."""
     color: bool = True
     """False: NO_COLOR is set, or the terminal is dumb."""
+    origins: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Dotted path of each value that is no default → the layer that it comes from."""
 
 
 def load(
@@ -274,32 +270,21 @@ def load(
         (flags or {}, "a flag"),
     )
     tree: dict[str, object] = {}
+    origins: dict[str, str] = {}
     for layer, source in layers:
-        for name, value in _leaves(layer):
-            _require_known(name, source)
-            _set_value(tree, name, value)
-    _add_openai_names(tree, env)
-    settings = _validate(tree)
+        for name, value in iterate_leaves(layer):
+            require_known(name, source)
+            set_value(tree, name, value)
+            origins["sandbox.backend" if name == "sandbox" else name] = source
+    origins |= _add_openai_names(tree, env)
+    settings = validate_tree(tree)
     return LoadedSettings(
         settings=settings,
         warnings=tuple(warnings),
         secrets=_secrets(settings, env),
         color="NO_COLOR" not in env and env.get("TERM") != "dumb",
+        origins=origins,
     )
-
-
-def git_login(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
-    """Return the environment in which git reaches a remote with the user's own login."""
-    env = os.environ if environment is None else environment
-    home = env.get("HOME", "/nonexistent")
-    return {
-        "HOME": home,
-        "PATH": env.get("PATH", os.defpath),
-        "GIT_CONFIG_GLOBAL": f"{home}/.gitconfig",
-        # A question for a password would wait for ever.
-        "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
-        **{name: env[name] for name in _GIT_LOGIN if name in env},
-    }
 
 
 def user_file(env: Mapping[str, str]) -> Path | None:
@@ -311,7 +296,8 @@ def user_file(env: Mapping[str, str]) -> Path | None:
     return Path(base) / "mimir" / "mimir.toml" if base else None
 
 
-def _validate(tree: Mapping[str, object]) -> Settings:
+def validate_tree(tree: Mapping[str, object]) -> Settings:
+    """Return the settings of nested tables; an invalid value is a `ConfigurationError`."""
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
@@ -346,10 +332,8 @@ def _read_project_file(project: Path) -> Mapping[str, object]:
 def _drop_forbidden(layer: Mapping[str, object], warnings: list[str]) -> Mapping[str, object]:
     """Return the settings that a project file may choose; warn of the others."""
     allowed: dict[str, object] = {}
-    for path, value in _leaves(layer):
-        # A scripted model of the project would judge its own work.
-        is_scripted = isinstance(value, str) and value.startswith("play:")
-        if is_scripted or any(path == n or path.startswith(f"{n}.") for n in _FROM_PROJECT_NEVER):
+    for path, value in iterate_leaves(layer):
+        if is_forbidden(path, value):
             warnings.append(
                 f"The project's settings name {path!r}; ignored: a project may not choose it. "
                 "Set it in your own settings file, the environment or a flag."
@@ -359,8 +343,15 @@ def _drop_forbidden(layer: Mapping[str, object], warnings: list[str]) -> Mapping
     return allowed
 
 
+def is_forbidden(path: str, value: object) -> bool:
+    """Return whether a project's file may not choose a setting."""
+    # A scripted model of the project would judge its own work.
+    is_scripted = isinstance(value, str) and value.startswith("play:")
+    return is_scripted or any(path == n or path.startswith(f"{n}.") for n in _FROM_PROJECT_NEVER)
+
+
 def _from_environment(env: Mapping[str, str], warnings: list[str]) -> Mapping[str, object]:
-    known = {f"MIMIR_{path.upper().replace('.', '_')}": path for path in _KNOWN}
+    known = {f"MIMIR_{path.upper().replace('.', '_')}": path for path in KNOWN}
     found: dict[str, object] = {}
     for name in sorted(env):
         if not name.startswith("MIMIR_") or name.startswith(_NOT_SETTINGS):
@@ -376,15 +367,17 @@ def _from_environment(env: Mapping[str, str], warnings: list[str]) -> Mapping[st
     return found
 
 
-def _add_openai_names(tree: dict[str, object], env: Mapping[str, str]) -> None:
-    """Take key and endpoint from OpenAI's variables if no layer sets them."""
+def _add_openai_names(tree: dict[str, object], env: Mapping[str, str]) -> dict[str, str]:
+    """Take key and endpoint from OpenAI's variables if no layer sets them; return the origins."""
+    origins: dict[str, str] = {}
     llm = cast("dict[str, object]", tree.setdefault("llm", {}))
     # The name of the variable is a setting too, so it is read after all layers.
-    key = env.get(str(llm.get("api_key_env", "OPENAI_API_KEY")), "")
-    if key and not llm.get("api_key"):
-        llm["api_key"] = key
-    if env.get("OPENAI_BASE_URL") and not llm.get("base_url"):
-        llm["base_url"] = env["OPENAI_BASE_URL"]
+    name = str(llm.get("api_key_env", "OPENAI_API_KEY"))
+    for path, variable in (("api_key", name), ("base_url", "OPENAI_BASE_URL")):
+        if env.get(variable) and not llm.get(path):
+            llm[path] = env[variable]
+            origins[f"llm.{path}"] = f"the variable {variable}"
+    return origins
 
 
 def _secrets(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -406,18 +399,19 @@ def _secrets(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(s for s in found if len(s) >= 4))
 
 
-def _leaves(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def iterate_leaves(tree: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Yield dotted paths with their values."""
     for key, value in tree.items():
         path = f"{prefix}{key}"
         # The keys of an open table are free, so it counts as one value.
         if is_object(value) and path not in _OPEN:
-            yield from _leaves(value, f"{path}.")
+            yield from iterate_leaves(value, f"{path}.")
         else:
             yield path, value
 
 
-def _set_value(tree: dict[str, object], path: str, value: object) -> None:
+def set_value(tree: dict[str, object], path: str, value: object) -> None:
+    """Set a value of nested tables by its dotted path."""
     *parents, last = path.split(".")
     for part in parents:
         inner = tree.get(part)
@@ -428,7 +422,7 @@ def _set_value(tree: dict[str, object], path: str, value: object) -> None:
     tree[last] = {"backend": value} if last == "sandbox" and isinstance(value, str) else value
 
 
-_SECTIONS: Mapping[str, type[BaseModel]] = {
+SECTIONS: Mapping[str, type[BaseModel]] = {
     "llm": LlmSettings,
     "sandbox": SandboxSettings,
     "history": HistorySettings,
@@ -436,13 +430,14 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "run": RunSettings,
     **{f"roles.{role}": RoleSettings for role in get_args(RoleName)},
 }
-_KNOWN = ("store", "sandbox", *(f"{s}.{k}" for s, m in _SECTIONS.items() for k in m.model_fields))
+KNOWN = ("store", "sandbox", *(f"{s}.{k}" for s, m in SECTIONS.items() for k in m.model_fields))
 
 
-def _require_known(path: str, source: str) -> None:
-    if path in _KNOWN:
+def require_known(path: str, source: str) -> None:
+    """Require that a setting exists; the `ConfigurationError` names the nearest one."""
+    if path in KNOWN:
         return
-    near = difflib.get_close_matches(path, _KNOWN, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(path, KNOWN, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ConfigurationError(
         f"Unknown setting {path!r} in {source}.{hint}",

@@ -14,7 +14,7 @@ from mimir.agents.preambles.preamble_cache import PreambleCache
 from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import RandomIds, SystemClock
-from mimir.bootstrap.git_program import find_git
+from mimir.bootstrap.git_program import find_git, git_login
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript
@@ -37,7 +37,7 @@ from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.recorded_history import RecordingHistory
 from mimir.scheduling.attempt_order import Unordered
 from mimir.scheduling.run_services import WorkSignals
-from mimir.settings import LoadedSettings, SandboxSettings, Settings, git_login
+from mimir.settings import LoadedSettings, SandboxSettings, Settings
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
 from mimir.store.publishing_store import PublishingStore

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -18,6 +18,8 @@ from typer.main import get_command
 from mimir.cli.commands import (
     bench,
     browsing,
+    completion,
+    configuration,
     demo,
     inspection,
     plan_commands,
@@ -44,8 +46,15 @@ NAME = "mimir"
 # Compiled at the first usage error: `mimir --help` needs no pattern.
 _NO_COMMAND = r"(?s)No such command (?:'|\")(.*?)(?:'|\")\."
 
+HELP = {"help_option_names": ["-h", "--help"]}
+
 app = typer.Typer(
-    name=NAME, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False
+    name=NAME,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings=HELP,
+    epilog=f"Each command has an example: {NAME} COMMAND -h. The options above go with every command.",
 )
 
 
@@ -63,7 +72,11 @@ def start(
     show_version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+            "-V",
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the version and exit.",
         ),
     ] = False,
     store: Store = "",
@@ -82,33 +95,59 @@ def start(
     return inspection.orientation(session)
 
 
-for _body in (
-    plan_commands.chain,
-    plan_commands.check,
-    run_commands.execute,
-    run_commands.resume,
-    run_commands.worker,
-    inspection.status,
-    browsing.runs,
-    browsing.show,
-    browsing.log,
-    inspection.report,
-    browsing.pause,
-    run_commands.cancel,
-    run_commands.apply,
-    inspection.verify,
-    transfer.export,
-    transfer.migrate,
-    replay.replay,
-    serve_recording.serve_recording,
-    browsing.clean,
-    inspection.doctor,
-    demo.demo,
-    bench.bench,
+# Command, example, further names. The further names are not listed and not suggested.
+_COMMANDS: tuple[tuple[Callable[..., int], str, tuple[str, ...]], ...] = (
+    (plan_commands.chain, 'chain "Add a --json option to the report"', ("plan",)),
+    (plan_commands.check, "check my-plan --run", ("lint",)),
+    (run_commands.execute, "execute my-plan --max-calls 200", ("run",)),
+    (run_commands.resume, "resume --time-limit 2h", ()),
+    (run_commands.worker, "worker --concurrency 2", ()),
+    (inspection.status, "status --workers", ()),
+    (browsing.runs, "runs --all", ("ls",)),
+    (browsing.show, "show /task-1 --diff", ()),
+    (browsing.log, "log --follow", ("logs",)),
+    (inspection.report, "report --full", ()),
+    (browsing.pause, "pause run-1127", ()),
+    (run_commands.cancel, "cancel run-1127", ()),
+    (run_commands.apply, "apply --commit", ()),
+    (inspection.verify, "verify --explain task-1", ()),
+    (transfer.export, "export --format mermaid", ()),
+    (transfer.migrate, "migrate .mimir/mimir.db neo4j://localhost:7687", ()),
+    (replay.replay, "replay run-1127 --diff", ()),
+    (serve_recording.serve_recording, "serve-recording run.jsonl --port 8000", ()),
+    (browsing.clean, "clean", ()),
+    (inspection.doctor, "doctor", ()),
+    (demo.demo, "demo --crash", ()),
+    (bench.bench, "bench engine --smoke", ()),
+    (
+        completion.completion,
+        "completion bash > ~/.local/share/bash-completion/completions/mimir",
+        (),
+    ),
+)
+for _body, _example, _further in _COMMANDS:
+    for _name in (_body.__name__.replace("_", "-"), *_further):
+        app.command(
+            _name,
+            hidden=_name in _further,
+            epilog=f"Example: {NAME} {_example}",
+            context_settings=HELP,
+        )(command(_body))
+configuration_app = typer.Typer(
+    rich_markup_mode=None, context_settings=HELP, help="Show and change settings."
+)
+for _body, _example in (
+    (configuration.show, "config show --all"),
+    (configuration.get, "config get run.workers"),
+    (configuration.set_value, "config set llm.model gpt-5"),
+    (configuration.path, "config path"),
 ):
-    app.command(_body.__name__.replace("_", "-"))(command(_body))
-# `lint` is a second name of `check`.
-app.command("lint", hidden=True)(command(plan_commands.check))
+    configuration_app.command(
+        _body.__name__.partition("_")[0],
+        epilog=f"Example: {NAME} {_example}",
+        context_settings=HELP,
+    )(command(_body))
+app.add_typer(configuration_app, name="config")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -137,7 +176,10 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Run the command line of this process, then end the process at once."""
-    code = run(sys.argv[1:])
+    if sys.argv[1:2] == [completion.QUESTION]:
+        code = completion.answer_shell(sys.argv[2:], get_command(app))
+    else:
+        code = run(sys.argv[1:])
     atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  it has no other name
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed or missing
@@ -174,8 +216,8 @@ def _describe_usage(error: typer.TyperException) -> "CommandFailure":
         near = nearest(option, [name for p in context.command.params for name in p.opts])
         what = error.message
     elif context and unknown:
-        near = nearest(unknown[1], getattr(context.command, "commands", ()))
-        near = f"{NAME} {near}" if near else ""
+        near = nearest(unknown[1], completion.list_names(context.command))
+        near = f"{context.command_path} {near}" if near else ""
         what = unknown[0]
     step = f"Did you mean {near}?" if near else f"See: {path} --help"
     return CommandFailure(exit_code=UsageError.exit_code, what=what, next_step=step)

@@ -29,6 +29,10 @@ Store = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+# Every command takes them too, but only `mimir --help` lists them.
+_OwnStore = Annotated[str, typer.Option("--store", metavar="URI", hidden=True)]
+_OwnJson = Annotated[bool, typer.Option("--json", hidden=True)]
+_OwnDebug = Annotated[bool, typer.Option("--debug", hidden=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +176,7 @@ def command(body: Callable[..., int]) -> Callable[..., int]:
     """
 
     def invoke(
-        context: typer.Context, *, store: Store, as_json: Json, debug: Debug, **options: object
+        context: typer.Context, *, store: str, as_json: bool, debug: bool, **options: object
     ) -> int:
         from mimir.cli.console import Console
 
@@ -198,9 +202,9 @@ def command(body: Callable[..., int]) -> Callable[..., int]:
     parameters = [
         context,
         *(p.replace(kind=p.KEYWORD_ONLY) for p in own),
-        keyword("store", "", Store),
-        keyword("as_json", False, Json),
-        keyword("debug", False, Debug),
+        keyword("store", "", _OwnStore),
+        keyword("as_json", False, _OwnJson),
+        keyword("debug", False, _OwnDebug),
     ]
     invoke.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]  read by typer
     invoke.__doc__, invoke.__name__ = body.__doc__, body.__name__

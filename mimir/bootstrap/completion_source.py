@@ -1,0 +1,89 @@
+"""What a shell may complete, read within a tenth of a second: no settings are validated.
+
+A damaged file or store completes nothing; it is never an error.
+"""
+
+import asyncio
+import contextlib
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from mimir.bootstrap.clock import SystemClock
+from mimir.domain.json_value import as_object, as_text
+from mimir.errors import MimirError
+from mimir.store.protocol import ReadOps
+from mimir.store.schema import NodeLabel
+from mimir.store.sqlite.sqlite_store import SqliteStore
+
+T = TypeVar("T")
+
+MOST_RUNS = 200
+Candidates = Sequence[tuple[str, str]]
+"""(word, description)."""
+
+
+def complete_runs(project: Path) -> Candidates:
+    """Return the newest runs of the project's SQLite store with their titles."""
+    return _read(project, _load_runs) or ()
+
+
+def _load_runs(reads: ReadOps) -> Candidates:
+    rows = reads.find(
+        NodeLabel.RUN, {}, order=("-createdAt",), limit=MOST_RUNS, only=("title", "name")
+    )
+    return [(str(row["id"]), str(row.get("title") or row.get("name") or "")) for row in rows]
+
+
+def complete_tasks(project: Path, run: str) -> Candidates:
+    """Return the tasks of a run with their titles; an empty `run` is the newest one."""
+    runs = [id for id, _ in complete_runs(project) if id.startswith(run) and id.startswith("run")]
+    if not runs:
+        return ()
+
+    def load(reads: ReadOps) -> Candidates:
+        rows = reads.find(NodeLabel.TASK, {"runId": runs[0]}, order=("seq",), only=("title",))
+        # The id of a task's node is that of its run and its own.
+        return [(str(r["id"]).partition("/")[2], str(r.get("title") or "")) for r in rows]
+
+    return _read(project, load) or ()
+
+
+def complete_models(project: Path) -> Candidates:
+    """Return the models that the settings files and the environment name."""
+    home = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '')}/.config"
+    own = os.environ.get("MIMIR_CONFIG", f"{home}/mimir/mimir.toml")
+    names = [os.environ.get("MIMIR_MODEL", "")]
+    for path in (Path(own), project / "mimir.toml"):
+        with contextlib.suppress(OSError, ValueError):
+            names += _models(tomllib.loads(path.read_text(encoding="utf-8")))
+    return [(name, "") for name in dict.fromkeys(names) if name]
+
+
+def _models(tree: Mapping[str, object]) -> Iterator[str]:
+    llm = as_object(tree.get("llm"))
+    yield as_text(llm.get("model"))
+    yield from as_object(llm.get("prices"))
+    for role in as_object(tree.get("roles")).values():
+        yield as_text(as_object(role).get("model"))
+
+
+def _read(project: Path, work: Callable[[ReadOps], T]) -> T | None:
+    named = os.environ.get("MIMIR_STORE", "").removeprefix("sqlite://").removeprefix("sqlite:")
+    path = Path(named) if named else project / ".mimir" / "mimir.db"
+    if "://" in named or not path.is_file():
+        return None
+
+    async def job() -> T:
+        store = SqliteStore(path, SystemClock())
+        await store.init()
+        try:
+            return await store.read(work)
+        finally:
+            await store.close()
+
+    with contextlib.suppress(MimirError, OSError, ValueError):
+        return asyncio.run(job())
+    return None

@@ -1,0 +1,129 @@
+"""`mimir config show`, `get`, `set` and `path`: settings with their origins."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mimir.cli.session import CommandSession
+from mimir.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT = "default"
+
+All = Annotated[bool, typer.Option("--all", help="Also the settings with their default.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", hidden=True)]
+Value = Annotated[str, typer.Argument(metavar="VALUE", hidden=True)]
+InProject = Annotated[bool, typer.Option("--project", help="Write to mimir.toml of the project.")]
+
+
+def show(session: CommandSession, every: All = False) -> int:
+    """Show the settings and where each comes from.
+
+    Keys and passwords are masked.
+    """
+    values, origins = _load(session)
+    shown = {name: value for name, value in values.items() if every or name in origins}
+    if session.json:
+        entries = [
+            {"name": name, "value": value, "origin": origins.get(name, DEFAULT)}
+            for name, value in shown.items()
+        ]
+        session.console.json({"schema": 1, "settings": entries})
+        return 0
+    from mimir.cli.console import clean_line
+    from mimir.cli.output.layout import table
+
+    rows = [
+        (name, origins.get(name, DEFAULT), clean_line(_as_text(value)) or '""')
+        for name, value in shown.items()
+    ]
+    lines = table([("setting", "origin", "value"), *rows], session.console.width)
+    if not every:
+        lines.append(f"{len(values) - len(shown)} settings have their default: --all")
+    session.console.say("\n".join(lines))
+    return 0
+
+
+def get(session: CommandSession, name: Name) -> int:
+    """Print the value of a setting.
+
+    NAME is a dotted name, such as run.workers. Its origin goes to standard error.
+    """
+    from mimir.settings import require_known
+
+    require_known(name, "the command line")
+    values, origins = _load(session)
+    # The short form of the sandbox is one of its values.
+    full = name if name in values else f"{name}.backend"
+    value, origin = values[full], origins.get(full, DEFAULT)
+    if session.json:
+        session.console.json({"schema": 1, "name": full, "value": value, "origin": origin})
+    else:
+        session.console.say(_as_text(value))
+        session.console.note(f"origin: {origin}")
+    return 0
+
+
+def set_value(session: CommandSession, name: Name, value: Value, project: InProject = False) -> int:
+    """Write a setting to your own settings file.
+
+    VALUE is text or a TOML value, or "-" for standard input, which a key or password needs.
+    The file is for you alone (0600). With --project it is mimir.toml of the project, which may
+    not choose keys, endpoints, prices, the store or the sandbox.
+    """
+    from mimir.bootstrap import settings_files
+
+    if name in settings_files.KNOWN and settings_files.is_secret(name) and value != "-":
+        raise UsageError(
+            f"{name} is a secret, and other users can see the arguments of a command.",
+            next_step=f"Write it to standard input: mimir config set {name} -",
+        )
+    text = sys.stdin.readline().strip() if value == "-" else value
+    settings_files.require_changeable(name, settings_files.read_value(text), is_project=project)
+    path = session.project / settings_files.PROJECT_FILE if project else settings_files.own_file()
+    settings_files.change_file(path, name, text, is_private=not project)
+    if session.json:
+        session.console.json({"schema": 1, "name": name, "path": str(path)})
+    else:
+        session.console.say(f"written: {name} in {path}")
+    # A stronger layer may hide what was written.
+    _, origins = _load(session)
+    wanted = "the project's settings" if project else "your own settings file"
+    if origins.get(name, wanted) != wanted:
+        session.console.note(f"warning: {origins[name]} sets {name} too, and is stronger.")
+    return 0
+
+
+def path(session: CommandSession) -> int:
+    """Print the paths of the settings files.
+
+    Your own file is stronger than the project's.
+    """
+    from mimir.bootstrap import settings_files
+
+    files = {
+        "project": session.project / settings_files.PROJECT_FILE,
+        "own": settings_files.own_file(),
+    }
+    if session.json:
+        session.console.json({"schema": 1, **{name: str(file) for name, file in files.items()}})
+        return 0
+    for name, file in files.items():
+        session.console.say(f"{name}: {file}{'' if file.exists() else ' (does not exist)'}")
+    return 0
+
+
+def _load(session: CommandSession) -> "tuple[Mapping[str, object], Mapping[str, str]]":
+    from mimir.bootstrap import settings_files
+
+    loaded = session.load()
+    return settings_files.list_values(loaded), loaded.origins
+
+
+def _as_text(value: object) -> str:
+    import json
+
+    return value if isinstance(value, str) else json.dumps(value, default=str)
