@@ -48,7 +48,6 @@ _FROM_PROJECT_NEVER = (
     "history",
 )
 _SHORT = {"MIMIR_MODEL": "llm.model", "MIMIR_STORE": "store"}
-# These share the prefix and have other readers, so they cause no warning.
 _NOT_SETTINGS = ("MIMIR_CONFIG", "MIMIR_TEST_", "MIMIR_REQUIRE_", "MIMIR_ANSWER")
 _OPEN = (
     "llm.extra_body", "llm.headers", "llm.prices", "llm.context_tokens", "llm.max_output_tokens",
@@ -80,10 +79,8 @@ class RoleSettings(_SettingsSection):
 
 
 _Money = Annotated[Decimal, Field(ge=0, le=10_000, decimal_places=6)]
-
-
-_Tokens = Annotated[int, Field(gt=0)]
-_TokenLimit = _Tokens | dict[str, _Tokens] | None
+_Positive = Annotated[int, Field(gt=0)]
+_TokenLimit = _Positive | dict[str, _Positive] | None
 
 
 class PriceSettings(_SettingsSection):
@@ -187,6 +184,8 @@ class RunSettings(_SettingsSection):
     parallel_checks: int = Field(default=2, ge=1)
     attempt_tokens: int = Field(default=1_000_000, gt=0)
     """Limit of the tokens of one attempt's worker."""
+    deliverable_files: _Positive = 5_000
+    deliverable_mb: _Positive = 100
 
 
 class CheckSettings(_SettingsSection):
@@ -428,6 +427,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "history": HistorySettings,
     "neo4j": Neo4jSettings,
     "run": RunSettings,
+    "checks": CheckSettings,
     **{f"roles.{role}": RoleSettings for role in get_args(RoleName)},
 }
 KNOWN = ("store", "sandbox", *(f"{s}.{k}" for s, m in SECTIONS.items() for k in m.model_fields))

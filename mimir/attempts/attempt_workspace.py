@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mimir.attempts.conflicts import ConflictedFile, find_unsettled, original_path
 from mimir.attempts.deliverable import find_protected_changes
+from mimir.attempts.delivered_paths import find_left_out, may_touch_repository
 from mimir.attempts.services import AttemptServices
 from mimir.attempts.write_scopes import WriteScope, load_write_scope, refuse_changes
 from mimir.domain.json_value import as_object
@@ -21,6 +22,8 @@ from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.git.trees import TreeChange
 from mimir.workspace.shared_checkouts import SharedCheckout, index_of
 
+MOST_NOTES = 20
+"""Paths of one snapshot that are named one by one."""
 STATE_DIRECTORY = ".mimir"
 """Ignored in every project, so no tree contains it."""
 
@@ -38,6 +41,8 @@ class WorkspaceDiff:
     tool_table_changed: bool
     filtered: tuple[str, ...]
     """New contents of files that git stores through a filter."""
+    oversized: tuple[str, ...]
+    """Largest files, without which it would not be too large. Empty: it is not."""
     whole_tree: str
     """Last tree, with what was left out."""
 
@@ -103,6 +108,14 @@ class AttemptWorkspace:
             f"The nested repository {path!r} was removed; a deliverable cannot contain it."
             for path in taken.nested
         ]
+        self._notes += [
+            f"{path!r} is not in the deliverable: it is a pipe, a socket or a device, its path is too long, or git refuses its name."
+            for path in taken.special[:MOST_NOTES]
+        ]
+        if len(taken.special) > MOST_NOTES:
+            self._notes.append(
+                f"{len(taken.special)} paths of this kind are not in the deliverable."
+            )
         if await asyncio.to_thread(os.path.lexists, services.directory / STATE_DIRECTORY):
             self._notes.append(
                 f"Files in {STATE_DIRECTORY!r} are not in the deliverable: the folder belongs to the engine."
@@ -129,6 +142,11 @@ class AttemptWorkspace:
             left_out = (*left_out, *refused)
             changes = await services.history.diff_trees(base, tree)
         changed = tuple(change.path for change in changes)
+        if unsafe := await self._find_left_out(tree, changed):
+            tree = await services.history.with_files(tree, base, unsafe)
+            left_out = (*left_out, *unsafe)
+            changes = await services.history.diff_trees(base, tree)
+            changed = tuple(change.path for change in changes)
         return WorkspaceDiff(
             tree=tree,
             changed=changed,
@@ -141,6 +159,9 @@ class AttemptWorkspace:
             filtered=await services.history.filtered(
                 (base, tree),
                 [c.path for c in changes if c.new_blob is not None and c.new_blob != c.old_blob],
+            ),
+            oversized=await services.history.oversized(
+                base, tree, services.facts.deliverable_limits.most_bytes
             ),
             whole_tree=last,
         )
@@ -180,6 +201,14 @@ class AttemptWorkspace:
         protected = find_protected_changes(self._services.task, in_base, in_base)
         refused = await refuse_changes(scope, self._services.history, changes)
         return {path: why for path, why in refused.items() if path not in protected}
+
+    async def _find_left_out(self, tree: str, changed: Sequence[str]) -> tuple[str, ...]:
+        # Few deliverables have such names: others need no list of the tree.
+        asks = may_touch_repository(changed)
+        paths = await self._services.history.paths(tree) if asks else ()
+        unsafe, notes = find_left_out(changed, paths)
+        self._notes += notes
+        return unsafe
 
     async def commit(self, diff: WorkspaceDiff) -> str:
         """Commit the deliverable on its base; return "" if nothing was changed."""

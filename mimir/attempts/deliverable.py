@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mimir.attempts.delivered_paths import DEFAULT_LIMITS, DeliverableLimits
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
@@ -30,8 +31,10 @@ def refuse_deliverable(
     tool_table_changed: bool,
     links_out: Sequence[str],
     filtered: Sequence[str] = (),
+    oversized: Sequence[str] = (),
+    limits: DeliverableLimits = DEFAULT_LIMITS,
 ) -> DeliverableRefusal | None:
-    """Refuse changes of the engine's own files and links out of the workspace."""
+    """Refuse changes of the engine's own files, links out of the workspace, too large work."""
     found = {
         path: f"The deliverable changes {path!r}, which steers mimir itself; leave it as it was."
         for path in changed
@@ -45,10 +48,18 @@ def refuse_deliverable(
         found[path] = (
             f"Git stores {path!r} through a filter (such as LFS or git-crypt), which does not run here; leave it as it was."
         )
+    for path in oversized:
+        found[path] = (
+            f"The deliverable has more than {limits.megabytes} MB (`run.deliverable_mb`), most of them in {path!r}; leave that file out."
+        )
+    if len(changed) > limits.files:
+        why = f"The deliverable changes {len(changed):,} files, more than {limits.files:,} (`run.deliverable_files`); it was discarded."
+        found = dict.fromkeys(changed, why)
     # A link out of the workspace would let a later task change other files.
     for path in links_out:
         found[path] = f"The symbolic link {path!r} leads out of the workspace; remove it."
-    return DeliverableRefusal(issues=tuple(found.values()), paths=tuple(found)) if found else None
+    issues = tuple(dict.fromkeys(found.values()))
+    return DeliverableRefusal(issues=issues, paths=tuple(found)) if found else None
 
 
 def refuse_unsettled(

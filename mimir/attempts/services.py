@@ -8,6 +8,7 @@ from typing import Protocol
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context.inputs import RelatedTask
 from mimir.agents.context.task_context import PlannerKnowledge
+from mimir.attempts.delivered_paths import DEFAULT_LIMITS, DeliverableLimits
 from mimir.attempts.journal import AttemptJournal
 from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript
@@ -60,6 +61,7 @@ class PinnedRun:
     """Worker role → minutes of its tasks in earlier runs."""
     attempt_tokens: int = 1_000_000
     """Token limit of a worker in one attempt."""
+    deliverable_limits: DeliverableLimits = DEFAULT_LIMITS
     controls: ControlMode = "never"
     """Which attempts the checks are controlled in; "never": also runs of older versions."""
 

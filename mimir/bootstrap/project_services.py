@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mimir.agents.preambles.agentinator import Agentinator
 from mimir.agents.preambles.preamble_cache import PreambleCache
+from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import RandomIds, SystemClock
@@ -124,6 +125,9 @@ async def compose_services(
         choices=choices,
         lease_seconds=settings.run.lease_seconds,
         attempt_tokens=settings.run.attempt_tokens,
+        deliverable_limits=DeliverableLimits(
+            files=settings.run.deliverable_files, megabytes=settings.run.deliverable_mb
+        ),
         pinned=_pinned_settings(settings),
         prices=settings.prices,
         redact=redact,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
+from mimir.attempts.delivered_paths import find_completed_repository
 from mimir.attempts.services import Stand, WorkerWorkspace
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.broken_pipes import forgive_broken_pipes
@@ -137,8 +138,10 @@ def _scope_rule(bench: WorkerWorkspace, tree: DirectoryTree) -> Callable[[str], 
     """Return the rule of the write scope, for the files that the workspace has now."""
 
     def refuse(path: str) -> str:
-        why = bench.refuse_write(path, _AbsentPaths(tree))
-        return f"{why.reason.removesuffix('.')} (rule {why.rule!r})." if why else ""
+        if why := bench.refuse_write(path, _AbsentPaths(tree)):
+            return f"{why.reason.removesuffix('.')} (rule {why.rule!r})."
+        made = find_completed_repository(path, tree.exists)
+        return f"would make {made!r} a git repository (rule 'repository')." if made else ""
 
     return refuse
 

@@ -7,6 +7,7 @@ event, so that every process of the run, and a replay, calls the same models.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
 from mimir.domain.json_value import as_member, as_number, as_object, as_whole_number, is_object
 from mimir.domain.run import APPLY_OPTIONS, Apply
@@ -56,10 +57,17 @@ def apply_pinned_settings(
 ) -> ProjectServices:
     """Return the services with a run's pinned settings; absent ones stay as they are."""
     choices = {role: pinned_choice(settings, role) or now for role, now in services.choices.items()}
-    tokens = as_whole_number(as_object(settings.get("run")).get("attempt_tokens"))
-    if tokens is None:
-        tokens = services.attempt_tokens
-    return replace(services, choices=choices, attempt_tokens=tokens)
+    run = as_object(settings.get("run"))
+    now = services.deliverable_limits
+    return replace(
+        services,
+        choices=choices,
+        attempt_tokens=as_whole_number(run.get("attempt_tokens")) or services.attempt_tokens,
+        deliverable_limits=DeliverableLimits(
+            files=as_whole_number(run.get("deliverable_files")) or now.files,
+            megabytes=as_whole_number(run.get("deliverable_mb")) or now.megabytes,
+        ),
+    )
 
 
 def services_for_run(services: ProjectServices, run: RunRecord) -> ProjectServices:

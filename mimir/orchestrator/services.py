@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.agents.preambles.agentinator import Agentinator
+from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice, ModelSource, RoleTools
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock, IdFactory
@@ -63,6 +64,7 @@ class ProjectServices:
     """By role."""
     lease_seconds: float
     attempt_tokens: int
+    deliverable_limits: DeliverableLimits
     pinned: Mapping[str, object]
     """Settings that a run pins; no secrets."""
     prices: Mapping[str, ModelPrice]

@@ -19,8 +19,8 @@ R = TypeVar("R")
 Note = Callable[[Sequence[object], object], None]
 """(question, answer), both JSON values."""
 
-_FILTERED = "filtered"
-"""Question that is recorded only if its answer is not empty."""
+_RARE = frozenset({"filtered", "oversized", "hidden_links", "unignored"})
+"""Questions that are recorded only if the answer is not empty."""
 MAX_FILE_BYTES = 400_000
 """Of a larger file a recording holds the size alone."""
 
@@ -37,7 +37,7 @@ class RecordingHistory(GitHistory):
     async def ask(self, question: GitQuestion, compute: Callable[[], Awaitable[R]], /) -> R:
         """Ask git, and note the answer."""
         answer = await compute()
-        if question.words[0] == _FILTERED and not answer:
+        if question.words[0] in _RARE and not answer:
             return answer
         is_file = isinstance(answer, bytes)  # JSON has no bytes
         self.note(question.words, _encode_file(answer) if is_file else codec.encode(answer))
@@ -75,7 +75,7 @@ class RecordedHistory(GitHistory):
         value: object
         if key in self._known:
             value = self._known[key]
-        elif question.words[0] == _FILTERED or (self._is_older and question.words[0] == "paths"):
+        elif question.words[0] in _RARE or (self._is_older and question.words[0] == "paths"):
             value = []
         elif question.words[0] == "commit":
             # A replay that differs makes other commits: their names are ones that no commit has.

@@ -1,6 +1,6 @@
 """Redaction: secrets in text are found and replaced by `[redacted:kind]`.
 
-Known values are found raw and as base64, hex, URL or JSON text; patterns find other keys. The number of lines never changes, so line
+Known values are found raw, reversed and as base64, hex, URL or JSON text, also with white space, offsets or separators inside; patterns find other keys. The number of lines never changes, so line
 numbers stay valid. Every step is linear in the text, because a hostile text may be written to make it slow.
 """
 
@@ -8,8 +8,9 @@ import base64
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
+
+from mimir.tools.spread_secrets import find_spread
 
 MARK = "[redacted:"
 MIN_CHARS = 4
@@ -58,22 +59,18 @@ _PATTERNS: tuple[tuple[str, str, str, str], ...] = (
 """(kind, lower-case words of which every match contains one, kept prefix, replaced part)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SecretForm:
-    """One encoding of a known value."""
-
-    text: str
-    wraps: bool = False
-    """True: base64 or hex, which programs wrap into lines."""
-
-
 class Redactor:
     """Replaces secrets in text; a second pass changes nothing."""
 
     def __init__(self, known: Collection[str] = ()) -> None:
         """Prepare for these values of keys and passwords."""
-        forms = {form.text: form for value in known for form in _forms(value)}
-        self._forms = sorted(forms.values(), key=lambda f: (-len(f.text), f.text))
+        forms = {form for value in known for form in _forms(value)}
+        self._forms = sorted(forms, key=lambda form: (-len(form), form))
+        # Short values would be found by chance if they may be spread.
+        spread = dict.fromkeys("".join(form.split()) for form in self._forms)
+        self._spread = [form for form in spread if len(form) >= FREE_CHARS]
+        values = dict.fromkeys(value.strip() for value in known)
+        self._values = [value for value in values if len(value) >= FREE_CHARS]
 
     def __call__(self, text: str) -> str:
         """Return `text` without secrets."""
@@ -99,12 +96,13 @@ class Redactor:
         return _replace_key_tail(text)
 
     def _replace_known(self, text: str) -> str:
-        joined = text.replace("\r", "").replace("\n", "") if self._forms and "\n" in text else ""
         for form in self._forms:
-            if form.text in text:
-                text = _whole_pattern(form.text).sub(lambda m: _mark("secret", m[0]), text)
-            if form.wraps and form.text in joined:
-                text = _wrapped_pattern(form.text).sub(lambda m: _mark("secret", m[0]), text)
+            if form in text:
+                text = _whole_pattern(form).sub(lambda m: _mark("secret", m[0]), text)
+        if not self._spread or MARK in text:
+            return text
+        for start, end in reversed(find_spread(text, self._values, self._spread)):
+            text = text[:start] + _mark("secret", text[start:end]) + text[end:]
         return text
 
 
@@ -134,11 +132,7 @@ def _whole_pattern(form: str) -> re.Pattern[str]:
     return re.compile(word if len(form) >= FREE_CHARS else rf"(?<!\w){word}(?!\w)")
 
 
-def _wrapped_pattern(form: str) -> re.Pattern[str]:
-    return re.compile(r"(?:\r?\n)?".join(map(re.escape, form)))
-
-
-def _forms(value: str) -> Iterator[_SecretForm]:
+def _forms(value: str) -> Iterator[str]:
     """Yield the encodings of a known value."""
     value = value.strip()
     if len(value) < MIN_CHARS:
@@ -154,15 +148,16 @@ def _forms(value: str) -> Iterator[_SecretForm]:
         "".join(f"%{b:02X}" for b in data),
     )
     for text in escaped:
-        yield _SecretForm(text=text)
-        yield _SecretForm(text=re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), text))
-    # Short values would match base64 and hex text by chance.
+        yield text
+        yield re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), text)
+    # Short values would match base64, hex and reversed text by chance.
     if len(value) >= FREE_CHARS:
-        yield _SecretForm(text=data.hex(), wraps=True)
-        yield _SecretForm(text=data.hex().upper(), wraps=True)
+        yield value[::-1]
+        yield data.hex()
+        yield data.hex().upper()
         for core in _base64_cores(data):
-            yield _SecretForm(text=core, wraps=True)
-            yield _SecretForm(text=core.replace("+", "-").replace("/", "_"), wraps=True)
+            yield core
+            yield core.replace("+", "-").replace("/", "_")
 
 
 def _base64_cores(data: bytes) -> Iterator[str]:

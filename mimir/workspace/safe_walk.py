@@ -45,7 +45,7 @@ _SHOWN_CHARACTERS = 200
 
 def parts_of(path: str) -> tuple[str, ...]:
     """Split a relative path into its parts; raise ToolError if it is not one."""
-    if not path.strip():
+    if not path:
         raise ToolError(
             "The path is empty. Give a path relative to the workspace, such as 'src/app.py'."
         )

@@ -251,6 +251,8 @@ async def _inspect(
         tool_table_changed=diff.tool_table_changed,
         links_out=diff.links_out,
         filtered=diff.filtered,
+        oversized=diff.oversized,
+        limits=services.facts.deliverable_limits,
     )
     tree = diff.tree
     if refusal is not None:

@@ -186,6 +186,7 @@ async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
         graph=TaskGraph.from_plan(plan),
         learned=record.learned.decode(dict[str, float]) if record.learned else {},
         attempt_tokens=services.attempt_tokens,
+        deliverable_limits=services.deliverable_limits,
         controls=record.controls or "never",
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from mimir.attempts.delivered_paths import find_repositories, may_touch_repository
 from mimir.attempts.nodes.judge import judge_merged
 from mimir.attempts.results import Judged
 from mimir.attempts.services import AttemptServices
@@ -142,6 +143,13 @@ class TaskIntegration:
                 f"Another task changed the same lines of {path!r}." for path in merge.conflicts
             ]
             return MergeConflict(cause=Cause.INTEGRATION, issues=tuple(issues))
+        if may_touch_repository(work.changed):
+            parts = [work.tree, branch.tree, work.base_tree]
+            known = {top for tree in parts for top in find_repositories(await history.paths(tree))}
+            made = set(find_repositories(await history.paths(merge.tree))) - known
+            if made:
+                why = f"Merged with the work of others, {min(made)!r} would be a git repository."
+                return MergeConflict(cause=Cause.INTEGRATION, issues=(why,))
         runs, red = await self._prove(branch, merge.tree)
         if red:
             return MergeConflict(cause=Cause.INTEGRATION, issues=red, runs=runs)

@@ -221,7 +221,10 @@ class GitHistory(GitAnswers):
         """Return `tree` with the files that `globs` match as in `from_tree`."""
         await self._have(tree, from_tree)
         changes = await trees.diff_trees(self._hidden, tree, from_tree)
-        edits = {one.path: one.new for one in changes if matches(one.path, globs)}
+        exact = frozenset(globs)  # thousands of paths are found at once
+        edits = {
+            one.path: one.new for one in changes if one.path in exact or matches(one.path, globs)
+        }
         made = await trees.edit_tree(self._hidden, tree, edits)
         self._made(tree=made)
         return made
@@ -248,6 +251,12 @@ class GitHistory(GitAnswers):
         """Return those of `paths` that git stores through a filter, by the attributes of `trees`."""
         await self._have(*trees)
         return await filtered_files.find_filtered(self._hidden, trees, paths)
+
+    @git_question("oversized", tuple[str, ...])
+    async def oversized(self, a: str, b: str, most_bytes: int) -> tuple[str, ...]:
+        """Return the largest files of `b` without which its changes since `a` fit `most_bytes`."""
+        await self._have(a, b)
+        return await trees.find_oversized(self._hidden, a, b, most_bytes)
 
     @git_question("diff", str, without="max_bytes")
     async def diff(

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import errno
 import os
+import re
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,17 +12,26 @@ from functools import partial
 from pathlib import Path
 
 from mimir.domain.globs import has_wildcard, is_outside, matches
-from mimir.errors import WorkspaceError
 from mimir.workspace.git.checkout import refresh
 from mimir.workspace.git.git_command import GitResult
 from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
 from mimir.workspace.git.ignore_rules import ignored_paths
 from mimir.workspace.git.trees import leads_out
+from mimir.workspace.git.user_ignores import DEFAULTS
 from mimir.workspace.safe_walk import workspace_error
 from mimir.workspace.tree_removal import remove_tree
 
-# Each round reveals one level of nested repositories.
-_ROUNDS = 20
+MAX_PATH_BYTES = 1024
+"""A longer path is left out: not every file system and tool could hold it."""
+# Directories of tools: what is special there concerns no deliverable.
+_NOT_SEARCHED = frozenset(
+    rule.rstrip("/") for rule in DEFAULTS if rule.endswith("/") and rule != ".mimir/"
+)
+# The user's git refuses these names in every directory.
+_REFUSED_NAME = re.compile(r"(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECASE | re.DOTALL)
+# Git cuts long warnings.
+_UNREADABLE = re.compile(r"^warning: could not open directory '(.*?)(?:/?': .*)?$", re.MULTILINE)
+_SHOWN_NAME = 200
 
 
 _Git = Callable[..., Awaitable[GitResult]]
@@ -36,7 +47,7 @@ class WorkspaceSnapshot:
     refused: tuple[str, ...] = ()
     """Changed links that lead out of the workspace; in the tree, but not deliverable."""
     special: tuple[str, ...] = ()
-    """Changed pipes, sockets, devices and the like; not in the tree."""
+    """Pipes, sockets and devices; too long paths, names that git refuses; not in the tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +57,8 @@ class _WorkTreeListing:
     removed: tuple[str, ...]
     untracked: tuple[str, ...]
     nested: tuple[str, ...]
+    unreadable: tuple[str, ...]
+    """Directories that git cannot open: too deep, or closed."""
 
 
 async def snapshot(
@@ -85,7 +98,15 @@ async def snapshot(
         tree=hidden.remember_tree(written.word),
         nested=nested,
         refused=tuple(sorted_out.refused),
-        special=tuple(sorted_out.special),
+        special=tuple(
+            dict.fromkeys(
+                (
+                    *sorted_out.special,
+                    *listing.unreadable,
+                    *await asyncio.to_thread(_find_special, where),
+                )
+            )
+        ),
     )
 
 
@@ -93,7 +114,8 @@ async def _list_without_nested(
     git: _Git, where: Path, files: Sequence[str], ignored: IgnoredPaths
 ) -> tuple[_WorkTreeListing, tuple[str, ...]]:
     opened: list[str] = []
-    for _ in range(_ROUNDS):
+    # Each round removes at least one repository, with all of those below it.
+    while True:
         listing, wanted = await asyncio.gather(
             _list(git, ignored), _named_though_ignored(git, where, files, ignored)
         )
@@ -103,9 +125,20 @@ async def _list_without_nested(
             untracked = tuple(dict.fromkeys((*listing.untracked, *more)))
             return replace(listing, untracked=untracked), tuple(opened)
         for directory in planted:
-            await asyncio.to_thread(remove_tree, where / directory / ".git")
+            await asyncio.to_thread(_remove_git, where, directory)
         opened += planted
-    raise WorkspaceError("The workspace has repositories that are nested too deep.")
+
+
+def _remove_git(where: Path, directory: str) -> None:
+    """Remove the `.git` of a directory, and of all directories below a nested repository."""
+    remove_tree(where / directory / ".git")
+    # The top holds the user's folders too, such as installed packages.
+    if directory == ".":
+        return
+    for parent, folders, files in os.walk(where / directory):
+        if ".git" in folders or ".git" in files:
+            remove_tree(Path(parent) / ".git")
+            folders[:] = [name for name in folders if name != ".git"]
 
 
 async def _list(git: _Git, ignored: IgnoredPaths) -> _WorkTreeListing:
@@ -121,6 +154,7 @@ async def _list(git: _Git, ignored: IgnoredPaths) -> _WorkTreeListing:
         removed=tuple(by_tag["R"]),
         untracked=tuple(path for path in by_tag["?"] if not path.endswith("/")),
         nested=tuple(path.rstrip("/") for path in by_tag["?"] if path.endswith("/")),
+        unreadable=tuple(name[:_SHOWN_NAME] for name in _UNREADABLE.findall(ended.err)),
     )
 
 
@@ -194,13 +228,13 @@ def _classify_paths(where: Path, paths: Iterable[str]) -> _ClassifiedPaths:
         full = where / path
         try:
             status = full.lstat()
-        except OSError:
-            continue
-        if stat.S_ISLNK(status.st_mode):
-            if path.rpartition("/")[2].lower() == ".gitmodules":
-                # Git refuses a link of this name.
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
                 out.special.append(path)
-                continue
+            continue
+        if _is_refused(path, status.st_mode):
+            out.special.append(path)
+        elif stat.S_ISLNK(status.st_mode):
             # As bytes: a Path makes `./x` equal to `x`.
             if leads_out(path, os.readlink(os.fsencode(full))):  # noqa: PTH115
                 out.refused.append(path)
@@ -215,6 +249,31 @@ def _classify_paths(where: Path, paths: Iterable[str]) -> _ClassifiedPaths:
         else:
             out.special.append(path)
     return out
+
+
+def _is_refused(path: str, mode: int) -> bool:
+    parts = path.split("/")
+    return (
+        len(os.fsencode(path)) > MAX_PATH_BYTES
+        or any(map(_REFUSED_NAME.fullmatch, parts))
+        # Git refuses a link of this name.
+        or (stat.S_ISLNK(mode) and parts[-1].lower() == ".gitmodules")
+    )
+
+
+def _find_special(where: Path) -> list[str]:
+    """Return pipes, sockets and devices, which git does not list."""
+    found: list[str] = []
+    waiting = [where]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in _NOT_SEARCHED:
+                        waiting.append(Path(entry.path))
+                elif not entry.is_symlink() and not entry.is_file(follow_symlinks=False):
+                    found.append(os.path.relpath(entry.path, where))
+    return sorted(found)
 
 
 def _encode_paths(paths: Iterable[str]) -> bytes:

@@ -180,6 +180,28 @@ async def blobs(hidden: HiddenRepository, ids: Iterable[str]) -> dict[str, bytes
     return found
 
 
+async def find_oversized(hidden: HiddenRepository, a: str, b: str, most_bytes: int) -> tuple[str, ...]:
+    """Return the largest files of `b` without which its changes since `a` fit `most_bytes`."""
+    changes = await diff_trees(hidden, a, b)
+    new = {one.path: one.new_blob for one in changes if one.new_blob and one.mode != SUBMODULE}
+    asked = "".join(f"{id}\n" for id in dict.fromkeys(new.values())).encode()
+    if not asked:
+        return ()
+    ended = await hidden.git.run(
+        *("cat-file", "--batch-check=%(objectname) %(objectsize)"), stdin=asked
+    )
+    sizes = dict(line.split(" ") for line in ended.word.splitlines())
+    by_path = {path: int(sizes[id]) for path, id in new.items() if sizes[id].isdigit()}
+    total = sum(by_path.values())
+    largest: list[str] = []
+    for path in sorted(by_path, key=lambda path: -by_path[path]):
+        if total <= most_bytes:
+            break
+        total -= by_path[path]
+        largest.append(path)
+    return tuple(largest)
+
+
 async def edit_tree(
     hidden: HiddenRepository, tree: str, edits: Mapping[str, TreeEntry | None]
 ) -> str:

@@ -29,7 +29,8 @@ from mimir.workspace.safe_walk import (
     status_at,
 )
 
-_LEFTOVER = ".mimir-apply-"
+LEFTOVER = ".mimir-apply-"
+"""Start of the names of temporary files; such a file counts as a leftover."""
 _DIRECTORY = "directory"
 # A pipe or the like, or unreadable.
 _OTHER = "other"
@@ -196,7 +197,7 @@ class _ChangeSet:
             for name, is_directory in found:
                 if is_directory:
                     waiting.append((*here, name))
-                elif not name.startswith(_LEFTOVER) and not self._is_known("/".join((*here, name))):
+                elif not name.startswith(LEFTOVER) and not self._is_known("/".join((*here, name))):
                     return False
         return True
 
@@ -287,7 +288,7 @@ def _put_link(top: int, parent: int, name: str, path: str, target: bytes) -> Non
 
 def _temporary(path: str) -> str:
     # Always the same name, so that the leftover of a crash is found.
-    return f"{_LEFTOVER}{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
+    return f"{LEFTOVER}{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"
 
 
 def _forget_leftover(parent: int, path: str) -> bool:

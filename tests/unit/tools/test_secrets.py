@@ -2,6 +2,8 @@
 
 import base64
 import json
+import subprocess
+from collections.abc import Sequence
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -54,6 +56,65 @@ def test_a_known_value_is_replaced_in_every_form(form: str):
     assert said.endswith("after")
     assert "Canary" not in said
     assert "Canary" not in base64_read(said)
+
+
+DUMPS = {
+    "od -tx1": ["od", "-tx1"],
+    "od -An -tx1": ["od", "-An", "-tx1"],
+    "od -x": ["od", "-x"],
+    "od -An -tx4": ["od", "-An", "-tx4"],
+    "od -b": ["od", "-b"],
+    "od -c": ["od", "-c"],
+    "od -tu1": ["od", "-An", "-tu1"],
+    "od -tx1z": ["od", "-tx1z"],
+    "fold": ["fold", "-w", "5"],
+    "rev": ["rev"],
+    "characters apart": ["sed", "s/./& /g"],
+    "numbered lines": ["sh", "-c", "fold -w 7 | cat -n"],
+    "folded base64": ["sh", "-c", "base64 -w 9 | sed 's/^/    /'"],
+}
+ODD = "odd length, 0123456789 and blanks;"
+
+
+@pytest.mark.parametrize("command", DUMPS.values(), ids=DUMPS)
+def test_a_known_value_is_replaced_in_the_output_of_a_tool(command: Sequence[str]):
+    for before in range(3):
+        for value in (CANARY, ODD):
+            given = f"{'x' * before}KEY={value}\nand more text of the same file\n"
+            done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
+            said = Redactor([CANARY, ODD])(f"first\n{done.stdout}last\n")
+            assert "[redacted:secret]" in said, done.stdout
+            assert said.startswith("first\n")
+            assert said.endswith("last\n")
+            assert said.count("\n") == done.stdout.count("\n") + 2
+
+
+@pytest.mark.parametrize(
+    "dump",
+    [
+        "00000000  6b 65 79 3d 7a 71 37 21  43 61 6e 61 72 79 2f 56  |key=zq7!Canary/V|\n"
+        "00000010  61 6c 75 65 2b 34 32 3d  78 0a                    |alue+42=x.|\n0000001a\n",
+        "00000000: 6b65 793d 7a71 3721 4361 6e61 7279 2f56  key=zq7!Canary/V\n"
+        "00000010: 616c 7565 2b34 323d 780a                 alue+42=x.\n",
+        ":".join(f"{byte:02x}" for byte in CANARY.encode()),
+        ", ".join(f"0x{byte:02X}" for byte in CANARY.encode()),
+        str(list(CANARY.encode())),
+        "".join(f"\\x{byte:02x} " for byte in CANARY.encode()),
+    ],
+    ids=["hexdump -C", "xxd", "colons", "C", "Python", "escapes"],
+)
+def test_a_dump_of_a_known_value_is_replaced(dump: str):
+    said = Redactor([CANARY])(f"first\n{dump}\nlast")
+    assert [line for line in said.split("\n") if line][:2] == ["first", "[redacted:secret]"]
+    assert "Canary" not in said
+    assert "alue" not in said
+    assert said.count("\n") == dump.count("\n") + 2
+
+
+@pytest.mark.parametrize("around", ["", "7a 71 37 21\n", "0000000 61 62 63\n"])
+def test_other_dumps_stay_as_they_are(around: str):
+    text = f"{around}0000000 68 65 6c 6c 6f 20 77 6f 72 6c 64\n0000013\nplain text\n"
+    assert Redactor([CANARY])(text) == text
 
 
 def base64_read(text: str) -> str:

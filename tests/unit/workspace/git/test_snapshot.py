@@ -125,11 +125,23 @@ async def test_nested_repository_is_opened_up_and_reported(place: Place) -> None
     git(place.where / "sub", "init", "--quiet")
     write_files(place.where, {"sub/new": "x", "gitfile/.git": "gitdir: /etc\n", "gitfile/x": "x"})
     snapshot = await taken(place)
-    assert set(snapshot.nested) == {"full", "full/inner", "empty", "sub", "gitfile"}
+    assert set(snapshot.nested) == {"full", "empty", "sub", "gitfile"}
     found = set(await place.history.paths(snapshot.tree))
     assert {"full/calc.py", "full/inner/calc.py", "empty/kept", "sub/new", "gitfile/x"} <= found
     assert all(entry.mode != "160000" for entry in await place.history.entries(snapshot.tree))
     assert (await taken(place)).nested == ()
+
+
+async def test_many_nested_repositories_are_opened_up_in_one_snapshot(place: Place) -> None:
+    inner = place.where
+    for _ in range(25):
+        inner /= "r"
+        inner.mkdir()
+        git(inner, "init", "--quiet")
+        write_files(inner, {"f": "x"})
+    snapshot = await taken(place)
+    assert snapshot.nested == ("r",)
+    assert f"{'r/' * 25}f" in await place.history.paths(snapshot.tree)
 
 
 async def test_nested_repository_in_an_ignored_directory_that_the_task_names(place: Place) -> None:
@@ -195,7 +207,7 @@ async def test_pipes_and_sockets_are_passed_over_and_named(place: Place) -> None
     os.mkfifo(place.where / "calc.py")
     os.mknod(place.where / "socket", stat.S_IFSOCK | 0o600)
     snapshot = await taken(place)
-    assert snapshot.special == ("calc.py",)
+    assert snapshot.special == ("calc.py", "pipe", "socket")
     changed = await place.history.diff_trees(place.base.tree, snapshot.tree)
     assert [(one.path, one.status) for one in changed] == [("calc.py", "deleted")]
 
@@ -214,10 +226,29 @@ async def test_file_closed_to_its_owner_is_recorded(place: Place) -> None:
 
 
 async def test_odd_names_are_recorded(place: Place) -> None:
-    odd = ["line\nbreak", "tab\t", "git~1", "back\\slash", "-n", ":(top)x", os.fsdecode(b"\xff")]
-    for name in odd:
+    odd = ["line\nbreak", "tab\t", " ", "back\\slash", "-n", ":(top)x", os.fsdecode(b"\xff"), "a."]
+    refused = ["git~1", ".GIT", ".git .", ".git:x"]
+    for name in (*odd, *refused):
         (place.where / name).write_text("x")
     assert set(await changes(place)) == set(odd)
+    assert set((await taken(place)).special) == set(refused)
+
+
+async def test_paths_that_are_too_deep_are_left_out_and_named(place: Place) -> None:
+    names = ("d" * 200,) * 25
+    top = os.open(place.where, os.O_RDONLY)
+    for number, name in enumerate(names):
+        os.mkdir(name, dir_fd=top)
+        below = os.open(name, os.O_RDONLY, dir_fd=top)
+        os.close(top)
+        top = below
+        if number in (3, 7):
+            os.close(os.open("f", os.O_CREAT, dir_fd=top))
+    os.close(top)
+    assert set(await changes(place)) == {"/".join((*names[:4], "f"))}
+    special = (await taken(place)).special
+    assert "/".join((*names[:8], "f")) in special
+    assert any(one.startswith(names[0]) and len(one) == 200 for one in special), special
 
 
 async def test_stale_lock_does_not_stop_a_snapshot(place: Place) -> None:
