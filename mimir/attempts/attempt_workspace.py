@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.attempts.conflicts import ConflictedFile, find_unsettled, original_path
-from mimir.attempts.deliverable import find_protected_changes
+from mimir.attempts.deliverable import HIDDEN, find_protected_changes
 from mimir.attempts.delivered_paths import find_left_out, may_touch_repository
 from mimir.attempts.services import AttemptServices
 from mimir.attempts.write_scopes import WriteScope, load_write_scope, refuse_changes
@@ -19,7 +19,7 @@ from mimir.domain.json_value import as_object
 from mimir.domain.message import Message
 from mimir.qc.scope.write_scope import WriteRefusal
 from mimir.store.transcripts.stored_transcript import StoredTranscript
-from mimir.workspace.git.trees import TreeChange
+from mimir.workspace.git.trees import LINK, TreeChange
 from mimir.workspace.shared_checkouts import SharedCheckout, index_of
 
 MOST_NOTES = 20
@@ -142,6 +142,12 @@ class AttemptWorkspace:
             left_out = (*left_out, *refused)
             changes = await services.history.diff_trees(base, tree)
         changed = tuple(change.path for change in changes)
+        if any(path.rpartition("/")[2] == ".gitignore" for path in changed):
+            shown = await services.history.unignored(base, tree)
+            if shown:
+                self._notes.append(
+                    f"The change of the ignore rules shows existing files of the user to git: {len(shown)} paths. The user is asked before it is applied."
+                )
         if unsafe := await self._find_left_out(tree, changed):
             tree = await services.history.with_files(tree, base, unsafe)
             left_out = (*left_out, *unsafe)
@@ -152,7 +158,14 @@ class AttemptWorkspace:
             changed=changed,
             left_out=tuple(left_out),
             in_base=tuple(c.path for c in changes if c.status != "added"),
-            links_out=tuple(await services.history.links_out(tree, changed)),
+            links_out=tuple(
+                dict.fromkeys(
+                    (
+                        *await services.history.links_out(tree, changed),
+                        *await self._find_hidden_links(tree, changes),
+                    )
+                )
+            ),
             # A snapshot follows each effect, so the same note may repeat.
             notes=tuple(dict.fromkeys(self._notes)),
             tool_table_changed=await self._tool_table_changed(base, tree, changed),
@@ -201,6 +214,12 @@ class AttemptWorkspace:
         protected = find_protected_changes(self._services.task, in_base, in_base)
         refused = await refuse_changes(scope, self._services.history, changes)
         return {path: why for path, why in refused.items() if path not in protected}
+
+    async def _find_hidden_links(self, tree: str, changes: Sequence[TreeChange]) -> tuple[str, ...]:
+        # Few deliverables have links: others need no list of the tree.
+        links = [change.path for change in changes if change.mode == LINK]
+        base = self._services.start.base_tree
+        return await self._services.history.hidden_links(base, tree, links, HIDDEN) if links else ()
 
     async def _find_left_out(self, tree: str, changed: Sequence[str]) -> tuple[str, ...]:
         # Few deliverables have such names: others need no list of the tree.

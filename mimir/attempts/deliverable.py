@@ -57,7 +57,9 @@ def refuse_deliverable(
         found = dict.fromkeys(changed, why)
     # A link out of the workspace would let a later task change other files.
     for path in links_out:
-        found[path] = f"The symbolic link {path!r} leads out of the workspace; remove it."
+        found[path] = (
+            f"The symbolic link {path!r} leads out of the workspace, or to an ignored or hidden path; remove it."
+        )
     issues = tuple(dict.fromkeys(found.values()))
     return DeliverableRefusal(issues=issues, paths=tuple(found)) if found else None
 

@@ -46,6 +46,8 @@ class RunResult:
     """Files that the user changed during the run; then nothing was applied."""
     marked: tuple[str, ...] = ()
     """Applied files that hold conflict markers."""
+    shown: tuple[str, ...] = ()
+    """Existing files that git would no longer ignore; then nothing was applied."""
     branch: str = ""
     """Branch of the result. Empty: none."""
     seal: str = ""

@@ -127,11 +127,22 @@ class Mimir:
         await execution.cancel(self._parts, run)
 
     async def apply(
-        self, run: str, *, commit: bool, completed: bool = False, markers: bool = False
+        self,
+        run: str,
+        *,
+        commit: bool,
+        completed: bool = False,
+        markers: bool = False,
+        is_confirmed: bool = False,
     ) -> RunResult:
         """Apply a run's result to the user's directory."""
         result = await result_application.apply_result(
-            self._parts, run, commit=commit, completed=completed, markers=markers
+            self._parts,
+            run,
+            commit=commit,
+            completed=completed,
+            markers=markers,
+            is_confirmed=is_confirmed,
         )
         await inspection.renew_report(self._parts, run)
         return result

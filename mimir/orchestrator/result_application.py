@@ -25,6 +25,8 @@ from mimir.workspace.user_tree import apply as user_tree
 from mimir.workspace.user_tree.user_file import FileChange, UserFileConflict
 from mimir.workspace.user_tree.user_merge import merge_user_files
 
+MOST_SHOWN = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyResult:
@@ -35,6 +37,8 @@ class ApplyResult:
     """Files that the user has changed, with the reason; then nothing was applied."""
     marked: tuple[str, ...] = ()
     """Applied files that hold conflict markers."""
+    shown: tuple[str, ...] = ()
+    """Existing files that git would no longer ignore; then nothing was applied."""
     commit: str = ""
     """Commit on the user's branch; empty: none was made."""
 
@@ -71,11 +75,24 @@ async def apply_at_end(
         await services.store.write(warn)
         return ApplyResult()
     record = await services.store.read(partial(load_run, run=run))
-    return await _apply(services, record, commit=apply == "commit")
+    applied = await _apply(services, record, commit=apply == "commit")
+    if applied.shown:
+        message = f"{describe_shown(applied.shown)} Nothing was applied."
+        warn = partial(
+            runs.append_event, run=run, kind=EventKind.WARNING, data={"message": message}
+        )
+        await services.store.write(warn)
+    return applied
 
 
 async def apply_result(
-    services: ProjectServices, run: str, *, commit: bool, completed: bool, markers: bool
+    services: ProjectServices,
+    run: str,
+    *,
+    commit: bool,
+    completed: bool,
+    markers: bool,
+    is_confirmed: bool,
 ) -> RunResult:
     """Apply a run's result because the user asks for it.
 
@@ -85,6 +102,7 @@ async def apply_result(
         commit: Also commit it on the user's branch.
         completed: Also apply the completed tasks of a cancelled run.
         markers: Write conflict markers where the user changed the same lines.
+        is_confirmed: Also apply changes after which git no longer ignores existing files.
 
     Raises:
         UsageError: The run has no result, or has not ended.
@@ -98,8 +116,19 @@ async def apply_result(
     await services.history.serve(run, record.base_commit)
     # The branch of a run that ended in another directory is not here yet.
     branch = await services.history.branch(run, result)
-    applied = await _apply(services, record, commit=commit, markers=markers)
+    applied = await _apply(
+        services, record, commit=commit, markers=markers, is_confirmed=is_confirmed
+    )
     is_refused = bool(applied.conflicts)
+    if applied.shown:
+        return RunResult(
+            run=run,
+            outcome=record.status,
+            exit_code=1,
+            message=f"Nothing was applied: {describe_shown(applied.shown)}",
+            next_step=describe_confirmation(run, commit=commit),
+            shown=applied.shown,
+        )
     return RunResult(
         run=run,
         outcome=record.status,
@@ -120,6 +149,18 @@ def describe_refusal(run: str, branch: str, *, commit: bool = False) -> str:
     first = "Commit your changes, then merge: git merge" if commit else ""
     apply = f"{first} {branch}" if commit else f"mimir apply {run} --markers"
     return f"{apply}  (the result is on the branch {branch})"
+
+
+def describe_shown(paths: Sequence[str]) -> str:
+    """Return the finding about existing files that git would no longer ignore."""
+    more = f" and {len(paths) - MOST_SHOWN} more" if len(paths) > MOST_SHOWN else ""
+    named = ", ".join(map(repr, paths[:MOST_SHOWN]))
+    return f"With the result, git no longer ignores existing files: {named}{more}."
+
+
+def describe_confirmation(run: str, *, commit: bool) -> str:
+    """Return the command that applies a result although it shows ignored files."""
+    return f"Apply it as it is: mimir apply {run}{' --commit' if commit else ''} --yes"
 
 
 def _applicable_commit(record: RunRecord, *, completed: bool) -> str:
@@ -144,7 +185,12 @@ def _applicable_commit(record: RunRecord, *, completed: bool) -> str:
 
 
 async def _apply(
-    services: ProjectServices, run: RunRecord, *, commit: bool, markers: bool = False
+    services: ProjectServices,
+    run: RunRecord,
+    *,
+    commit: bool,
+    markers: bool = False,
+    is_confirmed: bool = False,
 ) -> ApplyResult:
     history, project, store = services.history, services.project, services.store
     steps = run.apply.decode(tuple[FileChange, ...]) if run.apply else ()
@@ -157,6 +203,10 @@ async def _apply(
         if conflicts:
             await user_tree.undo(history, steps, project)
     else:
+        if shown := await history.unignored(run.base_tree, run.head_tree):
+            if not is_confirmed:
+                return ApplyResult(shown=shown)
+            await history.show_files(shown)
         steps, conflicts, marked = await _start(services, run, markers=markers)
     if conflicts:
         described = tuple(f"{conflict.path}: {conflict.why}" for conflict in conflicts)

@@ -2,18 +2,19 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from mimir.planning.renderer import render
 from tests.support.cli_runner import Desk, Said
-from tests.support.projects import make_project
+from tests.support.projects import git, make_project, write_files
 from tests.support.script_server import PlayServer
 from tests.support.whole_run import REST, calls, plan, step, worker, writes
 
 FILES = {"README.md": "# A project\n", ".gitignore": "*.log\n", "plan.md": render(plan(step("a")))}
+NOTHING: Mapping[str, str] = {}
 RIGHT = writes("a.txt", "a\n")
 Work = Callable[..., tuple[Desk, Said]]
 
@@ -29,8 +30,12 @@ def work(
 ) -> Work:
     """Execute a plan of one task on a new project; its worker makes the given turns, then writes `a.txt`."""
 
-    def execute(*turns: object, **settings: object) -> tuple[Desk, Said]:
-        desk = Desk(make_project(tmp_path / "project", FILES), monkeypatch, capsys)
+    def execute(
+        *turns: object, ignored: Mapping[str, str] = NOTHING, **settings: object
+    ) -> tuple[Desk, Said]:
+        project = make_project(tmp_path / "project", FILES)
+        write_files(project, ignored)
+        desk = Desk(project, monkeypatch, capsys)
         with PlayServer({"parts": [worker("a", *turns, RIGHT, "Written."), *REST]}) as server:  # type: ignore[arg-type]
             return desk, desk.ask(server, **settings).type("execute", "plan.md", "--yes")
 
@@ -101,6 +106,7 @@ def test_the_file_tool_completes_no_repository(work: Work):
     assert {path.name for path in (desk.project / "kit").iterdir()} == {"HEAD", "objects", "README"}
     found = report(desk)
     assert "would make 'kit' a git repository" in found
+    assert "Refused tool calls of its worker: 1" in found
     assert "not in the deliverable" not in found
 
 
@@ -149,3 +155,82 @@ def test_a_large_ordinary_deliverable_is_applied(work: Work):
     assert (desk.project / "lib/objects/a").exists()
     assert (desk.project / "HEAD").exists()
     assert "not in the deliverable" not in report(desk)
+
+
+IGNORED = {".env": "NOTE=canary-note\n", "conf/.env": "x\n", "conf/app.ini": "x\n", "x.log": "x\n"}
+LINKS = {
+    "ignored file": "ln -s .env l",
+    "ignored folder of another": "ln -s data/node_modules/x l",
+    "state directory": "ln -s .mimir/mimir.db l",
+    "plans": "mkdir d && ln -s ../chains/a d/l",
+    "top": "mkdir d && ln -s .. d/l",
+    "chain of links": "ln -s n.txt l && ln -s ./.env n.txt",
+    "link to a link of a folder": "mkdir d && ln -s ../conf d/c && ln -s d/c/.env l",
+    "folder above an ignored file": "ln -s conf l",
+}
+
+
+@pytest.mark.parametrize("command", LINKS.values(), ids=LINKS)
+def test_a_link_to_a_hidden_path_is_refused(work: Work, command: str):
+    desk, said = work(runs(command), ignored=IGNORED, RUN__APPLY="never")
+    assert said.code == 1
+    assert "leads out of the workspace, or to an ignored or hidden path" in report(desk)
+
+
+def test_links_inside_the_tree_are_applied(work: Work):
+    ordinary = (
+        "mkdir -p lib web docs && echo 1 > lib/a && ln -s ../lib web/lib && ln -s README.md docs/x && ln -s lib l",
+        "ln -s ../README.md docs/readme && ln -s later.txt soon && ln -s web/lib/a chained",
+    )
+    ignored = {"lib/__pycache__/a.pyc": "x", "lib/dist/a.js": "x", "lib/debug.log": "x"}
+    desk, said = work(runs(*ordinary), ignored=ignored)
+    assert said.code == 0, said.err
+    assert (desk.project / "chained").read_text() == "1\n"
+
+
+def test_a_file_that_was_ignored_stays_hidden_until_the_user_names_it(work: Work):
+    # Given: a deliverable that shows the user's ignored file.
+    reveal = writes(".gitignore", "!.env\n!new.log\n")
+    desk, said = work(reveal, ignored=IGNORED)
+    # Then: it is not applied without an answer, and the message names one command.
+    assert said.code == 1
+    assert "git would no longer ignore existing files" in said.out
+    run = desk.type("status", "--json").json["run"]
+    assert f"next: Apply it as it is: mimir apply {run} --yes" in said.out
+    assert "shows existing files of the user to git" in report(desk)
+    refused = desk.type("apply")
+    assert refused.code == 1
+    assert "'.env'" in refused.out
+    assert not (desk.project / "a.txt").exists()
+    # When: the rules show a file that an earlier base ignored.
+    desk.write(".gitignore", "!.env\n!new.log\n")
+    desk.write("new.log", "canary-later\n")
+    look = runs("! grep -r 'cana[r]y' .")
+    with PlayServer({"parts": [worker("a", look, RIGHT, "Written."), *REST]}) as server:
+        desk.ask(server, RUN__APPLY="never")
+        hidden = desk.type("execute", "plan.md", "--yes")
+        assert hidden.code == 0, hidden.out
+        assert "canary" not in hidden.out
+        found = report(desk)
+        assert "Files that git ignored in an earlier run are not part of the run" in found
+        # Then: it is part of a run only after the user tracks it.
+        git(desk.project, "add", "new.log")
+        desk.type("execute", "plan.md", "--yes")
+        assert "new.log" not in report(desk)
+        git_dir = f"--git-dir={desk.project / '.mimir/work/history.git'}"
+        bases = git(
+            desk.project, git_dir, "for-each-ref", "--format=%(objectname)", "refs/mimir/base"
+        )
+        held = [
+            set(git(desk.project, git_dir, "ls-tree", "-r", "--name-only", base).splitlines())
+            for base in bases.split()
+        ]
+    assert not any(".env" in names for names in held)
+    assert sum("new.log" in names for names in held) == 1
+
+
+def test_the_user_can_apply_a_result_that_shows_ignored_files(work: Work):
+    desk, _ = work(writes(".gitignore", "!x.log\n"), ignored=IGNORED)
+    applied = desk.type("apply", "--yes")
+    assert applied.code == 0
+    assert (desk.project / "a.txt").exists()

@@ -54,6 +54,9 @@ TimeLimit = Annotated[
     str | None, Option("--time-limit", metavar="TIME", help="Minutes, or 30m, 2h, 1h30m.")
 ]
 Yes = Annotated[bool, Option("--yes", "-y", help="Start without confirmation.")]
+ApplyYes = Annotated[
+    bool, Option("--yes", "-y", help="Apply it even if git then shows files that it ignored.")
+]
 ApplyMode = Annotated[
     Literal["auto", "never", "commit"] | None,
     Option("--apply", help="Whether to apply the result to your files."),

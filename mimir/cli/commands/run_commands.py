@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -205,6 +206,7 @@ def apply(
     commit: opt.Commit = False,
     completed: opt.Completed = False,
     markers: opt.Markers = False,
+    yes: opt.ApplyYes = False,
 ) -> int:
     """Apply the result to your files.
 
@@ -218,13 +220,19 @@ def apply(
     async def job() -> "RunResult":
         async with session.open(loaded, create=False) as mimir:
             id = await mimir.find_run(run)
-            return await mimir.apply(id, commit=commit, completed=completed, markers=markers)
+            bring = partial(mimir.apply, id, commit=commit, completed=completed, markers=markers)
+            result = await bring(is_confirmed=yes)
+            if not result.shown or not session.console.can_ask:
+                return result
+            agreed = await session.console.ask(f"{result.message} Apply it all the same?")
+            return await bring(is_confirmed=True) if agreed else result
 
     result = session.run(job())
     if session.json:
         applied, conflicts = list(result.applied), list(result.conflicts)
         shape: dict[str, object] = {"schema": 1, "run": result.run, "applied": applied}
         shape |= {"conflicts": conflicts}
+        shape |= {"shown": list(result.shown)} if result.shown else {}
         shape |= {"marked": list(result.marked)} if result.marked else {}
         session.console.json(shape)
     else:

@@ -173,13 +173,16 @@ def result_paths(result: RunResult, store_uri: str) -> list[str]:
     count = len(result.applied)
     applied = f"{count} file{'' if count == 1 else 's'} in your directory" if count else ""
     changed = ", ".join(result.conflicts[:5])
+    why = f"you changed these files during the run: {changed}" if changed else ""
+    if result.shown:
+        why = f"git would no longer ignore existing files: {', '.join(result.shown[:5])}"
     parts = (
         ("plan", result.plan_path),
         ("report", result.report_path),
         ("store", store_uri),
         ("seal", result.seal),
         ("applied", applied),
-        ("not applied", f"you changed these files during the run: {changed}" if changed else ""),
+        ("not applied", why),
     )
     return [f"{name}: {value}" for name, value in parts if value]
 

@@ -25,6 +25,7 @@ from mimir.orchestrator import (
     run_models,
 )
 from mimir.orchestrator.gc_tuning import reduced_collection
+from mimir.orchestrator.result_application import ApplyResult
 from mimir.orchestrator.runs import creation, inspection
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.evidence import seal
@@ -314,20 +315,27 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
         run=run,
         outcome=end.outcome,
         # A completed run whose result waits for the user is not done.
-        exit_code=exit_code(end.outcome) or int(bool(applied.conflicts)),
+        exit_code=exit_code(end.outcome) or int(bool(applied.conflicts or applied.shown)),
         # A broken check is a fault of the plan: it comes before all else.
         message=" ".join((*end.broken, *end.red)),
-        next_step=result_application.describe_refusal(run, end.branch, commit=apply == "commit")
-        if applied.conflicts
-        else "",
+        next_step=_next_step(run, end, applied, commit=apply == "commit"),
         branch=end.branch,
         report_path=path,
         plan_path=record.plan_path,
         commit=end.commit,
         applied=applied.paths,
         conflicts=applied.conflicts,
+        shown=applied.shown,
         seal=end.seal,
     )
+
+
+def _next_step(run: str, end: RunOutcome, applied: ApplyResult, *, commit: bool) -> str:
+    if applied.shown:
+        return result_application.describe_confirmation(run, commit=commit)
+    if applied.conflicts:
+        return result_application.describe_refusal(run, end.branch, commit=commit)
+    return ""
 
 
 async def _learn(services: ProjectServices, run: str) -> None:

@@ -20,6 +20,7 @@ from mimir.workspace.git.commits import commit, newest, tree_of
 from mimir.workspace.git.discovery import UserRepository
 from mimir.workspace.git.filtered_files import encode, parse_filtered
 from mimir.workspace.git.git_command import GitResult, failure
+from mimir.workspace.git.hidden_files import find_hidden, remember_rules
 from mimir.workspace.git.hidden_repository import HiddenRepository
 from mimir.workspace.git.ignore_rules import pin_user_rules
 from mimir.workspace.git.trees import SUBMODULE, TreeEntry, put_entries
@@ -64,6 +65,7 @@ async def base(
         time = await newest(hidden, [head] if head else []) if when is None else when
         made = await commit(hidden, tree, [whole] if whole else [], MESSAGE, when=time)
     await remember_base(hidden, made, head, left_out)
+    await remember_rules(hidden, tree)
     await user_refs.pin_commit(
         hidden, f"refs/mimir/base/{user_refs.ref_part(run)}", made, head=head
     )
@@ -103,7 +105,7 @@ async def tree_of_project(
         outside = lift_rules_to_root(found, prefix.rstrip("/"))
         if edits := _edits(before, tracked.entries):
             await put_entries(hidden, index, edits, tree=top)
-        filtered, (nested, refused) = await gather_both(
+        filtered, (nested, refused, earlier) = await gather_both(
             _find_filtered_files(user, tracked),
             _add_all(hidden, top, index, outside, prefix, skip),
         )
@@ -112,7 +114,7 @@ async def tree_of_project(
             await put_entries(hidden, index, {one.path: one for one in kept}, tree=top)
         tree = await _write_project_tree(hidden, index, prefix)
         await asyncio.to_thread(_save_index, hidden, index)
-    return tree, _warnings(top, prefix, tracked, filtered, nested, refused)
+    return tree, _warnings(top, prefix, tracked, filtered, nested, refused, earlier)
 
 
 def _saved_index(hidden: HiddenRepository) -> Path:
@@ -185,7 +187,8 @@ async def _add_all(
     rules: Sequence[str],
     prefix: str,
     skip: Sequence[str],
-) -> tuple[list[str], list[str]]:
+) -> tuple[list[str], list[str], list[str]]:
+    """Add all files; return nested repositories, unreadable files, and files hidden earlier."""
     exclude = hidden.scratch("exclude")
     await asyncio.to_thread(write_atomically, exclude, os.fsencode("\n".join(rules) + "\n"))
     # A file named here has the lowest rank, so the user's own rules win.
@@ -196,10 +199,12 @@ async def _add_all(
         )
         # Git lists a repository that is no submodule as a directory, and cannot add it.
         nested = [name.rstrip("/") for name in listed.names if name.endswith("/")]
+        new = [name.removeprefix(prefix) for name in listed.names if not name.endswith("/")]
+        earlier = [f"{prefix}{name}" for name in await find_hidden(hidden, new)]
         arguments = [
             *("add", "-A", "--ignore-errors", "--"),
             f":(top,literal){prefix}" if prefix else ":(top)",
-            *(f":(top,exclude,literal){name}" for name in (*skip, *nested)),
+            *(f":(top,exclude,literal){name}" for name in (*skip, *nested, *earlier)),
         ]
         added = await git(*arguments, ok=None)
     finally:
@@ -208,7 +213,7 @@ async def _add_all(
         raise failure(arguments, added)
     mark = 'error: open("'
     errors = [line for line in added.err.splitlines() if line.startswith(mark)]
-    return nested, [line[len(mark) :].partition('")')[0] for line in errors]
+    return nested, [line[len(mark) :].partition('")')[0] for line in errors], earlier
 
 
 async def _find_filtered_files(
@@ -253,6 +258,7 @@ def _warnings(
     filtered: Collection[str],
     nested: Collection[str],
     refused: Collection[str],
+    earlier: Collection[str],
 ) -> list[str]:
     submodules = [one.path for one in tracked.entries if one.mode == SUBMODULE]
     empty = [path for path in submodules if _is_empty(top / path)]
@@ -267,6 +273,10 @@ def _warnings(
         ),
         ("Files that git stores by a filter (such as LFS) stay as git has them", filtered),
         ("Repositories inside the project are not part of the run", nested),
+        (
+            "Files that git ignored in an earlier run are not part of the run (to include them, `git add` them)",
+            earlier,
+        ),
         ("Files that cannot be read are not part of the run", refused),
         ("Files with an unfinished merge are taken as they are on the disk", tracked.unmerged),
     )

@@ -18,6 +18,7 @@ from mimir.workspace.git import (
     checkout,
     commits,
     filtered_files,
+    hidden_files,
     object_check,
     readonly_view,
     snapshot,
@@ -303,6 +304,24 @@ class GitHistory(GitAnswers):
         """Return the links of a commit or tree (of `among` only) that lead out of it."""
         await self._have(source)
         return await trees.links_out(self._hidden, source, among)
+
+    @git_question("hidden_links", tuple[str, ...])
+    async def hidden_links(
+        self, base: str, tree: str, among: Sequence[str], tops: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Return the links (of `among`) of a tree that lead to what `base` ignores or to `tops`."""
+        await self._have(base, tree)
+        return await hidden_files.find_hidden_links(self._hidden, base, tree, among, tops)
+
+    @git_question("unignored", tuple[str, ...])
+    async def unignored(self, base: str, tree: str) -> tuple[str, ...]:
+        """Return existing files of the user that `base` ignores and `tree` does not."""
+        await self._have(base, tree)
+        return await hidden_files.find_unignored(self._hidden, base, tree)
+
+    async def show_files(self, paths: Sequence[str]) -> None:
+        """Record that the user accepts these files, ignored earlier, in later runs."""
+        await hidden_files.show_files(self._hidden, paths)
 
     async def view(self, commit: str, where: Path | None = None) -> Path:
         """Return a read-only git directory of `commit` and its history, for the sandbox."""

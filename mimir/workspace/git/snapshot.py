@@ -17,16 +17,12 @@ from mimir.workspace.git.git_command import GitResult
 from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
 from mimir.workspace.git.ignore_rules import ignored_paths
 from mimir.workspace.git.trees import leads_out
-from mimir.workspace.git.user_ignores import DEFAULTS
+from mimir.workspace.git.user_ignores import TOOL_FOLDERS
 from mimir.workspace.safe_walk import workspace_error
 from mimir.workspace.tree_removal import remove_tree
 
 MAX_PATH_BYTES = 1024
 """A longer path is left out: not every file system and tool could hold it."""
-# Directories of tools: what is special there concerns no deliverable.
-_NOT_SEARCHED = frozenset(
-    rule.rstrip("/") for rule in DEFAULTS if rule.endswith("/") and rule != ".mimir/"
-)
 # The user's git refuses these names in every directory.
 _REFUSED_NAME = re.compile(r"(?:\.git|git~1)[ .]*(?:[:\\].*)?", re.IGNORECASE | re.DOTALL)
 # Git cuts long warnings.
@@ -269,7 +265,8 @@ def _find_special(where: Path) -> list[str]:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in _NOT_SEARCHED:
+                    # What is special there concerns no deliverable.
+                    if entry.name not in TOOL_FOLDERS:
                         waiting.append(Path(entry.path))
                 elif not entry.is_symlink() and not entry.is_file(follow_symlinks=False):
                     found.append(os.path.relpath(entry.path, where))

@@ -180,7 +180,9 @@ async def blobs(hidden: HiddenRepository, ids: Iterable[str]) -> dict[str, bytes
     return found
 
 
-async def find_oversized(hidden: HiddenRepository, a: str, b: str, most_bytes: int) -> tuple[str, ...]:
+async def find_oversized(
+    hidden: HiddenRepository, a: str, b: str, most_bytes: int
+) -> tuple[str, ...]:
     """Return the largest files of `b` without which its changes since `a` fit `most_bytes`."""
     changes = await diff_trees(hidden, a, b)
     new = {one.path: one.new_blob for one in changes if one.new_blob and one.mode != SUBMODULE}

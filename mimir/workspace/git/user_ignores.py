@@ -20,6 +20,11 @@ DEFAULTS = (
     ".coverage",
 )
 
+TOOL_FOLDERS = frozenset(
+    rule.rstrip("/") for rule in DEFAULTS if rule.endswith("/") and rule != ".mimir/"
+)
+"""Folders of tools, at any depth."""
+
 _SPECIAL = frozenset("\\*?[")
 
 
