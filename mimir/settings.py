@@ -55,6 +55,7 @@ _OPEN = (
 )  # fmt: skip
 """Tables that are values: their keys are not settings."""
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_CREDENTIALS")
+
 RoleName = Literal["ecko", "pm", "agentinator", "worker", "qc", "qc_reporter", "pm_reporter"]
 
 

@@ -1,4 +1,4 @@
-"""Ignored files of the user's project stay hidden: in later bases, behind links, and when rules change.
+"""Hidden files: ignored files of the user's project, also behind links and changed rules.
 
 A file that the rules of any earlier base ignored is in no base until the user tracks it or accepts that it is shown.
 """
