@@ -271,7 +271,13 @@ class FakeMimir:
         self._note("cancel", run)
 
     async def apply(
-        self, run: str, *, commit: bool, completed: bool = False, markers: bool = False
+        self,
+        run: str,
+        *,
+        commit: bool,
+        completed: bool = False,
+        markers: bool = False,
+        is_confirmed: bool = False,
     ) -> RunResult:
         self._note("apply", run, commit)
         return self.ending
