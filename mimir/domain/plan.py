@@ -10,7 +10,7 @@ CheckKind = Literal["flip", "hold"]
 
 DEFAULT_MAX_RETRIES = 2
 DEFAULT_TIME_LIMIT_MINUTES = 30
-DEFAULT_TIMEOUT_SECONDS = 60.0
+DEFAULT_TIMEOUT_SECONDS = 300.0
 # Tool calls of an attempt without an estimate; also of QC and the PM.
 DEFAULT_CALL_LIMIT = 50
 

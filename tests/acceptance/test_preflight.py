@@ -84,3 +84,14 @@ def test_plan_on_disk_is_refused_before_the_first_call_of_a_worker(desk: Desk, s
     ]  # fmt: skip
     head = desk.type("status").out.splitlines()
     assert head[1].startswith("broken: Check 'missing' of a is broken: ")
+
+
+def test_check_of_a_runner_is_tried_wherever_its_tests_stand(desk: Desk, tmp_path: Path):
+    # No file matches the pattern of the runner's tests, as in a crate with tests in its sources.
+    bin = tmp_path / "project/bin"
+    desk.write("bin/cargo", "#!/bin/sh\nexit 3\n")
+    (bin / "cargo").chmod(0o755)
+    red = check("env", "PATH=/workspace/bin:/usr/bin:/bin", "cargo", "test", id="red", kind="hold")
+    desk.write("plan.md", render(plan(replace(GOOD, checks=(red,)))))
+
+    assert "check-red-before" in desk.type("check", "plan.md", "--run").out

@@ -16,7 +16,7 @@ from functools import partial
 
 from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckOutcome, CheckRun
-from mimir.domain.globs import matches
+from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import Phase, TreeReader
 from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_run
@@ -68,8 +68,9 @@ class CheckRunner:
         """
 
         async def run(check: Check) -> CheckRun | None:
-            tests = find_check_files(check).tests
-            if tests and not await self._history.paths(base_tree, tests):
+            # Patterns are those of a runner: tests may stand elsewhere, as in Rust's sources.
+            named = [path for path in find_check_files(check).tests if not has_wildcard(path)]
+            if named and not await self._history.paths(base_tree, named):
                 return None
             return await self._before(check, base_tree)
 

@@ -71,8 +71,8 @@ def _judge(check: Check, run: CheckRun, tasks: Sequence[Task]) -> tuple[TrialCod
         return "check-already-green", "is a flip, but passes before the work", _ALREADY_GREEN
     counts = count_tests(run)
     is_empty = counts is not None and not (counts.passed or counts.failed or counts.skipped)
-    # The tests of a flip may be those that its task is to write.
-    if is_empty and not (check.kind == "flip" and may_change):
+    # The tests may be those that its task, or one before it, is to write.
+    if is_empty and not may_change:
         return "check-without-tests", "selects no test", _WITHOUT_TESTS
     if check.kind == "hold" and not run.green and len(tasks) == 1:
         message = f"is a hold, but fails before the work ({run.describe_end})"

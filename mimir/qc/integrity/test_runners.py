@@ -189,6 +189,7 @@ TOOLS = READERS | frozenset(COLLECTED) | _names("build coverage nox pip tox tria
 SUBCOMMANDS = STARTERS | {
     *("ctest", "bazel test", "meson test"),
     *("cargo", "go", "gradle", "mvn", "dotnet test", "swift test", "manage.py test", "lein test"),
+    "vitest",
 }
 """Programs whose bare arguments are words (`npm test`), not paths."""
 

@@ -51,7 +51,7 @@ _CACHES = (
     ("NUGET_PACKAGES", ".nuget/packages", ("",)),
 )
 # The cached results name the source files by path, so it must stay the user's.
-_BY_PATH = ("GOMODCACHE",)
+_BY_PATH = ("GOMODCACHE", "CARGO_HOME")
 # These write beside the cache, so they look below the home of the sandbox.
 VARIABLES = ("GOFLAGS", "GOPATH", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "PYENV_VERSION",
              "NVM_DIR", "VOLTA_HOME", "FNM_DIR", "SDKMAN_DIR", "JAVA_HOME", "GOROOT", "ASDF_DIR", "ASDF_DATA_DIR",
@@ -73,9 +73,14 @@ def find_caches(user: UserMachine) -> list[SharedCache]:
 
 def cache_variables(user: UserMachine, caches: list[SharedCache]) -> Mapping[str, str]:
     """Return the variables with which tools find caches at the user's path."""
-    sources = {cache.below_home: str(cache.source) for cache in caches}
-    wanted = {variable: default for variable, default, _ in _CACHES if variable in _BY_PATH}
-    return {name: sources[default] for name, default in wanted.items() if default in sources}
+    shared = {cache.source for cache in caches}
+    found: dict[str, str] = {}
+    for variable, default, parts in _CACHES:
+        top = user.directory(variable, _default(user, variable, default))
+        # A part that is a link elsewhere is shared at another path than the tool would look at.
+        if variable in _BY_PATH and any(top / part in shared for part in parts):
+            found[variable] = str(top)
+    return found
 
 
 def _default(user: UserMachine, variable: str, default: str) -> str:

@@ -11,7 +11,7 @@ from mimir.workspace.sandbox.sharing.secret_names import may_be_secret
 
 _BUILT = frozenset({".so", ".pyd", ".dylib", ".node"})
 _SOURCES = frozenset(
-    [".py", ".pyi", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".rs", ".java", ".kt", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".rb", ".php", ".cs", ".swift", ".dart", ".ex", ".erl"]
+    [".py", ".pyi", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".rs", ".java", ".kt", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".rb", ".php", ".cs", ".swift", ".dart", ".ex", ".erl", ".lock"]
 )  # fmt: skip
 _HEADER = re.compile(
     rb"generated (?:by|from|with|using|code|file)|auto-?generated|@generated"
@@ -38,7 +38,7 @@ def find_ignored(project: Path) -> list[str]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    return sorted({os.fsdecode(name) for name in done.stdout.split(b"\0") if name})
 
 
 def find_generated_files(project: Path, ignored: list[str]) -> list[SharedPath]:
@@ -60,9 +60,12 @@ def find_generated_files(project: Path, ignored: list[str]) -> list[SharedPath]:
 
 def _ignored_files(project: Path, ignored: list[str], made: set[str]) -> Iterator[str]:
     number = 0
-    for name in ignored:
-        if _is_hidden(name) or name.rstrip("/") in made:
+    top = "\0"
+    for name in sorted(ignored):
+        # git lists an ignored directory, and those below it, too.
+        if name.startswith(top) or _is_hidden(name) or name.rstrip("/") in made:
             continue
+        top = name if name.endswith("/") else top
         names = _files_below(project, name.rstrip("/"), made) if name.endswith("/") else (name,)
         for one in names:
             number += 1
@@ -75,8 +78,9 @@ def _ignored_files(project: Path, ignored: list[str], made: set[str]) -> Iterato
 def _files_below(project: Path, name: str, made: set[str]) -> Iterator[str]:
     for directory, folders, files in os.walk(project / name):
         top = Path(directory).relative_to(project)
-        folders[:] = [one for one in folders if not _is_hidden(one) and str(top / one) not in made]
-        yield from (str(top / file) for file in files)
+        inner = [one for one in folders if not _is_hidden(one) and str(top / one) not in made]
+        folders[:] = sorted(inner)
+        yield from (str(top / file) for file in sorted(files))
 
 
 def _is_hidden(name: str) -> bool:

@@ -48,6 +48,8 @@ PYTEST = ("**/test_*.py", "**/*_test.py")
         ("cd api && ./mvnw -q test", ("api/**/src/test/**", "api/**/src/integrationTest/**")),
         ("vendor/bin/phpunit tests/UserTest.php", ("tests/UserTest.php",)),
         ("vendor/bin/phpunit", ("**/*Test.php",)),
+        ("npx vitest run --typecheck", ("**/*.test.*", "**/*.spec.*", "**/__tests__/**")),
+        ("npx vitest run test/a.test.ts", ("test/a.test.ts",)),
         ("node_modules/.bin/jest", ("**/*.test.*", "**/*.spec.*", "**/__tests__/**")),
         ("prove -l t", ("t/**/*.t",)),
         ("node node_modules/jest/bin/jest.js src/a.test.js", ("src/a.test.js",)),
