@@ -75,11 +75,11 @@ def diff_outcomes(
 ) -> list[ReplayDifference]:
     """Compare two outcomes byte by byte.
 
-    `is_older`: another version recorded them. Then the text of the report, and members and nodes that the recording does not have,
-    are not compared.
+    `is_older`: another version recorded them. Then the text of the report, and members, nodes and lines of the plan that the
+    recording does not have, are not compared.
     """
     found = [
-        *_diff_texts("plan", recorded.plan, now.plan),
+        *_diff_texts("plan", recorded.plan, now.plan, is_older=is_older),
         *_diff_nodes("verdict", recorded.verdicts, now.verdicts, is_older=is_older),
         *_diff_nodes("evidence", recorded.evidence, now.evidence, is_older=is_older),
     ]
@@ -146,10 +146,14 @@ def _key(event: Event) -> tuple[object, ...]:
     return event.kind, event.task, event.attempt, data.get("role"), data.get("seq")
 
 
-def _diff_texts(name: str, one: str, other: str) -> list[ReplayDifference]:
+def _diff_texts(
+    name: str, one: str, other: str, *, is_older: bool = False
+) -> list[ReplayDifference]:
     if one == other:
         return []
     old, new = one.splitlines(), other.splitlines()
+    if is_older and _is_subsequence(old, new):
+        return []
     at = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
     # One text is the beginning of the other: its first extra line differs.
     if at is None:
@@ -157,6 +161,11 @@ def _diff_texts(name: str, one: str, other: str) -> list[ReplayDifference]:
     before = old[at] if at < len(old) else ""
     now = new[at] if at < len(new) else ""
     return [ReplayDifference(where=f"{name}, line {at + 1}", what=_sides(before, now))]
+
+
+def _is_subsequence(lines: Sequence[str], of: Sequence[str]) -> bool:
+    rest = iter(of)
+    return all(line in rest for line in lines)
 
 
 def _members(
