@@ -204,7 +204,9 @@ class ProjectSandbox:
         workspace: Path,
         seconds: float,
         extra_ro: Mapping[str, Path] | None = None,
+        extra_rw: Mapping[str, Path] | None = None,
         env: Mapping[str, str] | None = None,
+        first: Mapping[str, str] | None = None,
     ) -> CommandResult:
         """Run a command that sees its workspace and nothing else."""
         return await self._sandbox.run(
@@ -214,5 +216,7 @@ class ProjectSandbox:
             project=self._project,
             view=await self._history.view(self.base) if self.base else None,
             extra_ro=extra_ro,
+            extra_rw=extra_rw,
             env=env,
+            first=first,
         )

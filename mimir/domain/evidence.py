@@ -44,7 +44,7 @@ class CheckRun:
     missing: bool = False
     """True: the program, or the module that it names, is not on this machine."""
     cut_short: bool = False
-    """True: exit code 0 without a report of its test runner, or the work ended the program."""
+    """True: exit code 0, but a control on this tree showed that the check cannot fail."""
     seconds: float = 0.0
     output_hash: str = ""
     """SHA-256 of the whole output."""
@@ -64,19 +64,36 @@ class CheckRun:
     @property
     def green(self) -> bool:
         """True if the command ended with 0 and nothing contradicts it."""
-        if self.results is not None and not self.results.green:
-            return False
-        return self.exit_code == 0 and not (self.timed_out or self.missing or self.cut_short)
+        is_stopped = self.timed_out or self.missing or self.cut_short
+        return self.exit_code == 0 and not is_stopped and not self.contradiction
+
+    @property
+    def contradiction(self) -> str:
+        """What its single tests say against an exit code 0; empty: nothing."""
+        if self.results is None or self.exit_code != 0:
+            return ""
+        return self.results.contradiction
 
     @property
     def describe_end(self) -> str:
         """How the command ended, as text."""
         return describe_exit(
-            self.exit_code, timed_out=self.timed_out, missing=self.missing, cut_short=self.cut_short
+            self.exit_code,
+            timed_out=self.timed_out,
+            missing=self.missing,
+            cut_short=self.cut_short,
+            is_contradicted=bool(self.contradiction),
         )
 
 
-def describe_exit(code: int | None, *, timed_out: bool, missing: bool, cut_short: bool) -> str:
+def describe_exit(
+    code: int | None,
+    *,
+    timed_out: bool,
+    missing: bool,
+    cut_short: bool,
+    is_contradicted: bool = False,
+) -> str:
     """Describe an exit, such as `exit 1`, `timed out` or `cut short (exit 0)`."""
     if missing:
         return "program missing"
@@ -84,6 +101,8 @@ def describe_exit(code: int | None, *, timed_out: bool, missing: bool, cut_short
         return "timed out"
     if code is None:
         return "killed"
+    if is_contradicted and code == 0:
+        return "exit 0, but its tests have not passed"
     return f"cut short (exit {code})" if cut_short else f"exit {code}"
 
 

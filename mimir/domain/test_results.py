@@ -7,6 +7,8 @@ from typing import ClassVar, Literal
 
 TestState = Literal["passed", "failed", "errored", "skipped", "xfailed"]
 STATES: tuple[TestState, ...] = ("passed", "failed", "errored", "skipped", "xfailed")
+NO_CONTROL = "executed (no control)"
+"""Basis of a check that passed without a negative control."""
 MAX_NAMED = 20
 """Most tests that a sealed payload names."""
 
@@ -57,11 +59,25 @@ class TestResults:
         return len(self.passed) + len(self.failed) + len(self.errored)
 
     @property
+    def is_empty(self) -> bool:
+        """True if a complete report names no test."""
+        return not (self.problem or self.fallback or self.counted or self.skipped or self.xfailed)
+
+    @property
     def green(self) -> bool:
         """True if nothing in the report contradicts exit code 0."""
+        return not self.contradiction
+
+    @property
+    def contradiction(self) -> str:
+        """What the report says against exit code 0; empty: nothing."""
         if self.fallback:
-            return True
-        return bool(self.passed) and not (self.failed or self.errored or self.problem)
+            return ""
+        red = len(self.failed) + len(self.errored)
+        if red and not self.problem:
+            names = ", ".join((*self.failed, *self.errored)[:3])
+            return f"{red:,} of {self.counted:,} tests have not passed: {names}."
+        return self.problem or ("" if self.passed else "No test has passed.")
 
 
 def sort_results(runner: str, states: Mapping[str, TestState], problem: str = "") -> TestResults:

@@ -114,6 +114,7 @@ def _task(task: TaskStatusRecord, lookup: _StatusLookup) -> dict[str, object]:
         "max_attempts": task.max_retries + 1 + task.integration_retries,
         "score": None if task.qc_score is None else float(task.qc_score),
         "criteria": task.criteria.as_json(),
+        "checks": list(task.check_results),
         "tool_calls": task.worker_tool_calls if calls is None else calls,
         "limit": call_limit(task.estimated_tool_calls),
         "cause": task.cause,

@@ -8,7 +8,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.ids import task_id
 from mimir.domain.plan import Plan, Task
-from mimir.qc.checks.regression import AcceptedTask, reported_counts
+from mimir.qc.checks.regression import AcceptedTask, accepted_results
 from mimir.store.operations import runs
 from mimir.store.operations.record_loading import find_attempt, load_record, load_whole_answer
 from mimir.store.protocol import ReadOps
@@ -37,7 +37,7 @@ def load_accepted_task(reads: ReadOps, task: Task, record: AcceptedTaskRecord) -
         passed=frozenset(record.passed_checks),
         changed=frozenset(record.files_changed),
         tree=tree,
-        told=reported_counts(outcomes),
+        results=accepted_results(outcomes),
         broken=_broken_checks(record, task, outcomes),
     )
 

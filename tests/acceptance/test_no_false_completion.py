@@ -111,9 +111,10 @@ async def test_work_that_ends_its_tests_before_they_speak_is_not_completed(tmp_p
 
     assert journey.statuses == {"a": "failed"}
     outcome = journey.facts.outcomes("a")["unit"]
-    assert (outcome.after.exit_code, outcome.after.describe_end) == (0, "cut short (exit 0)")
-    assert "cut short (exit 0)" in journey.said
-    assert "ended with 0, but not at its own end" in journey.said
+    end = "exit 0, but its tests have not passed"
+    assert (outcome.after.exit_code, outcome.after.describe_end) == (0, end)
+    assert end in journey.said
+    assert "unittest gave no complete report of its tests" in journey.said
     assert invariants.broken(journey.facts) == []
 
 

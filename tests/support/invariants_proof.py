@@ -152,7 +152,9 @@ def _is_red(
         if r.get("phase") == record["phase"]
         and (r.get("task"), r.get("check"), _about(r)) == (owner, check.id, _about(record))
     ]
-    return check.required and counts and (same[-1]["exitCode"] != 0 or "cutShort" in same[-1])
+    last = same[-1]
+    is_refuted = "cutShort" in last or last.get("tests", {}).get("green") is False
+    return check.required and counts and (last["exitCode"] != 0 or is_refuted)
 
 
 def i13(facts: Facts, _: Outside) -> Iterator[str]:

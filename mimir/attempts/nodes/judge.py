@@ -26,13 +26,18 @@ from mimir.domain.verdict import Verdict
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.evidence.payloads import control_body, verdict_body
 from mimir.qc.judgement import judge as qc
-from mimir.qc.judgement.control_rules import apply_controls
+from mimir.qc.judgement.control_rules import apply_controls, describe_checks
 from mimir.store.records.attempt_changes import (
     AttemptResultChange,
     QCContextChange,
 )
 from mimir.store.records.record_codec import PackedJson
-from mimir.store.records.task_changes import CriteriaCountsChange, QCFeedbackChange, VerdictChange
+from mimir.store.records.task_changes import (
+    CheckResultsChange,
+    CriteriaCountsChange,
+    QCFeedbackChange,
+    VerdictChange,
+)
 from mimir.workspace.aio import to_thread_shielded
 
 MOST_FILES = 60
@@ -49,10 +54,11 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
     verdict = apply_controls(review.judgement, services.task, controls)
     # The next attempt replaces these values on the task, so the attempt keeps them too.
     shared = _verdict_changes(verdict, stamp(services.clock.now()))
+    shown = describe_checks(state.outcomes, controls)
     await services.journal.transition(
         TaskStatus.QC_PASSED if verdict.passed else TaskStatus.QC_FAILED,
         EventKind.VERDICT_GIVEN,
-        task=shared,
+        task=(*shared, CheckResultsChange(check_results=shown)),
         attempt=(
             *shared,
             AttemptResultChange(
@@ -68,6 +74,7 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
             "model_score": float(verdict.model_score),
             "verdict": verdict.verdict.verdict,
             "reasons": list(verdict.reasons)[:20],
+            "checks": list(shown)[:20],
         },
         verdict=verdict,
         records=seal_records(

@@ -86,7 +86,14 @@ def _verdict(data: Data) -> str:
     ruling = f"{'passed' if passed else 'rejected'}{f' (QC answered {answer})' if differs else ''}"
     score = score_of(number(data.get("score")))
     return ", ".join(
-        part for part in (ruling, score and f"score {score}", *_first(data, "reasons")) if part
+        part
+        for part in (
+            ruling,
+            score and f"score {score}",
+            *as_texts(data.get("checks")),
+            *_first(data, "reasons"),
+        )
+        if part
     )
 
 

@@ -47,6 +47,10 @@ def status(
         rows = [_COLUMNS, *(_task_row(task, glyphs) for task in shown)]
         lines += table(rows if shown else [], width, right=(2, 3, 4))
         lines += wrap(_count_hidden(tasks, shown, run), width)
+    for task in shown:
+        id = clean_line(as_text(task.get("id")))
+        checks = [f"{id}, {clean_line(text)}" for text in as_texts(task.get("checks"))]
+        lines += [line for text in checks for line in wrap(text, width, first="check ")]
     if any(_criteria(task) for task in shown):
         lines += wrap("criteria: x executed, j judged, u unverified, f failed", width)
     return lines + next_lines([step.format(run=run) for step in _NEXT.get(state, ())], width)

@@ -13,13 +13,15 @@ from typing import Literal, Protocol
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
+from mimir.domain.test_results import TestResults
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
 from mimir.qc.evidence.seal import fingerprint
-from mimir.qc.integrity import supervision
-from mimir.qc.integrity.runner_output import SHORTENED, is_cut_short, verbose_environment
+from mimir.qc.results import request
+from mimir.qc.results.report_files import read_results, remove_own_reports
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.git.trees import TreeChange
+from mimir.workspace.sandbox import toolchain
 from mimir.workspace.sandbox.sandbox import CommandResult, CommandRunner
 from mimir.workspace.tree_removal import remove_tree
 
@@ -28,12 +30,12 @@ Phase = Literal["before", "after", "control", "merged", "gate"]
 MAX_TAIL = 16_000
 """Characters kept of an output: its head, and more of its end, with the summary."""
 _MAX_HEAD = MAX_TAIL // 4
-WORKSPACE = "/workspace"
-"""Path of the checkout inside the sandbox; it replaces real paths in outputs."""
 ANSWER_VARIABLE = "MIMIR_ANSWER"
 ANSWER_PATH = "/mimir/answer.md"
 """Path of the closing answer inside the sandbox."""
 _CHECKOUT = "workspace"
+_REPORTS = "results"
+_REPORTERS = Path(__file__).parent.parent / "results" / "reporters"
 
 
 class TreeReader(Protocol):
@@ -106,7 +108,7 @@ class CheckExecution:
         """Run a check on a tree; `alter` may change the checkout. None: it has nothing to run."""
         async with self._slots:
             try:
-                result, directory = await self._run_isolated(check, tree, answer, alter)
+                result, directory, tests = await self._run_isolated(check, tree, answer, alter)
             except ToolError as error:
                 # Words that no program can receive count as a missing program: a finding on the plan.
                 return _unstartable_run(check, tree, phase, str(error), again=again)
@@ -126,9 +128,10 @@ class CheckExecution:
         if result is None:
             return None
         # Directory names are random, so two runs of one check would differ by them.
-        output = result.output.replace(str(directory / _CHECKOUT), WORKSPACE)
+        output = result.output.replace(str(directory / _CHECKOUT), request.WORKSPACE)
         # Everyone who reads the result sees the advice: QC, the next attempt, report and screen.
-        output = f"{output}\n[{result.advice}]" if result.advice else output
+        notes = [result.advice, tests.contradiction if tests and result.exit_code == 0 else ""]
+        output = "\n".join((output, *(f"[{note}]" for note in notes if note)))
         return CheckRun(
             check=check.id,
             argv=check.argv,
@@ -137,18 +140,18 @@ class CheckExecution:
             exit_code=result.exit_code,
             timed_out=result.timed_out,
             missing=result.is_program_missing,
-            cut_short=result.exit_code == 0 and is_cut_short(check.argv, result.output),
             # Milliseconds are precise enough, and keep the sealed payload short.
             seconds=round(result.seconds, 3),
             output_hash=result.output_hash,
             output_tail=_cut_output(self._redact(output.replace(str(directory), "/mimir"))),
             sandbox=result.backend,
             again=again,
+            results=None if result.is_program_missing else tests,
         )
 
     async def _run_isolated(
         self, check: Check, tree: str, answer: str, alter: Alter | None
-    ) -> tuple[CommandResult | None, Path]:
+    ) -> tuple[CommandResult | None, Path, TestResults | None]:
         """Run in a new directory; its path is returned so that outputs can hide it."""
         self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         directory = Path(tempfile.mkdtemp(dir=self._work_dir, prefix="check-"))
@@ -162,25 +165,48 @@ class CheckExecution:
             if alter is not None:
                 argv = await asyncio.to_thread(alter, directory / _CHECKOUT)
             if argv is None:
-                return None, directory
+                return None, directory, None
+            wanted = request.request_report(argv, str(toolchain.interpreter()))
+            programs = await asyncio.to_thread(_prepare_report, directory)
             result = await self._sandbox.run(
-                argv,
+                wanted.argv,
                 workspace=directory / _CHECKOUT,
                 seconds=check.timeout_seconds,
-                extra_ro={ANSWER_PATH: answer_file},
+                extra_ro={
+                    ANSWER_PATH: answer_file,
+                    request.REPORTERS: _REPORTERS,
+                    request.PROGRAMS: programs,
+                },
+                extra_rw={request.FOLDER: directory / _REPORTS},
+                first=wanted.first,
                 env={
                     ANSWER_VARIABLE: ANSWER_PATH,
+                    **wanted.environment,
                     # A cached module of the same size and second would hide an altered file.
                     **({"PYTHONDONTWRITEBYTECODE": "1"} if alter else {}),
-                    **verbose_environment(check.argv),
-                    **supervision.environment(check.argv),
                 },
             )
-            return result, directory
+            own = directory / _CHECKOUT if request.reads_folder(wanted.expected) else None
+            tests = await asyncio.to_thread(
+                read_results, directory / _REPORTS, wanted, own, self._redact
+            )
+            return result, directory, tests
         finally:
             # Shielded, so that a cancelled run leaves no checkout; files that resist removal stay.
             with contextlib.suppress(WorkspaceError):
                 await to_thread_shielded(remove_tree, directory)
+
+
+def _prepare_report(directory: Path) -> Path:
+    """Make the folder of the reports; return that of the programs started in their place."""
+    (directory / _REPORTS).mkdir()
+    remove_own_reports(directory / _CHECKOUT)
+    programs = directory / "programs"
+    programs.mkdir(mode=0o755)
+    for name in request.STARTED:
+        (programs / name).write_text(request.STARTER)
+        (programs / name).chmod(0o755)
+    return programs
 
 
 def _unstartable_run(check: Check, tree: str, phase: Phase, why: str, *, again: bool) -> CheckRun:
@@ -204,6 +230,6 @@ def _cut_output(output: str) -> str:
     cut = len(output) - MAX_TAIL
     head = output[:_MAX_HEAD]
     return (
-        f"{SHORTENED}{cut} characters of the middle]\n{head}\n[… they were here]\n"
+        f"[… {cut} characters of the middle]\n{head}\n[… they were here]\n"
         f"{output[_MAX_HEAD - MAX_TAIL :]}"
     )

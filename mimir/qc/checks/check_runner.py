@@ -21,7 +21,7 @@ from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import Phase, TreeReader
 from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_run
 from mimir.qc.checks.journaled_checks import CheckExecutor
-from mimir.qc.checks.regression import AcceptedTask, confirm_completion, run_on_tree
+from mimir.qc.checks.regression import AcceptedTask, run_on_tree
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.integrity.change_classes import (
     ChangeClasses,
@@ -32,15 +32,10 @@ from mimir.qc.integrity.change_classes import (
 from mimir.qc.integrity.check_files import find_check_files, is_work
 from mimir.qc.integrity.further_files import find_all_files
 from mimir.qc.integrity.reruns import RERUNS, Rerun, RerunCase
-from mimir.qc.integrity.runner_output import confirm_by_output
+from mimir.qc.results.comparison import confirm_results
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
 
-_PYTHON_FILES = (".py", ".pth")
-_ENDED_EARLY = (
-    "Under supervision, the program of this check ended before its own end: code that it imports ends it, or hides a "
-    "failure. Code that it calls must return or raise an error; only the program itself may end the process."
-)
 _INFERRED_FLIP = (
     "The plan gives no kind; taken as 'flip', because in its earlier form it fails before the work."
 )
@@ -145,13 +140,14 @@ class CheckRunner:
         *,
         phase: Phase,
         pending: PendingTests = NO_PENDING_TESTS,
+        controlled: bool = False,
     ) -> tuple[CheckRun, ...]:
         """Run a check of an accepted task on a merged or final tree; the last run decides."""
         others = tuple(others)
 
         async def run(mine: AcceptedTask, on: str) -> tuple[CheckRun, ...]:
             trees = (self._execution, self._history, mine, check, on, others, phase)
-            return await run_on_tree(*trees, self._before)
+            return await run_on_tree(*trees, self._before, controlled=controlled)
 
         runs = await run(accepted, tree)
         if runs[-1].green or check.kind == "flip":
@@ -177,7 +173,7 @@ class CheckRunner:
         after = _correct_missing(after, target.task)
         # Changed runner settings may change the output itself; the reruns compare it then.
         if not changes.steering and not changes.planted:
-            after = confirm_by_output(after, before)
+            after = _confirm(check, target, before, after)
         notes = list(describe_changes(changes))
         is_inferred_flip = (
             check.kind is None and before.green and await self._was_red(check, changes, target)
@@ -194,11 +190,8 @@ class CheckRunner:
             again = await self._execution.run(
                 check, after.tree, "after", answer=target.answer, again=True
             )
-            # A run that was cut short may be green by its exit code, so the repetition is supervised too.
-            if after.cut_short:
-                again = await self._supervise(
-                    check, target, before, confirm_by_output(again, before)
-                )
+            if after.contradiction:
+                again = _confirm(check, target, before, again)
         # `make test` starts many tests: those of the attempt count only if the check was red.
         is_new_evidence = changes.reached and not before.green
         outcome = decide_check(
@@ -245,7 +238,7 @@ class CheckRunner:
         before: CheckRun,
         after: CheckRun,
     ) -> tuple[CheckRun, tuple[str, ...]]:
-        """Run a green check again by the table of reruns, then under supervision.
+        """Run a green check again by the table of reruns.
 
         The result is the run that decides, and the finding of the rerun that is red.
         """
@@ -269,12 +262,11 @@ class CheckRunner:
             if run is None:
                 continue
             if rerun.compares_output:
-                run = confirm_by_output(run, before)
+                run = _confirm(check, target, before, run)
             if not run.green:
                 return run, (rerun.finding,)
             last = last if rerun.is_alternative else run
-        run = await self._supervise(check, target, before, last or after)
-        return (after, ()) if run.green else (run, (_ENDED_EARLY,))
+        return after, ()
 
     async def _rerun(
         self, rerun: Rerun, case: RerunCase, after_tree: str, last: CheckRun | None
@@ -291,18 +283,6 @@ class CheckRunner:
             if run.green:
                 break
         return run
-
-    async def _supervise(
-        self, check: Check, target: CheckTarget, before: CheckRun, run: CheckRun
-    ) -> CheckRun:
-        """Confirm the end of a green run, if the work may be part of what it executes."""
-        if not any(path.endswith(_PYTHON_FILES) for path in target.status):
-            return run
-        changed = await self._history.diff_trees(target.own_base, run.tree)
-        return await confirm_completion(
-            *(self._execution, check, run, target.answer, [change.path for change in changed]),
-            was=before.tree if before.green else "",
-        )
 
     async def _before_tree(
         self, check: Check, changes: ChangeClasses, target: CheckTarget, after_tree: str
@@ -342,6 +322,12 @@ class CheckRunner:
 
     async def _with(self, tree: str, from_tree: str, paths: Sequence[str]) -> str:
         return await self._history.with_files(tree, from_tree, paths) if paths else tree
+
+
+def _confirm(check: Check, target: CheckTarget, before: CheckRun, run: CheckRun) -> CheckRun:
+    """Return a run, with a problem if tests that ran before the work have not passed."""
+    is_flip = kind_of(check, before) == "flip"
+    return confirm_results(run, before.results, target.task.files, is_flip=is_flip)
 
 
 def _correct_missing(run: CheckRun, task: Task) -> CheckRun:

@@ -9,7 +9,7 @@
 | hold | exit 0 | exit 0 | passed |
 | hold | not 0 | exit 0 | passed |
 | hold | not 0 | not 0 | `broken`: was red before the work |
-| any | | not 0, timeout, cut short, or program missing only now | failed |
+| any | | not 0, timeout, contradicted by its tests, or program missing only now | failed |
 | none given | | | inferred from the run before (fails: flip, passes: hold) |
 
 The first row that matches decides. Where the table is silent, "not 0" before the work is any run that is not green. A timeout after
@@ -102,7 +102,7 @@ def _decide(kind: CheckKind, before: CheckRun, after: CheckRun, on_base: bool) -
         before.green
         or after.missing
         or (after.timed_out and not before.timed_out)
-        or (after.cut_short and not before.cut_short)
+        or (_is_refuted(after) and not _is_refuted(before))
     )
     if kind == "hold" and not got_worse:
         return _WAS_RED, no_proof
@@ -114,12 +114,13 @@ def _failure(after: CheckRun) -> str:
         return "The program of this check was present before the work and is missing now."
     if after.timed_out:
         return "The check did not end within its time limit; timeout_seconds in the plan raises it."
-    if after.cut_short:
-        return (
-            "The check ended with 0, but not at its own end: the work ends its process, or skips or removes tests, "
-            "so its runner did not report that all passed."
-        )
-    return ""
+    if after.contradiction:
+        return f"The check ended with 0, but its tests decide: {after.contradiction}"
+    return _CUT_SHORT if after.cut_short else ""
+
+
+def _is_refuted(run: CheckRun) -> bool:
+    return run.cut_short or bool(run.contradiction)
 
 
 def _inference_note(kind: CheckKind) -> str:
@@ -127,6 +128,7 @@ def _inference_note(kind: CheckKind) -> str:
     return f"The plan gives no kind; taken as {kind!r}, because it {result} before the work."
 
 
+_CUT_SHORT = "The check ended with 0, but it cannot fail on this tree: the work ends its program early, or hides a failure."
 _MISSING = (
     "The program of this check is not on this machine, or commands cannot see it: they see /usr, the "
     "project's environments, and the paths of `sandbox.read_only`. Install it, or name another program in the plan."

@@ -9,15 +9,17 @@ them too, so there the check passes if it passes with those tests as they were. 
 pass without their new tests as well: one of them may repair it for the others.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
-from mimir.domain.globs import matches
+from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check, Task
+from mimir.domain.test_results import TestResults
 from mimir.qc.checks.check_execution import Phase, TreeReader
 from mimir.qc.checks.journaled_checks import CheckExecutor
+from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.integrity.check_files import (
     CheckFiles,
     configures_runner,
@@ -25,15 +27,10 @@ from mimir.qc.integrity.check_files import (
     is_declared_file,
 )
 from mimir.qc.integrity.further_files import find_all_files
-from mimir.qc.integrity.runner_output import compare_counts, count_tests
-from mimir.qc.integrity.supervision import NOT_ENDED, may_be_ended, own_programs, with_shims
-from mimir.qc.integrity.test_counts import CountedTests
+from mimir.qc.results.comparison import confirm_results
 from mimir.store.schema import well_formed
 
 RunBefore = Callable[[Check, str], Awaitable[CheckRun]]
-
-_SHIM_FACTOR = 3
-"""With shims, each Python starts two or three times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +47,16 @@ class AcceptedTask:
     """Paths that its deliverable changed, in stored form (`well_formed`)."""
     tree: str = ""
     """Tree on which it was accepted, merged with other work; empty: in another run."""
-    told: Mapping[str, CountedTests] = field(default_factory=dict[str, CountedTests])
-    """Tests that the runner of each check reported then; only checks that count tests."""
+    results: Mapping[str, TestResults] = field(default_factory=dict[str, TestResults])
+    """Results of single tests then, by check; only checks with a known test runner."""
     broken: Mapping[str, str] = field(default_factory=dict[str, str])
     """Its required checks that could not have worked, each with the reason."""
 
 
-def reported_counts(outcomes: Iterable[CheckOutcome]) -> Mapping[str, CountedTests]:
-    """Return the tests that the checks of a deliverable reported, as `AcceptedTask.told`."""
-    found = {one.check: count_tests(one.again or one.after) for one in outcomes}
-    return {check: counts for check, counts in found.items() if counts is not None}
+def accepted_results(outcomes: Iterable[CheckOutcome]) -> Mapping[str, TestResults]:
+    """Return the results of the checks of a deliverable, as `AcceptedTask.results`."""
+    found = {one.check: (one.again or one.after).results for one in outcomes}
+    return {check: results for check, results in found.items() if results is not None}
 
 
 async def run_on_tree(
@@ -71,19 +68,26 @@ async def run_on_tree(
     others: Iterable[AcceptedTask],
     phase: Phase,
     before: RunBefore,
+    *,
+    controlled: bool = False,
 ) -> tuple[CheckRun, ...]:
     """Run a check of an accepted task on a merged or final tree; the last run decides.
 
-    `others` are accepted too, or about to be. `before` runs a command on an unchanging tree, once.
+    `others` are accepted too, or about to be. `before` runs a command on an unchanging tree, once. `controlled`: a green run of which only
+    the exit code is known must also fail with changed expectations, because work of others is in the tree.
     """
 
     async def run(on: str, *, again: bool = False) -> CheckRun:
         result = await execution.run(check, on, phase, answer=mine.answer, again=again)
-        result = compare_counts(result, mine.told.get(check.id), was_green=True)
-        return await confirm_completion(execution, check, result, mine.answer, work, was=mine.tree)
+        result = confirm_results(result, mine.results.get(check.id), named)
+        if controlled and theirs and check.id in mine.passed and on != mine.tree:
+            return await _confirm_by_control(execution, check, result, mine, theirs)
+        return result
 
     others = tuple(others)
-    work = {path for one in (mine, *others) for path in one.changed}
+    # Only the very name of a file lets another task remove tests that decided.
+    named = [path for one in others for path in one.task.files if not has_wildcard(path)]
+    theirs = {path for one in others if one.task.id != mine.task.id for path in one.changed}
     first = await run(tree)
     # A check that decided nothing cannot become red, so one run is enough for the report.
     if not check.required or check.id not in mine.passed:
@@ -104,49 +108,28 @@ async def run_on_tree(
     return tuple(runs)
 
 
-async def confirm_completion(
+async def _confirm_by_control(
     execution: CheckExecutor,
     check: Check,
     run: CheckRun,
-    answer: str,
-    work: Iterable[str],
-    *,
-    was: str,
+    mine: AcceptedTask,
+    theirs: Collection[str],
 ) -> CheckRun:
-    """Return a run, as cut short if its program ended early, but not on the tree `was`."""
-    if not run.green or run.tree == was or not may_be_ended(check.argv):
+    """Return a green run, as cut short if its check cannot fail on this tree."""
+    if not run.green or (run.results is not None and not run.results.fallback):
         return run
-    own = own_programs(check, work)
-    if not await _ends_early(execution, check, run.tree, run.phase, answer, own):
-        return run
-    if was and await _ends_early(execution, check, was, "before", "", own):
-        return run
-    return replace(run, cut_short=True)
-
-
-async def _ends_early(
-    execution: CheckExecutor, check: Check, tree: str, phase: Phase, answer: str, own: Sequence[str]
-) -> bool:
-    """True if a program that a check starts, directly or not, does not reach its own end.
-
-    The check must be red twice with supervising shims, and green with plain ones; otherwise nothing is known.
-    """
-
-    async def run(*, plain: bool = False, again: bool = False) -> CheckRun:
-        supervised = replace(
-            check,
-            run=with_shims(check.argv, own, plain=plain),
-            timeout_seconds=check.timeout_seconds * _SHIM_FACTOR,
-        )
-        return await execution.run(supervised, tree, phase, answer=answer, again=again)
-
-    # Two supervised runs, because a flaky program is no evidence of an early end.
-    unknown = (0, NOT_ENDED, None)
-    return (
-        (await run()).exit_code not in unknown
-        and (await run(plain=True)).green
-        and (await run(again=True)).exit_code not in unknown
+    case = ControlCase(
+        check=check,
+        kind=check.kind or "hold",
+        before=run,
+        after=run,
+        base_tree=mine.tree or run.tree,
+        changed=sorted(theirs),
+        answer=mine.answer,
     )
+    control = (await execution.control(case)).control
+    is_insensitive = control is not None and control.state == "insensitive"
+    return replace(run, cut_short=True) if is_insensitive else run
 
 
 async def _restored_trees(

@@ -15,7 +15,6 @@ from mimir.domain.globs import has_wildcard
 from mimir.domain.overlap import overlap
 from mimir.domain.plan import Check, Task
 from mimir.qc.integrity.check_files import find_check_files, is_work
-from mimir.qc.integrity.runner_output import count_tests
 
 TrialCode = Literal[
     "check-program-missing",
@@ -69,8 +68,7 @@ def _judge(check: Check, run: CheckRun, tasks: Sequence[Task]) -> tuple[TrialCod
         if may_change:
             return "check-green-before", "is a flip, but passes before the work", _GREEN
         return "check-already-green", "is a flip, but passes before the work", _ALREADY_GREEN
-    counts = count_tests(run)
-    is_empty = counts is not None and not (counts.passed or counts.failed or counts.skipped)
+    is_empty = run.results is not None and run.results.is_empty
     # The tests may be those that its task, or one before it, is to write.
     if is_empty and not may_change:
         return "check-without-tests", "selects no test", _WITHOUT_TESTS

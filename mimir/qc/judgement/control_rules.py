@@ -6,10 +6,38 @@ A required check that cannot fail rejects the attempt. A check that does not dep
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mimir.domain.evidence import CheckRun, ControlResult
+from mimir.domain.evidence import CheckOutcome, CheckRun, ControlResult
 from mimir.domain.plan import Task
+from mimir.domain.test_results import NO_CONTROL, describe_tests
 from mimir.domain.verdict import CriterionResult, Verdict
 from mimir.qc.judgement.score import INSENSITIVE, find_gaps, required_checks, score_of
+
+
+def describe_checks(
+    outcomes: Sequence[CheckOutcome], controls: Sequence[CheckRun]
+) -> tuple[str, ...]:
+    """Describe the required checks in short: `unit: 12 of 12 tests, control red`."""
+    found = {run.check: run.control for run in controls}
+    return tuple(
+        f"{one.check}: {_describe_check(one, found.get(one.check))}"
+        for one in outcomes
+        if one.required
+    )
+
+
+def _describe_check(outcome: CheckOutcome, control: ControlResult | None) -> str:
+    run = outcome.again or outcome.after
+    results = run.results
+    passed, counted = (len(results.passed), results.counted) if results else (0, 0)
+    if control and control.counted:
+        passed, counted = control.sensitive, control.counted
+    skipped = len(results.skipped) if results else 0
+    tests = describe_tests(
+        passed, counted, skipped=skipped, control=control.state if control else ""
+    )
+    if outcome.state != "passed":
+        return ", ".join(part for part in (outcome.state, tests) if part)
+    return tests if control else ", ".join(part for part in (tests, NO_CONTROL) if part)
 
 
 def apply_controls(verdict: Verdict, task: Task, controls: Sequence[CheckRun]) -> Verdict:

@@ -1,5 +1,6 @@
 """Comparison of the results of single tests: what a green run does not prove. Pure."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -35,7 +36,7 @@ def _contradiction(
     if now is None or now.fallback:
         return _NO_REPORT.format(count=len(ran)) if wanted else ""
     green = frozenset(now.passed)
-    lost = [test for test in wanted if test not in green]
+    lost = _find_lost(wanted, green)
     if lost:
         return describe_lost(lost, frozenset(now.skipped), frozenset(now.xfailed))
     # Without a failed test, the run was red for another reason, and the exit code decides.
@@ -43,6 +44,17 @@ def _contradiction(
     if is_flip and was_red_by_tests and green <= frozenset(then.passed):
         return "No test that failed or was absent before the work is reported as passed after it."
     return ""
+
+
+def _find_lost(wanted: Sequence[str], green: Collection[str]) -> list[str]:
+    """Return tests that are not green now; parameters may change, but not become fewer."""
+    lost = [test for test in wanted if test not in green]
+    if not any("[" in test for test in lost):
+        return lost
+    before = Counter(test.partition("[")[0] for test in wanted if "[" in test)
+    now = Counter(test.partition("[")[0] for test in green if "[" in test)
+    fewer = {name for name, count in before.items() if now[name] < count}
+    return [test for test in lost if "[" not in test or test.partition("[")[0] in fewer]
 
 
 def describe_lost(lost: Sequence[str], skipped: Collection[str], xfailed: Collection[str]) -> str:

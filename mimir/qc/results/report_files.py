@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from mimir.domain.test_results import TestResults, sort_results
@@ -51,7 +52,7 @@ def _own_reports(checkout: Path) -> Iterator[Path]:
 
 def _list_files(folder: Path) -> Iterable[Path]:
     try:
-        return sorted(folder.iterdir())[: MAX_FILES + 1]
+        return sorted(islice(folder.iterdir(), MAX_FILES + 1))
     except OSError:
         return ()
 

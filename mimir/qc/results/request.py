@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mimir.domain.plan import Check
 from mimir.qc.integrity.command_line import ProgramCall, find_programs
 
+WORKSPACE = "/workspace"
+"""Path of the checkout inside the sandbox; it replaces real paths in outputs."""
 FOLDER = "/mimir/results"
 """Path of the reports inside the sandbox."""
 REPORTERS = "/mimir/reporters"
@@ -18,6 +19,11 @@ PROGRAMS = "/mimir/programs"
 """Folder before all others in the search path, with `STARTED`."""
 STARTED = ("go", "cargo")
 """Programs that `reporters/programs.py` starts in their place."""
+STARTER = (
+    '#!/bin/sh\nexec "${MIMIR_PYTHON:-python3}" -I '
+    f'"${{MIMIR_REPORTERS:-{REPORTERS}}}/programs.py" "$0" "$@"\n'
+)
+"""Text of such a program."""
 
 _PYTHON_PATH = re.compile(r"\bPYTHONPATH=")
 _NO_TEST_RUN: Mapping[str, frozenset[str]] = {
@@ -49,26 +55,32 @@ class ReportRequest:
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
+    first: Mapping[str, str]
+    """Values to put before those of variables that hold lists."""
     expected: tuple[str, ...] = ()
     """Runners that the command names, one of which must report; empty: no report is required."""
     fallback: str = ""
     """Why the report of a named runner cannot be required."""
 
 
-def request_report(check: Check, python: str) -> ReportRequest:
-    """Return a check's command with its request; `python` is the engine's interpreter."""
-    calls = find_programs(check.argv)
+def request_report(argv: Sequence[str], python: str) -> ReportRequest:
+    """Return a command with its request; `python` is the engine's interpreter."""
+    calls = find_programs(argv)
     expected = tuple(dict.fromkeys(one.program for one in calls if _runs_tests(one)))
     fallback = ""
-    if expected and _hides_environment(check.argv):
+    if expected and _hides_environment(argv):
         fallback = f"The command hides the engine's environment from {expected[0]}, so the exit code decides."
     return ReportRequest(
         # A command that sets PYTHONPATH would hide the reporters.
-        argv=tuple(_PYTHON_PATH.sub(f"PYTHONPATH={REPORTERS}:", word) for word in check.argv),
+        argv=tuple(_PYTHON_PATH.sub(f"PYTHONPATH={REPORTERS}:", word) for word in argv),
         environment={
             "MIMIR_RESULTS": FOLDER,
+            "MIMIR_WORKSPACE": WORKSPACE,
             "MIMIR_REPORTERS": REPORTERS,
             "MIMIR_PYTHON": python,
+        },
+        first={
+            "PATH": PROGRAMS,
             "PYTHONPATH": REPORTERS,
             "NODE_OPTIONS": f"--require={REPORTERS}/node_start.cjs",
         },

@@ -4,11 +4,17 @@ import shlex
 import textwrap
 from collections.abc import Iterator
 
-from mimir.domain.evidence import describe_exit
 from mimir.domain.json_value import JsonObject, as_object, as_text, as_texts, as_whole_number
 from mimir.domain.plan import Task
+from mimir.domain.test_results import NO_CONTROL, describe_tests
 from mimir.domain.verdict import CriterionResult
-from mimir.reporting.summary.proofs import deciding_attempt, members, record_id
+from mimir.reporting.summary.proofs import (
+    deciding_attempt,
+    describe_sealed_end,
+    members,
+    record_id,
+    sealed_counts,
+)
 from mimir.reporting.summary.run_data import TaskData
 
 WIDTH = 80
@@ -39,7 +45,10 @@ def explain_task(task: Task, data: TaskData) -> list[str]:
 def _criterion_lines(task: Task, result: CriterionResult, sealed: list[_Sealed]) -> Iterator[str]:
     yield from _wrap(result.id, f"{result.state}: {result.text}")
     checks = [one for one in task.checks if result.id in one.criteria]
-    basis = "executed by checks" if result.basis == "executed" else "judged by QC"
+    is_executed = result.basis == "executed"
+    is_controlled = any(kind == "control" for _, kind, _ in sealed)
+    executed = "executed by checks" if is_controlled else f"{NO_CONTROL}; the run made none"
+    basis = executed if is_executed else "judged by QC"
     yield from _wrap("  basis", basis + (f"; {result.reason}" if result.reason else ""))
     if result.quote:
         yield from _wrap("  quote", f"{result.quote!r} ({result.source})")
@@ -60,34 +69,33 @@ def _check_lines(sealed: list[_Sealed]) -> Iterator[str]:
         yield from _wrap(f"  {phase or 'run'}", _describe_run(body) + again)
     controls = [(id, body) for id, kind, body in sealed if kind == "control"]
     for _, body in controls:
-        yield from _wrap("  control", as_text(body.get("state")) or _describe_run(body))
+        yield from _wrap("  control", _describe_control(body))
     if not controls:
         yield from _wrap("  control", "none was made")
     yield from _wrap("  records", " ".join(id for id, _ in (*runs, *controls)) or "none")
 
 
 def _describe_run(body: JsonObject) -> str:
-    ended = describe_exit(
-        as_whole_number(body.get("exitCode")),
-        timed_out=body.get("timedOut") is True,
-        missing=body.get("missing") is True,
-        cut_short=body.get("cutShort") is True,
-    )
+    ended = describe_sealed_end(body)
     findings = " ".join(as_texts(body.get("findings")))
     return (
         f"{'green' if ended == 'exit 0' else 'red'}, {ended}{f'; {findings}' if findings else ''}"
     )
 
 
+def _describe_control(body: JsonObject) -> str:
+    counts = [as_whole_number(body.get(name)) or 0 for name in ("sensitive", "counted")]
+    tests = f"{describe_tests(counts[0], counts[1])} " if counts[1] else ""
+    state, reason = as_text(body.get("control")), as_text(body.get("reason"))
+    return f"{tests}{state} by {as_text(body.get('method'))}" + (f"; {reason}" if reason else "")
+
+
 def _describe_tests(tests: JsonObject) -> str:
-    """Return the counts of a sealed report: `12 passed, 1 failed (pytest)`."""
-    counts = [
-        f"{number} {name}"
-        for name, value in tests.items()
-        if (number := as_whole_number(value)) is not None
-    ]
+    """Return the counts of a sealed report: `12 of 12 tests (pytest)`."""
+    passed, counted, skipped = sealed_counts(tests)
+    shown = describe_tests(passed, counted, skipped=skipped) or "no result"
     runner, problem = as_text(tests.get("runner")), as_text(tests.get("problem"))
-    return f"{', '.join(counts) or 'no result'} ({runner})" + (f"; {problem}" if problem else "")
+    return f"{shown} ({runner})" + (f"; {problem}" if problem else "")
 
 
 def _wrap(label: str, text: str) -> list[str]:

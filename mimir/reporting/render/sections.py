@@ -109,7 +109,7 @@ def proof(summary: RunSummary) -> Iterator[str]:
     for one in (*proven.checks, *proven.verdicts):
         of_task.setdefault(one.task, []).append(one)
     for task in summary.tasks:
-        shown = [*_criteria(task.criteria), *_proofs(of_task.get(task.id, ()))]
+        shown = [*_criteria(task.criteria, summary.controls), *_proofs(of_task.get(task.id, ()))]
         if shown:
             yield from ("", f"### {code(task.id)}", "", fence_text("\n".join(shown)))
     yield from _merged_tree_checks(summary)
@@ -235,10 +235,12 @@ def _task(task: TaskLine) -> str:
     )
 
 
-def _criteria(criteria: Sequence[CriterionResult]) -> Iterable[str]:
+def _criteria(criteria: Sequence[CriterionResult], controls: str) -> Iterable[str]:
     for one in criteria:
         weight = ", critical" if one.critical else ""
-        yield f"{one.state} ({one.basis}) {one.id}: {one_line(one.text)} [{one.points} points{weight}]"
+        is_open = controls == "never" and (one.state, one.basis) == ("passed", "executed")
+        basis = 'executed, no control: checks.controls = "never"' if is_open else one.basis
+        yield f"{one.state} ({basis}) {one.id}: {one_line(one.text)} [{one.points} points{weight}]"
         if one.quote:
             yield f"  found in {one_line(one.source, 200)}: “{one_line(one.quote)}”"
         if one.reason:
@@ -274,8 +276,9 @@ def _verdict(one: VerdictLine) -> str:
 
 def _run(run: CheckRunLine) -> str:
     again = ", again" if run.again else ""
+    tests = describe_tests(run.passed, run.counted, skipped=run.skipped)
     return (
-        f"{run.phase}{again}: {run.ended} in {span(run.seconds)}, tree {run.tree[:SHORT]}, "
+        f"{run.phase}{again}: {run.ended}{f', {tests}' * bool(tests)} in {span(run.seconds)}, tree {run.tree[:SHORT]}, "
         f"record {one_line(run.record)}, seal {run.seal[:SHORT]}"
     )
 

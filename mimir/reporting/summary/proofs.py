@@ -43,6 +43,11 @@ class CheckRunLine:
     green: bool
     seconds: float
     tree: str
+    passed: int = 0
+    """Tests that passed."""
+    counted: int = 0
+    """Tests that decided something. 0: the exit code alone is known."""
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,13 +287,27 @@ def _control_line(chain: str, record: EvidenceRecord, sealed: JsonObject) -> Con
     )
 
 
-def _run_line(chain: str, record: EvidenceRecord, sealed: JsonObject) -> CheckRunLine:
-    ended = describe_exit(
+def describe_sealed_end(sealed: JsonObject) -> str:
+    """Describe how a sealed check run ended."""
+    return describe_exit(
         as_whole_number(sealed.get("exitCode")),
         timed_out=sealed.get("timedOut") is True,
         missing=sealed.get("missing") is True,
         cut_short=sealed.get("cutShort") is True,
+        is_contradicted=as_object(sealed.get("tests")).get("green") is False,
     )
+
+
+def sealed_counts(tests: JsonObject) -> tuple[int, int, int]:
+    """Return the passed, counted and skipped tests of a sealed report; zeros: there is none."""
+    names = ("passed", "failed", "errored", "skipped")
+    passed, failed, errored, skipped = (as_whole_number(tests.get(name)) or 0 for name in names)
+    return passed, passed + failed + errored, skipped
+
+
+def _run_line(chain: str, record: EvidenceRecord, sealed: JsonObject) -> CheckRunLine:
+    ended = describe_sealed_end(sealed)
+    passed, counted, skipped = sealed_counts(as_object(sealed.get("tests")))
     return CheckRunLine(
         record=record_id(chain, record),
         seal=record.hash,
@@ -298,4 +317,7 @@ def _run_line(chain: str, record: EvidenceRecord, sealed: JsonObject) -> CheckRu
         green=ended == "exit 0",
         seconds=float(as_number(sealed.get("seconds")) or 0.0),
         tree=as_text(sealed.get("tree")),
+        passed=passed,
+        counted=counted,
+        skipped=skipped,
     )

@@ -21,7 +21,7 @@ from mimir.domain.globs import matches
 from mimir.domain.plan import Check
 from mimir.domain.task_states import Cause
 from mimir.domain.verdict import Verdict
-from mimir.qc.checks.regression import AcceptedTask, reported_counts
+from mimir.qc.checks.regression import AcceptedTask, accepted_results
 from mimir.qc.integrity.check_files import configures_runner, find_check_files
 from mimir.qc.scope.test_owners import find_pending_tests
 from mimir.scheduling.completion.final_gate import counts, describe_restored_files
@@ -97,7 +97,7 @@ class TaskIntegration:
             # As the store keeps names, so that both sides compare equal.
             changed=frozenset(map(well_formed, state.work.changed)),
             tree=state.work.tree,
-            told=reported_counts(state.outcomes),
+            results=accepted_results(state.outcomes),
         )
 
     async def integrate(self) -> MergeConflict | None:
@@ -188,7 +188,13 @@ class TaskIntegration:
         facts, done = self._services.facts, [one.task.id for one in others]
         pending = find_pending_tests(facts.plan, accepted.task, done, facts.base_tree)
         return await self._services.checks.on_tree(
-            accepted, check, tree, others, phase="merged", pending=pending
+            accepted,
+            check,
+            tree,
+            others,
+            phase="merged",
+            pending=pending,
+            controlled=facts.controls != "never",
         )
 
     async def _judge_shared_files(

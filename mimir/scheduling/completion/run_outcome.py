@@ -145,7 +145,15 @@ async def _run_gate(checks: CheckRunner, facts: PinnedRun, found: _OutcomeInput)
         act_for_task(accepted.task.id)
         done = [one.task.id for one in found.accepted]
         pending = find_pending_tests(facts.plan, accepted.task, done, facts.base_tree)
-        return await checks.on_tree(accepted, check, tree, others, phase="gate", pending=pending)
+        return await checks.on_tree(
+            accepted,
+            check,
+            tree,
+            others,
+            phase="gate",
+            pending=pending,
+            controlled=facts.controls != "never",
+        )
 
     trees = {task.task_id: task.integrated_tree for task in found.tasks}
     merges = [MergeStep(task=task, tree=trees[task]) for task in found.order if trees.get(task)]

@@ -146,6 +146,14 @@ class CriteriaCountsChange(StoredRecord, label=NodeLabel.TASK):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResultsChange(StoredRecord, label=NodeLabel.TASK):
+    """Required checks of a verdict in short; written beside `VerdictChange`."""
+
+    check_results: tuple[str, ...]
+    """`unit: 12 of 12 tests, control red`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictHistoryChange(StoredRecord, label=NodeLabel.TASK, skips_none=True):
     """Verdicts of a task so far; what is absent stays as it is."""
 

@@ -42,6 +42,8 @@ class TaskStatusRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     criteria_judged: int = 0
     criteria_unverified: int = 0
     criteria_failed: int = 0
+    check_results: tuple[str, ...] = ()
+    """Required checks of the last verdict in short. Empty: none, or an older version judged."""
 
     @property
     def criteria(self) -> CriteriaCounts:

@@ -34,7 +34,8 @@ def sandbox_command(
     # With a user namespace, root's command is root outside; otherwise it is `USER`.
     owner = mounts.USER if recipe == "root" else os.geteuid()
     _copy_files(wanted)
-    give_all(wanted.workspace, (owner, owner))
+    for place in (wanted.workspace, *(wanted.extra_rw or {}).values()):
+        give_all(place, (owner, owner))
     environment = _environment(layout.path, has_project_python=layout.has_project_python)
     environment |= wanted.shared.variables
     return SandboxCommand(
@@ -43,7 +44,7 @@ def sandbox_command(
         contents=layout.contents,
         interpreter=str(toolchain.interpreter()),
         become=tuple(argv),
-        environment={**environment, **env},
+        environment=_put_first({**environment, **env}, wanted.first or {}),
         limits=_limits(limits, recipe),
         user=mounts.USER if recipe == "root" else None,
         directory=mounts.WORKSPACE,
@@ -64,21 +65,36 @@ def plain_command(
     _copy_files(wanted)
     path = toolchain.search_path(first[:1], wanted.read_only, wanted.shared.path)
     environment = _environment(path, has_project_python=bool(first))
-    real = {target: str(source) for target, source in (wanted.extra or {}).items()}
     # Otherwise git finds the user's repository above the workspace.
     environment["GIT_CEILING_DIRECTORIES"] = str(wanted.workspace.parent)
+    given = _put_first({**environment, **env}, wanted.first or {})
     return SandboxCommand(
         sandbox=None,
         interpreter=str(toolchain.interpreter()),
-        become=tuple(argv),
-        environment={
-            **environment,
-            **{name: real.get(value, value) for name, value in env.items()},
-        },
+        become=tuple(_real_paths(word, wanted) for word in argv),
+        environment={name: _real_paths(value, wanted) for name, value in given.items()},
         limits=_limits(limits, None),
         user=None,
         directory=str(wanted.workspace),
     )
+
+
+def _put_first(environment: Mapping[str, str], first: Mapping[str, str]) -> dict[str, str]:
+    """Put values before those of variables that hold lists."""
+    result = dict(environment)
+    for name, value in first.items():
+        between = " " if name == "NODE_OPTIONS" else os.pathsep
+        result[name] = between.join(part for part in (value, result.get(name, "")) if part)
+    return result
+
+
+def _real_paths(text: str, wanted: mounts.MountRequest) -> str:
+    """Replace paths of the sandbox by those of this machine."""
+    if text == mounts.WORKSPACE:
+        return str(wanted.workspace)
+    for target, source in {**(wanted.extra or {}), **(wanted.extra_rw or {})}.items():
+        text = text.replace(target, str(source))
+    return text
 
 
 def _copy_files(wanted: mounts.MountRequest) -> None:

@@ -41,6 +41,10 @@ class MountRequest:
     """False: shared folders are read-only, because the kernel refuses overlays."""
     extra: Mapping[str, Path] | None = None
     """More read-only files and directories, by path inside."""
+    extra_rw: Mapping[str, Path] | None = None
+    """More directories that can be written to, likewise."""
+    first: Mapping[str, str] | None = None
+    """Values to put before those of variables that hold lists."""
     tmp_bytes: int = 1 << 30
 
 
@@ -80,6 +84,7 @@ def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
         *_alias(wanted, own, outer, into_workspace),
         *_links_of_home(wanted.shared),
         *_extra(wanted.extra or {}, files),
+        *_extra_rw(wanted.extra_rw or {}),
         # The kernel lets the real root set /proc/sys, even without rights.
         *(() if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
@@ -324,6 +329,11 @@ def _extra(extra: Mapping[str, Path], files: list[bytes]) -> list[str]:
             # Copied, so that the file may be unreadable for the user of the sandbox.
             options += _add_file(files, source.read_bytes(), target)
     return options
+
+
+def _extra_rw(extra: Mapping[str, Path]) -> Iterable[str]:
+    for target, source in sorted(extra.items()):
+        yield from (*_parents(target), "--bind", str(source), target)
 
 
 def _first_places(workspace: Path, dependencies: Sequence[BindMount]) -> tuple[list[str], bool]:

@@ -95,7 +95,9 @@ class CommandRunner(Protocol):
         workspace: Path,
         seconds: float,
         extra_ro: Mapping[str, Path] | None = None,
+        extra_rw: Mapping[str, Path] | None = None,
         env: Mapping[str, str] | None = None,
+        first: Mapping[str, str] | None = None,
     ) -> CommandResult:
         """Run one command to its end.
 
@@ -103,8 +105,10 @@ class CommandRunner(Protocol):
             argv: Program and arguments.
             workspace: Directory that the command sees as `/workspace`.
             seconds: Time limit, wall clock.
-            extra_ro: More read-only files, by their path inside.
+            extra_ro: More read-only files and directories, by their path inside.
+            extra_rw: Directories that the command may write to, by their path inside.
             env: More environment.
+            first: Values to put before those of variables that hold lists, such as PATH.
 
         Raises:
             SandboxError: The sandbox is missing or broken; nothing was run.
@@ -185,7 +189,9 @@ class Sandbox:
         seconds: float,
         writable: bool = True,
         extra_ro: Mapping[str, Path] | None = None,
+        extra_rw: Mapping[str, Path] | None = None,
         env: Mapping[str, str] | None = None,
+        first: Mapping[str, str] | None = None,
         output_limit: int = OUTPUT_LIMIT_BYTES,
         project: Path | None = None,
         view: Path | None = None,
@@ -199,7 +205,9 @@ class Sandbox:
             seconds: Wall clock.
             writable: False: it can write only to `/tmp`.
             extra_ro: More read-only files and directories, by absolute path inside.
+            extra_rw: Directories that it may write to, likewise.
             env: More environment, without secrets; nothing of the engine's is passed on.
+            first: Values to put before those of variables that hold lists, such as PATH.
             output_limit: Bytes of output to keep.
             project: The user's directory; its path leads to the workspace.
             view: Git directory to show (`GitHistory.view`).
@@ -226,6 +234,8 @@ class Sandbox:
             shared=shared,
             read_only=self._config.read_only,
             extra=extra_ro,
+            extra_rw=extra_rw,
+            first=first,
             tmp_bytes=self._config.limits.tmp_bytes,
             has_layers=self._has_layers,
         )

@@ -1,8 +1,10 @@
 """Plugin of pytest that reports each test, imported before a project's `conftest.py`."""
 # pyright: basic, reportMissingParameterType=false
 
+import os
+
 import pytest
-from mimir_results import is_of_the_tests, is_skipped_by_work, open_report
+from mimir_results import is_of_the_tests, is_skipped_by_work, open_report, path_in_workspace
 
 _report = open_report("pytest")
 _configured = []
@@ -23,31 +25,37 @@ def pytest_configure(config):
     """Report the first session of this process."""
     if _report is not None and not _configured:
         _configured.append(config)
-        config.pluginmanager.register(_PytestReporter(_report), "mimir-results-of-session")
+        config.pluginmanager.register(_PytestReporter(_report, config), "mimir-results-of-session")
 
 
 class _PytestReporter:
-    def __init__(self, report):
+    def __init__(self, report, config):
         self._report = report
+        self._root = str(getattr(config, "rootpath", None) or config.rootdir)
+
+    def _write(self, kind, node):
+        file, separator, test = node.partition("::")
+        path = path_in_workspace(os.path.join(self._root, file))
+        self._report.write(kind, path + separator + test)
 
     def pytest_collection_finish(self, session):
         for item in session.items:
-            self._report.write("planned", item.nodeid)
+            self._write("planned", item.nodeid)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node, ids):
         for test in ids:
-            self._report.write("planned", test)
+            self._write("planned", test)
 
     def pytest_collectreport(self, report):
         if report.outcome != "passed" and report.nodeid:
             state = "skipped" if _is_skip_of_tests(report) else "errored"
-            self._report.write(state, report.nodeid)
+            self._write(state, report.nodeid)
 
     def pytest_runtest_logreport(self, report):
         state = _state_in_pytest(report)
         if state:
-            self._report.write(state, report.nodeid)
+            self._write(state, report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session, exitstatus):

@@ -10,6 +10,7 @@ import json
 import os
 
 _VARIABLE = "MIMIR_RESULTS"
+_TOP = os.environ.get("MIMIR_WORKSPACE") or os.getcwd()
 
 
 class Report:
@@ -32,9 +33,14 @@ def open_report(runner):
     return Report(folder, runner) if folder else None
 
 
+def path_in_workspace(path):
+    """Return a path relative to the workspace, whatever folder the runner starts in."""
+    return os.path.relpath(path, _TOP)
+
+
 def is_of_the_tests(path, test):
     """Tell whether code that skips a test belongs to the tests, not to the work under test."""
-    inside = os.path.relpath(path, os.getcwd())
+    inside = path_in_workspace(path)
     if inside.startswith("..") or os.path.isabs(inside) or "site-packages" in inside:
         return True
     return "test" in inside.lower() or os.path.realpath(path) == os.path.realpath(test)
@@ -54,7 +60,7 @@ def _innermost_place(trace):
     last = None
     while trace is not None:
         path = trace.tb_frame.f_code.co_filename
-        inside = os.path.relpath(path, os.getcwd()) if os.path.isabs(path) else ".."
+        inside = path_in_workspace(path) if os.path.isabs(path) else ".."
         if not inside.startswith("..") and "site-packages" not in inside:
             last = path
         trace = trace.tb_next

@@ -1,10 +1,9 @@
 """Reporter of unittest: observes its runner and its results; `sitecustomize` starts it."""
 # pyright: basic, reportMissingParameterType=false
 
-import os
 import sys
 
-from mimir_results import is_skipped_by_work, open_report
+from mimir_results import is_skipped_by_work, open_report, path_in_workspace
 
 
 def report_unittest(runner, result):
@@ -97,5 +96,4 @@ def _id_in_unittest(test):
     file = _file_in_unittest(test)
     if not file or not hasattr(test, "_testMethodName"):
         return name
-    inside = os.path.relpath(file, os.getcwd())
-    return "%s::%s.%s" % (inside, type(test).__qualname__, test._testMethodName)
+    return "%s::%s.%s" % (path_in_workspace(file), type(test).__qualname__, test._testMethodName)

@@ -3,7 +3,7 @@ import { openSync, readFileSync, writeSync } from "node:fs";
 import { relative } from "node:path";
 
 const folder = process.env.MIMIR_RESULTS;
-const inside = (file) => relative(process.cwd(), file);
+const inside = (file) => relative(process.env.MIMIR_WORKSPACE || process.cwd(), file);
 
 function stateOf(type, data) {
   if (data.skip !== undefined) return "skipped";

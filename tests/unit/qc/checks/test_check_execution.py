@@ -107,8 +107,8 @@ async def test_output_is_hashed_whole_and_kept_redacted_bounded_and_without_path
     assert len(tail) < MAX_TAIL + 100
     assert len(outcome.after.output_hash) == 64
 
-    short = bench(lambda seen: FakeRan(output=f"{seen.workspace}/a.py:1"))
-    assert (await short.outcome(check("hold"))).after.output_tail == "/workspace/a.py:1"
+    short = bench(lambda seen: FakeRan(output=f"{seen.workspace}/a.py:1 1 passed"))
+    assert (await short.outcome(check("hold"))).after.output_tail == "/workspace/a.py:1 1 passed"
 
 
 NO_MODULE = FakeRan(

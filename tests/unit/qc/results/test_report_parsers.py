@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.plan import Check
 from mimir.domain.test_results import TestResults
 from mimir.qc.results import report_files
 from mimir.qc.results.request import ReportRequest, request_report
@@ -60,7 +59,7 @@ def read(tmp_path: Path, name: str, text: str | bytes) -> TestResults:
 
 
 def expected(*runners: str) -> ReportRequest:
-    return ReportRequest(argv=(), environment={}, expected=runners)
+    return ReportRequest(argv=(), environment={}, first={}, expected=runners)
 
 
 @pytest.mark.parametrize(
@@ -179,13 +178,11 @@ def test_a_report_is_required_of_a_named_runner_alone(tmp_path: Path):
     ],
 )
 def test_runners_are_recognised_in_commands(run: tuple[str, ...], named: tuple[str, ...]):
-    check = Check(id="k", criteria=("c",), run=run, kind="flip")
-    request = request_report(check, "/usr/bin/python3")
+    request = request_report(run, "/usr/bin/python3")
     assert request.expected == named
     assert bool(request.fallback) == ("-I" in run)
 
 
 def test_a_command_that_sets_its_python_path_keeps_the_reporters():
-    check = Check(id="k", criteria=("c",), run=("sh", "-c", "PYTHONPATH=src pytest"), kind="flip")
-    request = request_report(check, "/usr/bin/python3")
+    request = request_report(("sh", "-c", "PYTHONPATH=src pytest"), "/usr/bin/python3")
     assert request.argv[-1] == "PYTHONPATH=/mimir/reporters:src pytest"

@@ -45,7 +45,7 @@ READ_OUTSIDE_THE_STORE = {
         "firstBaseTree heldSeconds id integratedCommit integratedTree integrationRetries lockedBy maxRetries passedChecks "
         "priority qcFailuresCount qcFeedback qcIssues qcPassed qcScore qcVerificationHistoryJson released retryErrorContextJson "
         "runId seq status takenFrom taskId title workerDuration workerMessageCount workerOutput workerTokens "
-        "workerToolCalls criteriaExecuted criteriaJudged criteriaUnverified criteriaFailed criteriaOpen"
+        "workerToolCalls criteriaExecuted criteriaJudged criteriaUnverified criteriaFailed criteriaOpen checkResults"
     ),
     "Attempt": (
         "answerHash answerText chainHash chainLength checksJson contextPieces contextTokens contextTokensAvailable "
