@@ -239,6 +239,8 @@ class LoadedSettings:
     warnings: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     """Keys and passwords that must never leave the process."""
+    directory: Path | None = None
+    """The user's own directory of settings. None: there is none."""
     color: bool = True
     """False: NO_COLOR is set, or the terminal is dumb."""
     origins: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -282,6 +284,7 @@ def load(
         settings=settings,
         warnings=tuple(warnings),
         secrets=_secrets(settings, env),
+        directory=path.parent if path else None,
         color="NO_COLOR" not in env and env.get("TERM") != "dumb",
         origins=origins,
     )

@@ -9,13 +9,16 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
+from mimir.agents.preambles import templates
 from mimir.agents.preambles.agentinator import Agentinator
 from mimir.agents.preambles.preamble_cache import PreambleCache
+from mimir.agents.preambles.trust import OwnPreambles, describe_ignored
 from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import RandomIds, SystemClock
 from mimir.bootstrap.git_program import find_git, git_login
+from mimir.bootstrap.preamble_files import open_preambles
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript
@@ -96,6 +99,7 @@ async def compose_services(
         at_once=settings.run.parallel_checks,
     )
     choices = {role: _choice(settings, role) for role in ROLES}
+    own = open_preambles(project, loaded)
     return ProjectServices(
         project=project,
         project_id=project_id,
@@ -108,7 +112,8 @@ async def compose_services(
         models=endpoints,
         tools=tools,
         planner_tools=tools.planner,
-        agentinator=_agentinator_factory(project, state_dir, endpoints, choices["agentinator"]),
+        own_preambles=own,
+        agentinator=_agentinator_factory(own, state_dir, endpoints, choices["agentinator"]),
         clock=clock,
         ids=RandomIds(),
         owner=owner,
@@ -131,7 +136,7 @@ async def compose_services(
         pinned=_pinned_settings(settings),
         prices=settings.prices,
         redact=redact,
-        warnings=loaded.warnings,
+        warnings=(*loaded.warnings, *_describe_ignored_templates(own)),
         notices=endpoints.notices,
         check_models=endpoints.check,
         engine_version=_version("mimir"),
@@ -141,8 +146,14 @@ async def compose_services(
     )
 
 
+def _describe_ignored_templates(own: OwnPreambles) -> list[str]:
+    """Return a warning for each template that is ignored; each run that would use them has it."""
+    listed = (one for one in own.list_files() if one.path.startswith(f"{templates.FOLDER}/"))
+    return [describe_ignored(one.path) for one in listed if one.state == "ignored"]
+
+
 def _agentinator_factory(
-    project: Path,
+    own: OwnPreambles,
     state_dir: Path,
     endpoints: EndpointRegistry | RecordedModels,
     choice: ModelChoice,
@@ -159,8 +170,8 @@ def _agentinator_factory(
         # A recording without a model of its own still names the model of its preambles.
         recorded = endpoints.preambles_by if isinstance(endpoints, RecordedModels) else ""
         return Agentinator(
-            project=project,
-            library=PreambleCache(project, state_dir / "work" / "locks"),
+            own=own,
+            library=PreambleCache(own, state_dir / "work" / "locks"),
             open_model=open_model,
             asking=ModelRequest(
                 messages=(),

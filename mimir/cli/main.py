@@ -116,6 +116,7 @@ _COMMANDS: tuple[tuple[Callable[..., int], str, tuple[str, ...]], ...] = (
     (replay.replay, "replay run-1127 --diff", ()),
     (serve_recording.serve_recording, "serve-recording run.jsonl --port 8000", ()),
     (browsing.clean, "clean", ()),
+    (configuration.preambles, "preambles trust preambles/qc.md", ()),
     (inspection.doctor, "doctor", ()),
     (demo.demo, "demo --crash", ()),
     (bench.bench, "bench engine --smoke", ()),

@@ -199,7 +199,7 @@ class _PlanningRun:
         )
 
     async def _specify(self) -> str:
-        system = templates.system_message("ecko", self._services.project)
+        system = templates.system_message("ecko", self._services.own_preambles.read)
         transcript = await self._services.open_transcript(self._record.id, "ecko")
         loop = self._loop_services("ecko", transcript, NO_TOOLS)
         text = await ecko.specify(self._record.request, system, loop)
@@ -251,7 +251,7 @@ class _PlanningRun:
         # The recording grows during the run, so the PM's context would differ in a replay.
         sizes.pop(services.recording, None)
         return PMInput(
-            preamble=templates.system_message("pm", services.project),
+            preamble=templates.system_message("pm", services.own_preambles.read),
             request=self._record.request,
             specification=specification,
             repository=tuple(sorted(sizes.items())),

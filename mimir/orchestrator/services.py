@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.agents.preambles.agentinator import Agentinator
+from mimir.agents.preambles.trust import OwnPreambles
 from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice, ModelSource, RoleTools
 from mimir.domain.call_outcome import Transcript
@@ -51,6 +52,7 @@ class ProjectServices:
     models: ModelSource
     tools: RoleTools
     planner_tools: PlannerToolFactory
+    own_preambles: OwnPreambles
     agentinator: Callable[[Callable[[str, int], Awaitable[Transcript]], str], Agentinator]
     """Makes a run's agentinator from an opener of transcripts (role, number) and its id."""
     clock: Clock

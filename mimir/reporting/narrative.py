@@ -2,11 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from mimir.agents.context import quotation
 from mimir.agents.preambles import templates
+from mimir.agents.preambles.templates import OwnReader
 from mimir.attempts.services import ModelChoice
 from mimir.domain.agent import ROLES
 from mimir.domain.message import Message, ModelRequest
@@ -41,7 +41,7 @@ MOST_CHARS = 12_000
 async def write_prose(
     summary: RunSummary,
     ask: Ask,
-    project: Path | None,
+    read: OwnReader | None,
     *,
     choices: Mapping[str, ModelChoice] | None = None,
 ) -> Narrative:
@@ -50,13 +50,13 @@ async def write_prose(
     Args:
         summary: Facts of the report; the reporters are given nothing else.
         ask: Gives the model of a role.
-        project: Directory that may have preambles of its own.
+        read: Reader of the preamble files of the project. None: only the shipped ones.
         choices: Model of each role, from the settings pinned for the run. None: the defaults.
     """
 
     async def answer(role: Role, number: int, question: str) -> str:
         choice = (choices or {}).get(role, ModelChoice())
-        return await _ask_reporter(role, question, partial(ask, role, number), project, choice)
+        return await _ask_reporter(role, question, partial(ask, role, number), read, choice)
 
     texts: dict[str, str] = {}
     for number, report in enumerate(summary.failures[:MOST_REPORTS], start=1):
@@ -81,12 +81,12 @@ async def _ask_reporter(
     role: Role,
     question: str,
     open_model: Callable[[], Awaitable[ChatModel]],
-    project: Path | None,
+    read: OwnReader | None,
     choice: ModelChoice,
 ) -> str:
     """Return the text of a reporter; empty: the question failed."""
     try:
-        system = templates.system_message(_TEMPLATES[role], project)
+        system = templates.system_message(_TEMPLATES[role], read)
         model = await open_model()
         answer = await model.ask(
             ModelRequest(

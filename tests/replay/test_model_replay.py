@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mimir.agents.preambles.trust import OwnPreambles
 from mimir.domain.message import Answer, ModelRequest
 from mimir.domain.task_states import RunStatus
 from mimir.errors import PlanError
@@ -30,6 +31,16 @@ from tests.support.whole_run import (
 
 CLOCK = {"calls": [calls("run", argv=["python3", "-c", "import time; print(time.time_ns())"])]}
 """A tool that never says the same twice."""
+
+
+def trust(project: Path, preamble: Path) -> None:
+    """Trust a changed preamble, as the user of these runs does."""
+    own = OwnPreambles(
+        project=project,
+        user_directory=project.parent / ".config/mimir",
+        state_directory=project / ".mimir",
+    )
+    own.trust(preamble.relative_to(project).as_posix())
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +88,7 @@ async def test_tool_that_says_something_else_is_drift_and_a_changed_preamble_is_
 
     for preamble in (project / "generated-agents").glob("worker-*.md"):
         preamble.write_text(preamble.read_text().replace("Work with care", "Work fast"))
+        trust(project, preamble)
     missed = await again(project, made, file)
     assert (missed.ending.outcome, missed.ending.exit_code) == (RunStatus.PAUSED, 65)
     why = "/1/worker, call 0: its preamble changed, first difference in message 1 (system), characters"
@@ -137,6 +149,7 @@ async def test_run_whose_preambles_lay_ready_is_done_again_where_none_do(tmp_pat
     # Where they lie, they count, whatever model is set now: an edited one is told.
     for preamble in (project / "generated-agents").glob("worker-*.md"):
         preamble.write_text(preamble.read_text().replace("Work with care", "Work fast"))
+        trust(project, preamble)
     missed = await again(project, made, file)
     assert "its preamble changed" in missed.used.missed[0]
 

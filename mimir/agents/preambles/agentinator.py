@@ -8,12 +8,12 @@ import asyncio
 import unicodedata
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from mimir.agents.context import quotation
 from mimir.agents.preambles import templates
 from mimir.agents.preambles.preamble_cache import CachedPreamble, Kind, PreambleCache, PreambleKey
+from mimir.agents.preambles.trust import OwnPreambles
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.errors import AnswerError, ModelError, ToolError
 from mimir.llm.protocol import ChatModel
@@ -50,6 +50,8 @@ class Preamble:
     origin: Literal["found", "made", "template"]
     why: str = ""
     """Reason for the template."""
+    ignored: str = ""
+    """File of the project that is not trusted. Empty: there is none."""
 
 
 class Agentinator:
@@ -58,7 +60,7 @@ class Agentinator:
     def __init__(
         self,
         *,
-        project: Path,
+        own: OwnPreambles,
         library: PreambleCache,
         open_model: Callable[[int], Awaitable[ChatModel]],
         asking: ModelRequest,
@@ -71,7 +73,7 @@ class Agentinator:
         replay finds each call, cached or not. `recorded` returns, in a replay, a preamble that the recorded run did not
         generate.
         """
-        self._project = project
+        self._own = own
         self._library = library
         self._open_model = open_model
         self._asking = asking
@@ -91,7 +93,9 @@ class Agentinator:
             ModelError: Scope `run`: no model call can succeed.
             Paused: From the model, or the disk is full.
         """
-        template, guidance = (templates.load_template(name, self._project) for name in _PARTS[kind])
+        template, guidance = (
+            templates.load_template(name, self._own.read) for name in _PARTS[kind]
+        )
         recipe = PreambleKey(
             kind=kind, role=role, template=template, guidance=guidance, model=self._asking.model
         )
@@ -124,7 +128,10 @@ class Agentinator:
         guidance = recipe.guidance.text
         try:
             text = f"{await self._ask(recipe)}\n\n{guidance}"
-            return _preamble(recipe, self._library.save(recipe, text, self._created_by), "made")
+            ignored = recipe.path if self._library.is_ignored(recipe) else ""
+            saved = self._library.save(recipe, text, self._created_by)
+            made = _preamble(recipe, saved, "made")
+            return replace(made, path="", ignored=ignored) if ignored else made
         except (AnswerError, ModelError, ToolError) as error:
             if isinstance(error, ModelError) and error.scope == "run":
                 raise
@@ -135,7 +142,7 @@ class Agentinator:
     async def _ask(self, recipe: PreambleKey) -> str:
         model = await self._open_model(self._numbers[recipe.key])
         brief = (
-            Message(role="system", text=templates.system_message("agentinator", self._project)),
+            Message(role="system", text=templates.system_message("agentinator", self._own.read)),
             Message(role="user", text=_prompt(recipe)),
         )
         return accept_generated(await model.ask(replace(self._asking, messages=brief)))

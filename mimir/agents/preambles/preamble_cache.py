@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Literal
 
 from mimir.agents.preambles import frontmatter
-from mimir.agents.preambles.templates import PreambleTemplate, digest, read_own
+from mimir.agents.preambles.templates import PreambleTemplate, digest
+from mimir.agents.preambles.trust import OwnPreambles
 from mimir.domain.estimates import role_key
 from mimir.errors import Location, PlanError
 from mimir.workspace.paths import DirectoryTree
@@ -71,14 +72,14 @@ class CachedPreamble:
 class PreambleCache:
     """The generated preambles of one project."""
 
-    def __init__(self, project: Path, locks: Path) -> None:
-        """Use the project's top directory, and a directory of mimir's own for lock files."""
-        self._project = project
+    def __init__(self, own: OwnPreambles, locks: Path) -> None:
+        """Use the files of a project, and a directory of mimir's own for lock files."""
+        self._own = own
         self._locks = locks
 
     def find(self, recipe: PreambleKey) -> CachedPreamble | None:
-        """Return the cached preamble of a role; None: there is none. `PlanError` if unusable."""
-        text = read_own(self._project, recipe.path)
+        """Return the cached preamble of a role; None: absent or ignored. `PlanError` if unusable."""
+        text = self._own.read(recipe.path)
         if text is None:
             return None
         values, body = frontmatter.split_frontmatter(text, recipe.path)
@@ -93,7 +94,10 @@ class PreambleCache:
         return CachedPreamble(text=body, hash=digest(body))
 
     def save(self, recipe: PreambleKey, text: str, created_by: str) -> CachedPreamble:
-        """Write a new file in one step; only under `lock`, and only if `find` returned None."""
+        """Write a new file in one step; only under `lock`, and only if `find` returned None.
+
+        A file that is ignored stays: then nothing is written.
+        """
         values = {
             "role": " ".join(recipe.role.split()),  # a value is one line
             "kind": recipe.kind,
@@ -103,10 +107,16 @@ class PreambleCache:
             "uses": recipe.guidance.mark,
         }
         text = text.strip()
-        DirectoryTree(self._project).write(
-            recipe.path, frontmatter.join_frontmatter(values, text).encode()
-        )
+        if not self.is_ignored(recipe):
+            whole = frontmatter.join_frontmatter(values, text)
+            # Recorded first: a crash leaves no file that needs a question.
+            self._own.remember_generated(recipe.path, whole)
+            DirectoryTree(self._own.project).write(recipe.path, whole.encode())
         return CachedPreamble(text=text, hash=digest(text))
+
+    def is_ignored(self, recipe: PreambleKey) -> bool:
+        """Return whether the file of a role exists and is not trusted."""
+        return self._own.is_ignored(recipe.path)
 
     @contextlib.asynccontextmanager
     async def lock(self, recipe: PreambleKey) -> AsyncGenerator[None]:

@@ -1,10 +1,11 @@
-"""Preamble templates: shipped with the package, or the project's own file, which wins.
+"""Preamble templates: shipped with the package, or the project's own trusted file.
 
 The fixed rules come from the package alone and close every system message: no template, generated preamble or edited file can
 override them.
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -47,9 +48,13 @@ class PreambleTemplate:
         return f"{self.name}@{self.version}"
 
 
-def load_template(name: Name, project: Path | None) -> PreambleTemplate:
+OwnReader = Callable[[str], str | None]
+"""Returns the text of a preamble file of the project; None: absent or ignored."""
+
+
+def load_template(name: Name, read: OwnReader | None) -> PreambleTemplate:
     """Return the project's own template, or the shipped one; `PlanError` if it is invalid."""
-    own = None if project is None else read_own(project, f"{FOLDER}/{name}.md")
+    own = None if read is None else read(f"{FOLDER}/{name}.md")
     if own is None:
         return _load_shipped(name)
     values, text = frontmatter.split_frontmatter(own, f"{FOLDER}/{name}.md")
@@ -69,9 +74,9 @@ def fixed_rules(kind: str) -> str:
     return f"{every}\n{_read_packaged(f'fixed/{kind}.md')}" if kind in ("worker", "qc") else every
 
 
-def system_message(name: Name, project: Path | None) -> str:
+def system_message(name: Name, read: OwnReader | None) -> str:
     """Return the system message of a role without generated preamble: PM, reporters, Ecko."""
-    return f"{load_template(name, project).text}\n\n{fixed_rules(name)}"
+    return f"{load_template(name, read).text}\n\n{fixed_rules(name)}"
 
 
 def digest(text: str) -> str:
@@ -98,6 +103,11 @@ def read_own(project: Path, path: str) -> str | None:
             next_step=f"Correct {path}, or delete it.",
         ) from None
     return text
+
+
+def is_shipped(path: str, text: str) -> bool:
+    """Return whether a file has the text of the shipped template of its name."""
+    return _read_packaged(path.removeprefix(f"{FOLDER}/")) == text.strip()
 
 
 @lru_cache(maxsize=32)

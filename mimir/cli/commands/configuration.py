@@ -1,4 +1,4 @@
-"""`mimir config show`, `get`, `set` and `path`: settings with their origins."""
+"""`mimir config` and `mimir preambles`: settings with their origins, and trusted files."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +16,7 @@ DEFAULT = "default"
 All = Annotated[bool, typer.Option("--all", help="Also the settings with their default.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", hidden=True)]
 Value = Annotated[str, typer.Argument(metavar="VALUE", hidden=True)]
+Words = Annotated[list[str] | None, typer.Argument(metavar="[trust PATH]")]
 InProject = Annotated[bool, typer.Option("--project", help="Write to mimir.toml of the project.")]
 
 
@@ -113,6 +114,42 @@ def path(session: CommandSession) -> int:
         return 0
     for name, file in files.items():
         session.console.say(f"{name}: {file}{'' if file.exists() else ' (does not exist)'}")
+    return 0
+
+
+def preambles(session: CommandSession, words: Words = None) -> int:
+    """List the preamble files of the project, or trust one.
+
+    A run uses a file only if it is shipped with mimir, was generated in this project, or is
+    trusted as it is now. `trust PATH` trusts a file in your own settings directory.
+    """
+    from mimir.bootstrap.preamble_files import open_preambles
+    from mimir.cli.output.layout import table
+
+    own = open_preambles(session.project, session.load())
+    match words or []:
+        case []:
+            listed = own.list_files()
+        case ["trust", path]:
+            listed = (own.trust(path),)
+        case _:
+            raise UsageError("Unexpected arguments.", next_step="Write: mimir preambles trust PATH")
+    if session.json:
+        entries = [{"path": one.path, "sha256": one.hash, "state": one.state} for one in listed]
+        session.console.json({"schema": 1, "preambles": entries})
+    elif words:
+        session.console.say(f"trusted: {listed[0].path} ({listed[0].hash[:12]})")
+    elif listed:
+        rows = [(one.path, one.state, one.hash[:12]) for one in listed]
+        session.console.say(
+            "\n".join(table([("file", "state", "hash"), *rows], session.console.width))
+        )
+        if any(one.state == "ignored" for one in listed):
+            session.console.say(
+                "Ignored files are not used. Read one, then: mimir preambles trust PATH"
+            )
+    else:
+        session.console.say("The project has no preamble files; the shipped ones are used.")
     return 0
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from mimir.agents.context.receipt import ContextReceipt, GivenPiece, fingerprint
 from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.agents.preambles.preamble_cache import Kind
+from mimir.agents.preambles.trust import describe_ignored
 from mimir.attempts.deliverable import HIDDEN
 from mimir.attempts.services import PinnedPreamble, PinnedRun
 from mimir.domain.event import EventKind
@@ -260,6 +261,9 @@ async def _make_preambles(services: ProjectServices, run: str, plan: Plan) -> Pr
                 "why": one.why,
             }
             runs.append_event(ops, run, EventKind.PREAMBLE_MADE, data=data)
+            if one.ignored:
+                message = describe_ignored(one.ignored)
+                runs.append_event(ops, run, EventKind.WARNING, data={"message": message})
 
     # Preambles from the cache can be found again; only new ones cost model calls.
     await services.store.write(work, durable=bool(new))

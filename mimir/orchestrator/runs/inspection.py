@@ -180,7 +180,9 @@ async def _write_prose(services: ProjectServices, summary: RunSummary) -> None:
         return services.open_model(run, role, transcript, number)
 
     try:
-        prose = await ask_for_prose(summary, open_model, services.project, choices=services.choices)
+        prose = await ask_for_prose(
+            summary, open_model, services.own_preambles.read, choices=services.choices
+        )
     except MimirError:  # the narrative is optional: a run never fails because of it
         return
     save = partial(save_run_text, run=run, name="prose", text=prose.dump())

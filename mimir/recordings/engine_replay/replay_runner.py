@@ -174,10 +174,6 @@ def _replay_services(
     """Return the services of a replay."""
     own = work_dir / "project"
     own.mkdir(parents=True, exist_ok=True)
-    preambles = services.project / "preambles"  # templates of the project's own
-    if preambles.is_dir() and not (own / "preambles").exists():
-        # A link: a role without a generated preamble needs the project's template.
-        (own / "preambles").symlink_to(preambles)
     tools = PlaybackTools(services.tools, services.planner_tools, state)
     return replace(
         run_models.apply_pinned_settings(services, state.recorded.settings),

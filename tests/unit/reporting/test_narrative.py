@@ -168,11 +168,9 @@ async def test_settings_of_a_role_are_used(told):
     ]  # fmt: skip
 
 
-async def test_projects_own_preamble_is_used(told, tmp_path):
-    (tmp_path / "preambles").mkdir()
-    (tmp_path / "preambles" / "pm-report.md").write_text("Write in rhymes.\n")
+async def test_projects_own_preamble_is_used(told):
     reporters = Reporters()
-    await write_prose(told, reporters, tmp_path)
+    await write_prose(told, reporters, {"preambles/pm-report.md": "Write in rhymes.\n"}.get)
     assert reporters.asked[-1].messages[0].text.startswith("Write in rhymes.")
 
 

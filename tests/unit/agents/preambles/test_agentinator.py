@@ -13,6 +13,7 @@ from mimir.agents.preambles.agentinator import (
     accept_generated,
 )
 from mimir.agents.preambles.preamble_cache import PreambleCache, PreambleKey
+from mimir.agents.preambles.trust import OwnPreambles
 from mimir.domain.estimates import role_key
 from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import AnswerError, ModelError, Paused, PlanError
@@ -37,10 +38,17 @@ class Opened:
         return self.model
 
 
+def own_preambles(project: Path) -> OwnPreambles:
+    return OwnPreambles(
+        project=project, user_directory=project / ".user", state_directory=project / ".mimir"
+    )
+
+
 def agentinator(project: Path, opened: Opened, model: str = "m") -> Agentinator:
+    own = own_preambles(project)
     return Agentinator(
-        project=project,
-        library=PreambleCache(project, project / ".mimir" / "locks"),
+        own=own,
+        library=PreambleCache(own, project / ".mimir" / "locks"),
         open_model=opened,
         asking=ModelRequest(messages=(), model=model, max_tokens=8000),
         created_by="mimir test",
@@ -156,7 +164,7 @@ async def test_concurrent_runs_generate_once(tmp_path: Path):
 
 
 async def test_lock_of_a_run_that_died_holds_nobody_up(tmp_path: Path):
-    library = PreambleCache(tmp_path, tmp_path / "locks")
+    library = PreambleCache(own_preambles(tmp_path), tmp_path / "locks")
     part = templates.load_template("worker", None)
     recipe = PreambleKey(kind="worker", role=ROLE, template=part, guidance=part, model="")
     (tmp_path / "locks").mkdir()
@@ -167,12 +175,16 @@ async def test_lock_of_a_run_that_died_holds_nobody_up(tmp_path: Path):
         pass
 
 
-async def test_changed_file_is_used_as_the_user_changed_it(tmp_path: Path):
+async def test_changed_file_is_ignored_until_the_user_trusts_it(tmp_path: Path):
     opened = Opened()
     made = await agentinator(tmp_path, opened).preamble("worker", ROLE)
     file = tmp_path / made.path
     edited = file.read_text().replace("## Output", "## Mine\nÄndern.\n\n## Output")
     file.write_bytes(edited.replace("\n", "\r\n").encode())
+    ignored = await agentinator(tmp_path, Opened()).preamble("worker", ROLE)
+    assert (ignored.origin, ignored.path, ignored.ignored) == ("made", "", made.path)
+    assert "Ändern." not in ignored.text
+    own_preambles(tmp_path).trust(made.path)
     found = await agentinator(tmp_path, opened).preamble("worker", ROLE)
     assert "Ändern." in found.text
     assert found.hash != made.hash
@@ -252,6 +264,7 @@ async def test_damaged_head_is_refused_with_file_and_line(
     made, file = await file_of(tmp_path)
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new, 1))
+    own_preambles(tmp_path).trust(made.path)
     with pytest.raises(PlanError, match=re.escape(says)) as caught:
         await agentinator(tmp_path, Opened()).preamble("worker", ROLE)
     assert str(caught.value.at) == f"{made.path}:{line}:1"
@@ -259,8 +272,10 @@ async def test_damaged_head_is_refused_with_file_and_line(
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"x" * 70_000])
 async def test_file_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes):
-    _, file = await file_of(tmp_path)
+    made, file = await file_of(tmp_path)
     file.write_bytes(content)
+    if not content:  # the others cannot even be trusted
+        own_preambles(tmp_path).trust(made.path)
     with pytest.raises(PlanError):
         await agentinator(tmp_path, Opened()).preamble("worker", ROLE)
 
