@@ -127,11 +127,18 @@ _QUESTIONS = (
 
 async def global_rules(home: Path, program: str = "git") -> list[str]:
     """Return the rules of the user's global ignore file, which git's configuration may name."""
-    for configuration in (home / ".gitconfig", home / ".config/git/config"):
-        if not _is_there(configuration):
-            continue
-        asked = await GitCommand(directory=None, program=program).run(
-            *("config", "--type=path", "--get", "core.excludesFile"),
+    named = await read_setting(
+        GitCommand(directory=None, program=program), home, "core.excludesFile", type="path"
+    )
+    return user_ignores.parse_rules(_text_of(Path(named or home / ".config/git/ignore")))
+
+
+async def read_setting(git: GitCommand, home: Path, name: str, *, type: str = "") -> str:
+    """Return a setting of a repository, else of the user's own configuration; "": it is not set."""
+    own = [one for one in (home / ".gitconfig", home / ".config/git/config") if _is_there(one)]
+    for configuration in own or [Path("/dev/null")]:
+        asked = await git.run(
+            *("config", *([f"--type={type}"] if type else []), "--get", name),
             ok=None,
             extra={
                 "HOME": str(home),
@@ -140,8 +147,8 @@ async def global_rules(home: Path, program: str = "git") -> list[str]:
             },
         )
         if asked.code == 0 and asked.word:
-            return user_ignores.parse_rules(_text_of(Path(asked.word)))
-    return user_ignores.parse_rules(_text_of(home / ".config/git/ignore"))
+            return asked.word
+    return ""
 
 
 def _is_there(path: Path) -> bool:

@@ -8,7 +8,8 @@ from mimir.workspace.git import user_refs
 from mimir.workspace.git.commits import commit, newest, tree_of
 from mimir.workspace.git.discovery import UserRepository
 from mimir.workspace.git.hidden_repository import HiddenRepository
-from mimir.workspace.git.trees import TreeEntry, index_lines, put_entries
+from mimir.workspace.git.stored_form import convert_to_stored
+from mimir.workspace.git.trees import TreeEntry, entries, index_lines, put_entries
 
 _UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
@@ -35,6 +36,10 @@ async def commit_for_person(
         for path, one in files.items()
     }
     head = await user.head()
+    theirs = await entries(hidden, head) if head else []
+    new = [one for one in edits.values() if one]
+    for one in await convert_to_stored(hidden, user, head, new, theirs):
+        edits[one.path] = one
     with hidden.index() as index:
         await hidden.git.run("read-tree", head or "--empty", index=index)
         await put_entries(hidden, index, edits)

@@ -13,6 +13,7 @@ from mimir.workspace.git.commits import commit, tree_of
 from mimir.workspace.git.discovery import UserRepository
 from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.git.hidden_repository import HiddenRepository
+from mimir.workspace.git.stored_form import convert_to_stored
 from mimir.workspace.git.trees import TreeEntry, entries, write_tree
 
 FOLDERS = ("mimir", "mimir-runs")
@@ -108,19 +109,20 @@ async def export_commit(hidden: HiddenRepository, user: UserRepository, id: str)
         for one in theirs
         if not one.path.startswith(prefix) or _is_left_out(one.path, prefix, origin.left_out)
     ]
-    if not prefix and not kept:
-        return id
     tree = await tree_of(hidden, id)
     ours = [
         TreeEntry(mode=one.mode, blob=one.blob, path=prefix + one.path)
         for one in await entries(hidden, tree)
         if not _is_left_out(prefix + one.path, prefix, origin.left_out)
     ]
+    stored = await convert_to_stored(hidden, user, origin.head, ours, theirs)
+    if not prefix and not kept and stored == ours:
+        return id
     message = await hidden.git.run("show", "-s", "--format=%B", id)
     time = await hidden.git.word("show", "-s", "--format=%ct", id)
     return await commit(
         hidden,
-        await write_tree(hidden, [*kept, *ours]),
+        await write_tree(hidden, [*kept, *stored]),
         [origin.head] if origin.head else [],
         message.out.decode("utf-8", "replace").rstrip("\n") + "\n",
         when=int(time),
