@@ -112,9 +112,19 @@ class RoleTools(Protocol):
         ...
 
     def judge(
-        self, run: str, where: Path, lane: Transcript, artifacts: Sequence[str], stand: Stand, /
+        self,
+        run: str,
+        where: Path,
+        lane: Transcript,
+        artifacts: Sequence[str],
+        stand: Stand,
+        base_commit: str,
+        /,
     ) -> Toolset:
-        """Return QC's tools over a temporary checkout; the first call creates it."""
+        """Return QC's tools over a temporary checkout; the first call creates it.
+
+        Git shows the checkout as changes of `base_commit`, the base of the attempt.
+        """
         ...
 
 

@@ -91,13 +91,19 @@ class ToolFactory:
         )
 
     def judge(
-        self, run: str, where: Path, lane: Transcript, artifacts: Sequence[str], stand: Stand
+        self,
+        run: str,
+        where: Path,
+        lane: Transcript,
+        artifacts: Sequence[str],
+        stand: Stand,
+        base_commit: str,
     ) -> Toolset:
         """Return QC's tools over a temporary checkout, whose changes are discarded."""
         tree = DirectoryTree(where)
         files = FileTools(tree, READ_ONLY, redact=self._redact)
-        # The view of the run's base, not of the attempt: QC must not see unmerged commits.
-        commands = RunTool(self._sandbox, where, redact=self._redact)
+        # `git diff` shows QC what it shows the worker: the changes of this attempt alone.
+        commands = RunTool(self._sandbox.with_view(base_commit), where, redact=self._redact)
         rights = ToolRights(role="qc", role_tools=ROLES["qc"].tools)
         placed = LazyWorkspaceTools([files, commands], _prepare_call(tree, stand))
         return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)

@@ -14,6 +14,7 @@ from tests.support import invariants
 from tests.support.run_facts import Outside, store_of
 from tests.support.whole_run import (
     FAIL,
+    PASS,
     PLAN_PATH,
     README,
     Curtain,
@@ -305,3 +306,20 @@ async def die(project: Path, run: str, task: str, *, times: int) -> None:
             owner = f"ghost-{number}"
             claim = partial(claims.claim, run=run, owner=owner, lease_seconds=-1.0)
             assert [c.task for c in await store.write(claim)] == [task]
+
+
+async def test_git_shows_worker_and_qc_the_changes_of_the_attempt_alone(tmp_path: Path):
+    asks = shell("git status --porcelain")
+    turns = [
+        wrote("a"),
+        worker("b", writes("b.txt", "b\n"), asks, "b.txt is written."),
+        qc("b", asks, PASS),
+    ]
+
+    journey = await travel(start(tmp_path), plan(step("a"), step("b", "a")), turns)
+
+    assert journey.statuses == {"a": "completed", "b": "completed"}, journey.report
+    rows = [str(one) for one in journey.facts.nodes["Call"]]
+    said = [row for row in rows if "?? b.txt" in row]
+    assert {row.split("#")[0].rsplit("/", 1)[1] for row in said} == {"worker", "qc"}
+    assert not any("?? a.txt" in row for row in rows)

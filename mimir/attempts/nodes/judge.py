@@ -120,7 +120,7 @@ async def _review(
 ) -> qc.Review | qc.ReviewUnavailable:
     given = await _qc_input(services, state, work, tree)
     return await qc.review_attempt(
-        given, _review_services(services, tree, role), protected=work.protected
+        given, _review_services(services, tree, role, work.base_commit), protected=work.protected
     )
 
 
@@ -143,9 +143,12 @@ async def _fail_without_verdict(
     return NotJudged()
 
 
-def _review_services(services: AttemptServices, tree: str, role: str) -> qc.ReviewServices:
+def _review_services(
+    services: AttemptServices, tree: str, role: str, base_commit: str
+) -> qc.ReviewServices:
     async def open_session(number: int) -> qc.ReviewSession:
-        return await _open_session(services, tree, role if number == 1 else f"{role}.{number}")
+        name = role if number == 1 else f"{role}.{number}"
+        return await _open_session(services, tree, name, base_commit)
 
     async def read_file(path: str) -> str | None:
         return await _read_text(services, tree, path)
@@ -154,7 +157,9 @@ def _review_services(services: AttemptServices, tree: str, role: str) -> qc.Revi
     return qc.ReviewServices(sittings=open_session, read_file=read_file, lane=name)
 
 
-async def _open_session(services: AttemptServices, tree: str, role: str) -> qc.ReviewSession:
+async def _open_session(
+    services: AttemptServices, tree: str, role: str, base_commit: str
+) -> qc.ReviewSession:
     """Prepare one conversation: its transcript, its checkout, and tools over it."""
     transcript = await services.journal.open_transcript(role)
     # A separate directory: the worker's may contain files outside the deliverable.
@@ -184,7 +189,9 @@ async def _open_session(services: AttemptServices, tree: str, role: str) -> qc.R
     return qc.ReviewSession(
         services=LoopServices(
             model=JournaledModel(services.models.for_lane("qc", name, choice.model), transcript),
-            tools=services.tools.judge(run, directory, transcript, services.artifacts, stand),
+            tools=services.tools.judge(
+                run, directory, transcript, services.artifacts, stand, base_commit
+            ),
             context=replace(services.context, role="qc"),
             breaker=CircuitBreaker.for_estimate(
                 # QC has no estimate: time and tokens limit it.

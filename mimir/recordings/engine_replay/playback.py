@@ -193,9 +193,10 @@ class PlaybackTools:
         lane: Transcript,
         artifacts: Sequence[str],
         stand: Stand,
+        base_commit: str,
     ) -> Toolset:
         """Return QC's tools."""
-        return self.inner.judge(run, where, self._lane(lane), artifacts, stand)
+        return self.inner.judge(run, where, self._lane(lane), artifacts, stand, base_commit)
 
     def planner(self, where: Path, lane: Transcript) -> Toolset:
         """Return the PM's tools."""
