@@ -38,6 +38,7 @@ def look(bench):
         passed: tuple[str, ...] = ("unit",),
         made: tuple[str, ...] = (),
         program: Callable[[Seen], FakeRan] | None = None,
+        controlled: bool = False,
         **more: object,
     ) -> tuple[CheckRun, ...]:
         here = bench(program) if program else bench()
@@ -51,9 +52,11 @@ def look(bench):
             tree=here.history.put(then),
         )
         tree = here.history.put(now)
-        runs = await here.checks.on_tree(mine, one, tree, (mine, *others), phase="gate")
+        runs = await here.checks.on_tree(
+            mine, one, tree, (mine, *others), phase="gate", controlled=controlled
+        )
         assert all((run.stands_for or run.tree) == tree for run in runs)
-        assert all(seen.answer == "Done." for seen in here.sandbox.seen)
+        assert controlled or all(seen.answer == "Done." for seen in here.sandbox.seen)
         return runs
 
     return run
@@ -226,3 +229,26 @@ async def test_a_module_of_another_does_not_stand_in_for_what_it_broke(look):
     assert greens(await look(now, author("a.py", *STANDS_IN), program=mended, **one)) == BROKEN
     named = author("a.py", *STANDS_IN, files=tuple(STANDS_IN))
     assert greens(await look(now, named, program=mended, **one)) == HELD
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_script_that_the_work_of_another_ends_early_is_red(look, ends: bool):
+    """Of a script the exit code alone is known, so it must fail if its end is made to fail."""
+    then = {"a.py": "good", "check.sh": "echo 1\nuse a.py\n"}
+
+    def script(seen: Seen) -> FakeRan:
+        text = seen.files["check.sh"]
+        is_ended = "ends" in seen.files["a.py"] and text.startswith("echo")
+        return FakeRan(exit_code=1) if "exit 1" in text and not is_ended else FakeRan(output="1\n")
+
+    runs = await look(
+        {**then, "a.py": "ends" if ends else "good too"},
+        author("a.py"),
+        then=then,
+        program=script,
+        controlled=True,
+        run=("sh", "check.sh"),
+    )
+
+    assert runs[-1].cut_short is ends
+    assert runs[-1].green is not ends

@@ -2,10 +2,11 @@
 
 from fractions import Fraction
 
-from mimir.domain.evidence import CheckRun, ControlResult, ControlState
+from mimir.domain.evidence import CheckOutcome, CheckRun, ControlResult, ControlState
 from mimir.domain.plan import Check, Criterion, Task
+from mimir.domain.test_results import TestResults
 from mimir.domain.verdict import CriterionOpinion, CriterionResult, QCAnswer, State, Verdict
-from mimir.qc.judgement.control_rules import apply_controls
+from mimir.qc.judgement.control_rules import apply_controls, describe_checks
 from mimir.qc.judgement.score import rejection_cause
 
 TASK = Task(
@@ -67,3 +68,17 @@ def test_a_check_that_the_task_does_not_exercise_leaves_the_criterion_to_qc():
     assert (held.criteria[0].basis, held.criteria[0].source) == ("judged", "check:unit")
     assert not doubted.passed
     assert doubted.unverifiable
+
+
+def test_a_check_is_described_by_its_tests_and_its_control():
+    results = TestResults(runner="pytest", passed=("t::a", "t::b"), skipped=("t::c",))
+    run = CheckRun(check="unit", argv=("t",), phase="after", tree="t", exit_code=0, results=results)
+    outcome = CheckOutcome(
+        check="unit", state="passed", required=True, kind="hold", before=run, after=run
+    )
+    assert describe_checks((outcome,), (control("red"),)) == (
+        "unit: 2 of 2 tests, 1 skipped, control red",
+    )
+    assert describe_checks((outcome,), ()) == (
+        "unit: 2 of 2 tests, 1 skipped, executed (no control)",
+    )

@@ -26,6 +26,13 @@ A, B = "tests/a.py::x", "tests/b.py::y"
         ({A: "failed", B: "passed"}, {A: "passed"}, (), f"{B} (missing)"),
         ({A: "failed", B: "passed"}, {A: "passed"}, ("tests/b.py",), ""),
         ({A: "failed", B: "passed"}, {B: "passed"}, ("tests/a.py",), "No test that failed"),
+        ({"t.py::x[a]": "passed"}, {"t.py::x[b]": "passed"}, (), ""),
+        (
+            {"t.py::x[a]": "passed", "t.py::x[b]": "failed"},
+            {"t.py::x[b]": "passed"},
+            (),
+            "x[a] (missing)",
+        ),
         ({"m/sub::TestOld": "passed"}, {"m/sub::TestNew": "passed"}, ("sub/a_test.go",), ""),
     ],
 )
