@@ -1,6 +1,8 @@
 """A killed run goes on where it was: the end is that of the run without kills, and next to nothing is asked twice."""
 
+import contextlib
 import random
+import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,3 +123,21 @@ def test_death_in_the_middle_of_apply_is_finished_by_resume(place: Place) -> Non
     assert resumed.returncode == 0, resumed.stderr
     for name in ("env.txt", "a.txt", "b.txt", "c.txt", "d.txt"):
         assert (place.project / name).read_text(encoding="utf-8") == FILES[name]
+
+
+@pytest.mark.parametrize("boundary", ["control", "record"])
+def test_death_at_a_control_or_at_the_record_of_a_run_leaves_one_record(
+    place: Place, boundary: str
+) -> None:
+    words = ["execute", "plan.md", "--yes", "--only", "task-0"]
+    died = place.run(boundary, "1", "--", *words, program=DIE_AT)
+    assert died.returncode == 137, died.stderr
+    resumed = place.run("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert place.run("verify").returncode == 0
+    store = place.project / ".mimir/mimir.db"
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        found = connection.execute("SELECT id FROM nodes WHERE label = 'Evidence'").fetchall()
+    ids = [str(id) for (id,) in found]
+    assert len([id for id in ids if "/run#" in id]) == 1
+    assert len(ids) == len(set(ids))

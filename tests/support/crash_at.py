@@ -8,6 +8,8 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from mimir.orchestrator.runs import execution
+from mimir.qc.checks.check_runner import CheckRunner
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.user_tree import user_file as person
@@ -63,7 +65,36 @@ def _at_commit(fuse: _Fuse) -> None:
     SqliteStore.__init__ = made  # type: ignore[method-assign]
 
 
-PLACES = {"merge": _after_merge_commit, "apply": _in_apply, "commit": _at_commit}
+def _after_control(fuse: _Fuse) -> None:
+    """Between a negative control and the transaction that seals it."""
+    control: Callable[..., Awaitable[Any]] = CheckRunner.control
+
+    async def dying(self: CheckRunner, *given: Any) -> Any:
+        ran = await control(self, *given)
+        fuse.burn()
+        return ran
+
+    CheckRunner.control = dying  # type: ignore[method-assign,assignment]
+
+
+def _in_record(fuse: _Fuse) -> None:
+    """In the transaction that ends a run, after its record was written."""
+    write = execution.write_record
+
+    def dying(*given: Any) -> None:
+        write(*given)
+        fuse.burn()
+
+    execution.write_record = dying
+
+
+PLACES = {
+    "merge": _after_merge_commit,
+    "apply": _in_apply,
+    "commit": _at_commit,
+    "control": _after_control,
+    "record": _in_record,
+}
 
 
 def main() -> None:
