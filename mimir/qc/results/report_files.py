@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from mimir.domain.test_results import TestResults, sort_results
-from mimir.qc.results.report_parsers import PARSERS, ReportError, StateCollector
+from mimir.qc.results.report_parsers import MAX_TESTS, PARSERS, ReportError, StateCollector
 from mimir.qc.results.request import ReportRequest
 
 MAX_BYTES = 50_000_000
@@ -41,7 +41,9 @@ def read_results(
             return None
         problem = "it is missing"
     text = f"{runner or 'A test runner'} gave no complete report of its tests: {problem}."
-    results = sort_results(runner, found.states, text if problem else "")
+    # A report with too many tests is not stored in part.
+    states = found.states if len(found.states) < MAX_TESTS else {}
+    results = sort_results(runner, states, text if problem else "")
     return _redact_names(results, redact)
 
 
