@@ -123,6 +123,7 @@ _GO_STATES: Mapping[str, TestState] = {"pass": "passed", "fail": "failed", "skip
 _TARGET = re.compile(r"^ *(?:Running|Doc-tests) (?:unittests )?(\S+)")
 _COUNT = re.compile(r"^running (\d+) tests?$")
 _TEST = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored(?:,.*)?)$")
+_EXAMPLE = re.compile(r"(.+) \(line (\d+)\)(.*)")
 _RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 
 
@@ -130,6 +131,7 @@ def parse_libtest(data: bytes, found: StateCollector) -> None:
     """Parse the output of `cargo test`."""
     found.runners["cargo"] = None
     target, wanted, seen = "", 0, 0
+    examples: dict[str, list[tuple[int, TestState]]] = {}
     for line in _COLOUR.sub("", data.decode("utf-8", "replace")).splitlines():
         if place := _TARGET.match(line):
             target = place[1]
@@ -138,11 +140,20 @@ def parse_libtest(data: bytes, found: StateCollector) -> None:
             wanted, seen = int(count[1]), 0
         elif test := _TEST.match(line):
             seen += 1
-            found.add(f"{target}::{test[1]}", _RUST_STATES[test[2][:6]])
+            state = _RUST_STATES[test[2][:6]]
+            if example := _EXAMPLE.fullmatch(test[1]):
+                name = f"{target}::{example[1]}{example[3]}"
+                examples.setdefault(name, []).append((int(example[2]), state))
+            else:
+                found.add(f"{target}::{test[1]}", state)
         elif _RESULT.match(line):
             _require_all(seen, wanted)
             wanted = seen = 0
     _require_all(seen, wanted)
+    # An example is named by its line, which moves with every change above it.
+    for name, states in examples.items():
+        for number, (_, state) in enumerate(sorted(states), 1):
+            found.add(f"{name} #{number}" if number > 1 else name, state)
 
 
 def _require_all(seen: int, wanted: int) -> None:

@@ -88,6 +88,16 @@ def expected(*runners: str) -> ReportRequest:
             },
         ),
         (
+            "cargo-2.libtest",
+            "   Doc-tests pkg\n\nrunning 3 tests\ntest src/a.rs - f (line 30) ... FAILED\n"
+            "test src/a.rs - f (line 4) - compile ... ok\ntest src/a.rs - f (line 9) ... ok\n",
+            {
+                "pkg::src/a.rs - f - compile": "passed",
+                "pkg::src/a.rs - f": "passed",
+                "pkg::src/a.rs - f #2": "failed",
+            },
+        ),
+        (
             "jest-1.json",
             JEST,
             {
