@@ -131,6 +131,13 @@ class Console:
         """Print one line to standard error."""
         self._write(self.err, clean_line(text))
 
+    def note_wrapped(self, text: str) -> None:
+        """Print one paragraph to standard error, wrapped at the width of the terminal."""
+        from mimir.cli.output.layout import wrap
+
+        for line in wrap(clean_line(text), self.width, rest="  "):
+            self._write(self.err, line)
+
     def json(self, value: Mapping[str, object]) -> None:
         """Print one JSON object on one line, as ASCII."""
         import json  # `mimir --help` does not wait for it

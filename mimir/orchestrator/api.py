@@ -5,11 +5,13 @@ from functools import partial
 
 from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event
+from mimir.domain.forecast import RunForecast
 from mimir.domain.plan import Plan
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
 from mimir.orchestrator.plan_creation import PlanningResult
 from mimir.orchestrator.runs import creation, execution, inspection, join
+from mimir.orchestrator.runs.forecasting import forecast_plan
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning.format.diagnostics import PlanFinding, SourceMap
 from mimir.reporting.audit.verification import AuditResult, verify
@@ -165,6 +167,11 @@ class Mimir:
     async def learned_estimates(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         """Return the learned durations of worker roles; unknown roles are left out."""
         ask = partial(estimates.load_estimates, project=self._parts.project_id, roles=roles)
+        return await self._parts.store.read(ask)
+
+    async def forecast(self, plan: Plan, *, workers: int) -> RunForecast:
+        """Return the probable effort of a plan, learned from the project's ended runs."""
+        ask = partial(forecast_plan, project_id=self._parts.project_id, plan=plan, workers=workers)
         return await self._parts.store.read(ask)
 
     async def plan_size(self, plan: Plan) -> tuple[int, int, int]:

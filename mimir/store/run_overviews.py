@@ -19,3 +19,8 @@ def load_run_overviews(reads: ReadOps, project_id: str) -> list[RunOverviewRecor
 def count_completed_tasks(reads: ReadOps) -> Mapping[str, int]:
     """Count the completed tasks by run; a run without any is left out."""
     return reads.counts(NodeLabel.TASK, "runId", {"status": TaskStatus.COMPLETED.value})
+
+
+def count_model_calls(reads: ReadOps, run: str) -> Mapping[str, int]:
+    """Count the model calls of a run by task; `PLAN_TASK` stands for the run's own agents."""
+    return reads.counts(NodeLabel.CALL, "task", {"runId": run, "kind": "model"})

@@ -182,7 +182,10 @@ def test_a_person_is_asked_once_before_a_run(answer: str, code: int, project: Pa
     terminal = Terminal(
         command("FakeMimir()", "execute", "plan.md"), project, columns=120, env=environment()
     )
-    terminal.until("2 tasks, at most 236 calls and 1,200,000 tokens. Run it? [y/N]")
+    terminal.until("Run it? [y/N]")
+    assert "2 tasks" in terminal.written
+    assert "probably 3–12–48 model calls" in terminal.written
+    assert "at most 236 tool calls and 1,200,000 tokens\r\nRun it? [y/N]" in terminal.written
     terminal.type(answer)
     assert terminal.end() == code
     assert ("Declined: no run was created." in terminal.written) is (code == 1)

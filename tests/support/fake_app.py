@@ -16,6 +16,7 @@ from typing import cast
 import mimir.bootstrap as mimir_bootstrap
 from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event, EventKind
+from mimir.domain.forecast import RunForecast, forecast_run
 from mimir.domain.plan import Plan, Task
 from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
@@ -293,6 +294,10 @@ class FakeMimir:
     async def learned_estimates(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         self._note("learned", tuple(roles))
         return self.known
+
+    async def forecast(self, plan: Plan, *, workers: int) -> RunForecast:
+        self._note("forecast", tuple(task.id for task in plan.tasks), workers)
+        return forecast_run([task.worker_role for task in plan.tasks], {})
 
     async def plan_size(self, plan: Plan) -> tuple[int, int, int]:
         self._note("plan_size", tuple(task.id for task in plan.tasks))

@@ -26,6 +26,7 @@ Seal = Annotated[str, typer.Option("--seal", metavar="HASH", help="Seal to compa
 Explain = Annotated[
     str, typer.Option("--explain", metavar="TASK", help="Show what decided each criterion.")
 ]
+Full = Annotated[bool, typer.Option("--full", help="The whole report, also on a terminal.")]
 Workers = Annotated[bool, typer.Option("--workers", help="Also show the processes of the run.")]
 
 
@@ -65,26 +66,34 @@ def _show_status(session: CommandSession, run: str | None, *, workers: bool) -> 
     return 0
 
 
-def report(session: CommandSession, run: Run = None) -> int:
+def report(session: CommandSession, run: Run = None, full: Full = False) -> int:
     """Print the report of a run.
 
-    RUN is a run id or its beginning. Default: the latest run.
+    RUN is a run id or its beginning. Default: the latest run. On a terminal it is short and laid
+    out; in a pipe it is the whole markdown.
     """
     loaded = session.load()
+    is_short = session.console.is_terminal and not full
 
     async def job() -> "tuple[str, str, Mapping[str, object]]":
         async with session.open(loaded, create=False) as mimir:
             id = await mimir.find_run(run)
             if session.json:
                 return "", "", await mimir.report_json(id)
-            return (*await mimir.report(id), {})
+            return (*await mimir.report(id), await mimir.report_json(id) if is_short else {})
 
     path, text, shape = session.run(job())
     if session.json:
         session.console.json({"schema": 1, **shape})
-    else:
+    elif not session.console.is_terminal:
         session.console.say(text.rstrip("\n"))
         session.console.note(f"report: {path}")
+    else:
+        from mimir.cli.output import report_pages
+
+        glyphs, width = session.console.glyphs, session.console.width
+        short = report_pages.short(shape, glyphs, width, path) if is_short else []
+        session.console.page("\n".join(short or report_pages.lay_out(text, width)))
     return 0
 
 

@@ -307,13 +307,17 @@ async def _run(
     limits: "RunBudget",
 ) -> int:
     """Ask for confirmation, create the run and execute it; the exit code."""
-    from mimir.cli.output import recordings
+    from mimir.cli.output import forecasts, recordings
     from mimir.cli.output.run_progress import run_and_show
 
     if not options.is_confirmed:
-        tasks, calls, tokens = await mimir.plan_size(_select_tasks(plan, options.only))
-        size = f"{path}: {tasks} tasks, at most {calls:,} calls and {tokens:,} tokens. Run it?"
-        if not await session.console.ask(size):
+        chosen = _select_tasks(plan, options.only)
+        probable = await mimir.forecast(chosen, workers=loaded.settings.run.workers)
+        size = await mimir.plan_size(chosen)
+        lines = forecasts.describe_run(path, probable, size, limits)
+        for line in lines:
+            session.console.note_wrapped(line)
+        if not await session.console.ask("Run it?"):
             session.console.note("Declined: no run was created.")
             return DECLINED
     with session.show_wait("Starting the run", loaded):

@@ -40,8 +40,9 @@ def wrap(text: str, width: int, *, first: str = "", rest: str | None = None) -> 
     line, is_empty = first, True
     for word in text.split():
         gap = "" if is_empty else " "
-        if not is_empty and columns_of(line + gap + word) > width:
-            lines.append(line)
+        is_whole_below = columns_of(rest + word) <= width
+        if columns_of(line + gap + word) > width and (not is_empty or is_whole_below):
+            lines.append(line.rstrip())
             line, gap = rest, ""
         pieces = _split(word, width - columns_of(line + gap), width - columns_of(rest))
         for piece in pieces[:-1]:

@@ -180,7 +180,7 @@ def _task_row(task: Mapping[str, object], glyphs: Symbols) -> tuple[str, ...]:
     blocker = as_text(task.get("blocked_by"))
     why = f"waited for {blocker}" if blocker else as_text(task.get("cause"))
     return (
-        f"{_glyph(state, glyphs)} {id}",
+        f"{glyph(state, glyphs)} {id}",
         _WORDS[state] if state in _WORDS else clean_line(state),
         str(task.get("attempts") or 0),
         score_of(number(task.get("score"))),
@@ -200,7 +200,8 @@ def _criteria(task: Mapping[str, object]) -> str:
     return " ".join(f"{count}{letter}" for count, letter in named if count)
 
 
-def _glyph(state: str, glyphs: Symbols) -> str:
+def glyph(state: str, glyphs: Symbols) -> str:
+    """Return the symbol of a task's status."""
     match state:
         case "completed":
             return glyphs.passed

@@ -247,6 +247,12 @@ class ChatClient:
                 most_tries=2,
                 next_step="Is the server running? Start it, or correct llm.base_url.",
             )
+        if not self._has_answered and isinstance(cause, aiohttp.ClientConnectorDNSError):
+            return self._error(
+                "its host is not known",
+                most_tries=2,
+                next_step="Correct llm.base_url, or check the network.",
+            )
         # The order matters: aiohttp's time-outs are TimeoutErrors, too.
         match cause:
             case aiohttp.ConnectionTimeoutError():

@@ -8,14 +8,16 @@ from mimir.reporting.render.numbers import percent, seconds
 from mimir.reporting.summary.metrics import Metric, Number, Unit
 from mimir.reporting.summary.summary import RunSummary
 
-_MET = {True: "yes", False: "no", None: "—"}
+_MET = {True: "reached", False: "outside the goal", None: "not measured"}
 
 
 def metrics(summary: RunSummary) -> str:
     """Return the table of metrics; a metric without inputs states the reason."""
-    head = "| Metric | Value | Goal | Reached | Formula | Inputs |\n|---|---:|---|---|---|---|"
+    head = "| Metric | Value | Goal | Result | Formula | Inputs |\n|---|---:|---|---|---|---|"
     note = "`docs/metrics.md` of mimir has the query of each metric, for both stores."
-    return "\n".join(["## Metrics", "", head, *map(_metric, summary.metrics), "", note])
+    goals = "The goals are those of long runs with many tasks. No metric decides about the outcome."
+    rows = map(_metric, summary.metrics)
+    return "\n".join(["## Metrics", "", head, *rows, "", goals, "", note])
 
 
 def receipts_section(summary: RunSummary) -> Iterator[str]:
@@ -39,7 +41,7 @@ def _receipt(attempt: str, one: ReceiptTotals) -> str:
 
 
 def _metric(one: Metric) -> str:
-    value = f"n/a: {one.why}" if one.value is None else _format_value(one.value, one.unit)
+    value = f"— ({one.why})" if one.value is None else _format_value(one.value, one.unit)
     inputs = ", ".join(
         f"{name.replace('_', ' ')} {_number(number)}" for name, number in one.inputs.items()
     )
@@ -62,5 +64,5 @@ def _format_value(value: float, unit: Unit) -> str:
 
 def _number(value: Number) -> str:
     if value is None:
-        return "n/a"
+        return "unknown"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from mimir.domain import ids, money
 from mimir.domain.clock import moment
 from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts
+from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import describe_broken_check
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
+from mimir.domain.json_value import as_array
 from mimir.domain.run import exit_code
 from mimir.domain.task_states import RUN_ENDED, Cause, RunStatus, TaskStatus
 from mimir.qc.judgement.diagnosis import failure_report, failure_summary
@@ -273,7 +275,9 @@ def _next_steps(outcome: RunStatus, data: RunData) -> tuple[NextStep, ...]:
         why = "Run only the rest again"
         again = f"mimir execute {shlex.quote(data.plan_path)} --from {run}"
         steps.append(NextStep(why=why, command=again))
-    if data.final_commit:
+    if any(_is_applied(event) for event in data.events):
+        steps.append(NextStep(why="Look at the changes", command=f"mimir show {run} --diff"))
+    elif data.final_commit:
         is_partial = outcome is RunStatus.FAILED
         why = "Apply the completed tasks" if is_partial else "Apply the result to your files"
         flag = " --completed" if is_partial else ""
@@ -282,6 +286,10 @@ def _next_steps(outcome: RunStatus, data: RunData) -> tuple[NextStep, ...]:
     steps.append(NextStep(why="Recompute every seal", command=f"mimir verify {run}{seal}"))
     steps.append(NextStep(why="Show the state of the run", command=f"mimir status {run}"))
     return tuple(steps)
+
+
+def _is_applied(event: Event) -> bool:
+    return event.kind is EventKind.APPLIED and not as_array(event.data.get("conflicts"))
 
 
 def _seconds(start: str, end: str) -> float:

@@ -165,6 +165,22 @@ class TaskAnswerRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEffortRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
+    """Projection of a task for forecasts of later runs."""
+
+    id: str
+    task_id: str
+    status: TaskStatus
+    worker_role: str = ""
+    taken_from: str = ""
+    """Run that it was reused from. Empty: it was worked on in this run."""
+    held_seconds: float = 0.0
+    """Time under leases that ended."""
+    total_tokens_used: int = 0
+    """Of all attempts, worker and QC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskProgressRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for the coordinator's snapshot."""
 

@@ -154,3 +154,10 @@ async def test_a_server_that_does_not_run_is_tried_twice():
         error = await refused(model)
     assert error.most_tries == 2
     assert "Is the server running?" in (error.next_step or "")
+
+
+async def test_a_host_that_does_not_exist_is_tried_twice():
+    async with asking("http://no-such-host.invalid/v1") as model:
+        error = await refused(model)
+    assert error.most_tries == 2
+    assert "its host is not known" in str(error)
