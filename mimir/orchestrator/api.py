@@ -160,10 +160,6 @@ class Mimir:
         """Return what decided each criterion of a task, as lines for a terminal."""
         return await self._parts.store.read(partial(inspection.explain, run=run, task=task))
 
-    async def doctor(self) -> Sequence[inspection.DoctorFinding]:
-        """Check the store, git, the sandbox and the worker's model."""
-        return await inspection.doctor(self._parts)
-
     async def learned_estimates(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         """Return the learned durations of worker roles; unknown roles are left out."""
         ask = partial(estimates.load_estimates, project=self._parts.project_id, roles=roles)

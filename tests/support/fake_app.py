@@ -287,10 +287,6 @@ class FakeMimir:
         self._note("verify", run, seal)
         return self.verified
 
-    async def doctor(self) -> Sequence[FakeDiagnosis]:
-        self._note("doctor")
-        return self.diagnoses
-
     async def learned_estimates(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:
         self._note("learned", tuple(roles))
         return self.known
@@ -358,6 +354,18 @@ def quick_status(mimir: FakeMimir) -> ModuleType:
     return fake
 
 
+def doctor(mimir: FakeMimir) -> ModuleType:
+    """Return a module that looks at a machine on which `mimir` says what works."""
+
+    async def examine(project: Path, loaded: object, *, ask: bool) -> Sequence[FakeDiagnosis]:
+        mimir._note("doctor", ask)
+        return mimir.diagnoses
+
+    fake = ModuleType("mimir.bootstrap.doctor")
+    fake.__dict__["examine"] = examine
+    return fake
+
+
 def install(mimir: FakeMimir) -> None:
     """Put `mimir` in the place of the real one, in this process."""
     for name, fake in fakes(mimir).items():
@@ -367,4 +375,4 @@ def install(mimir: FakeMimir) -> None:
 
 def fakes(mimir: FakeMimir) -> Mapping[str, ModuleType]:
     """Return the modules of `mimir.bootstrap` that the commands import, by name."""
-    return {"app": module(mimir), "quick_status": quick_status(mimir)}
+    return {"app": module(mimir), "quick_status": quick_status(mimir), "doctor": doctor(mimir)}

@@ -13,19 +13,21 @@ from mimir.errors import MimirError, UnavailableError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mimir.orchestrator.runs.inspection import DoctorFinding
+    from mimir.bootstrap.doctor import DoctorFinding
     from mimir.reporting.audit.verification import AuditResult
     from mimir.settings import LoadedSettings
 
 BROKEN = 1
 """Exit code of `verify` if a record differs from what was sealed."""
-OPTIONAL = ("model",)
-"""Parts that `doctor` may miss: recordings need no model."""
+OPTIONAL = ("model", "git identity")
+"""Parts that `doctor` may miss: recordings need no model, and only a commit needs an identity."""
 
 Seal = Annotated[str, typer.Option("--seal", metavar="HASH", help="Seal to compare with.")]
 Explain = Annotated[
     str, typer.Option("--explain", metavar="TASK", help="Show what decided each criterion.")
 ]
+Ask = Annotated[bool, typer.Option("--ask", help="Ask the model for one word (16 tokens).")]
+Paste = Annotated[bool, typer.Option("--paste", help="Print a block without secrets.")]
 Full = Annotated[bool, typer.Option("--full", help="The whole report, also on a terminal.")]
 Workers = Annotated[bool, typer.Option("--workers", help="Also show the processes of the run.")]
 
@@ -124,17 +126,20 @@ def verify(session: CommandSession, run: Run = None, seal: Seal = "", explain: E
     return 0 if result.ok else BROKEN
 
 
-def doctor(session: CommandSession) -> int:
+def doctor(session: CommandSession, ask: Ask = False, paste: Paste = False) -> int:
     """Check what mimir needs here.
 
-    Exits with 69 if the store, git or the sandbox does not work. A missing model is reported
-    but is not a failure.
+    It creates nothing. Exits with 69 if the store, git, the disk or the sandbox does not work. A
+    missing model is reported but is not a failure.
     """
+    from mimir.bootstrap import doctor as machine
+
     loaded = session.load()
 
     async def job() -> "Sequence[DoctorFinding]":
-        async with session.open(loaded) as mimir:
-            return await mimir.doctor()
+        with session.show_wait("Looking at this machine", loaded):
+            found = await machine.examine(session.project, loaded, ask=ask)
+        return machine.redact_findings(found, loaded) if paste else found
 
     found = session.run(job())
     if session.json:
@@ -143,7 +148,8 @@ def doctor(session: CommandSession) -> int:
     else:
         from mimir.cli.output import tables
 
-        _say_all(session, tables.doctor_table(found, session.console.glyphs))
+        lines = tables.doctor_table(found, session.console.glyphs, session.console.width)
+        _say_all(session, ["```", *lines, "```"] if paste else lines)
     is_ready = all(one.ok for one in found if one.what not in OPTIONAL)
     return 0 if is_ready else UnavailableError.exit_code
 

@@ -13,7 +13,7 @@ from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.domain.run import RunResult
 
 if TYPE_CHECKING:
-    from mimir.orchestrator.runs.inspection import DoctorFinding
+    from mimir.bootstrap.doctor import DoctorFinding
     from mimir.reporting.audit.verification import AuditResult
 
 MAX_TASKS = 40
@@ -90,13 +90,13 @@ def audit_table(found: "AuditResult") -> list[str]:
     return [head, *(f"  {clean_line(problem)}" for problem in found.problems)]
 
 
-def doctor_table(found: "Sequence[DoctorFinding]", glyphs: Symbols) -> list[str]:
+def doctor_table(found: "Sequence[DoctorFinding]", glyphs: Symbols, width: int) -> list[str]:
     """Return a line for each part that mimir needs; a broken part is followed by its fix."""
     lines: list[str] = []
     for one in found:
-        lines.append(f"{glyphs.passed if one.ok else glyphs.failed} {one.what}: {one.detail}")
-        if one.fix:
-            lines.append(f"    {one.fix}")
+        mark = glyphs.passed if one.ok else glyphs.failed
+        lines += wrap(f"{one.what}: {clean_line(one.detail)}", width, first=f"{mark} ")
+        lines += wrap(clean_line(one.fix), width, first="    ")
     return lines
 
 

@@ -1,9 +1,8 @@
-"""Read-only verbs: status, processes, report, size of a plan, and `mimir doctor`."""
+"""Read-only verbs: status, processes, report, size of a plan."""
 
 import difflib
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from mimir.attempts.results import OUTPUT_ON_TASK
@@ -11,7 +10,7 @@ from mimir.domain.agent import ROLES
 from mimir.domain.json_value import as_text
 from mimir.domain.plan import Plan, call_limit
 from mimir.domain.task_states import RunStatus, TaskStatus
-from mimir.errors import ConfigurationError, MimirError, UsageError
+from mimir.errors import MimirError, UsageError
 from mimir.llm.protocol import ChatModel
 from mimir.orchestrator.runs import lookup
 from mimir.orchestrator.services import ProjectServices
@@ -40,17 +39,6 @@ from mimir.workspace.aio import await_all, gather_both, to_thread_shielded
 from mimir.workspace.state_dir import put_all, write_state_file
 
 REPORT = "execution-report.md"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorFinding:
-    """One requirement of mimir, and whether this machine meets it."""
-
-    what: str
-    ok: bool
-    detail: str
-    fix: str = ""
-    """Next step; empty if it works."""
 
 
 async def find_own_run(services: ProjectServices, run: str | None, *, resumable: bool) -> str:
@@ -234,44 +222,3 @@ def plan_size(services: ProjectServices, plan: Plan) -> tuple[int, int, int]:
         most = limit * ROLES["worker"].working_tokens + ROLES["worker"].answer_tokens
         tokens += attempts * min(services.attempt_tokens, most)
     return len(plan.tasks), calls, tokens
-
-
-async def doctor(services: ProjectServices) -> Sequence[DoctorFinding]:
-    """Check the store, git, the sandbox and the worker's model."""
-    sandbox = await services.sandbox.probe()
-    return (
-        DoctorFinding(what="store", ok=True, detail=services.store.uri),
-        DoctorFinding(what="git", ok=True, detail="found; history is in .mimir/work/history.git"),
-        DoctorFinding(
-            what="sandbox",
-            ok=sandbox.ok,
-            detail=sandbox.backend if sandbox.ok else sandbox.problem,
-            fix="" if sandbox.ok else sandbox.fix,
-        ),
-        *(await _describe_shared(services, sandbox.layer_problem)),
-        _check_model(services),
-    )
-
-
-async def _describe_shared(services: ProjectServices, problem: str) -> Sequence[DoctorFinding]:
-    """List what commands share with the project and the user."""
-    try:
-        view = await services.sandbox.shared_view(services.project)
-    except ConfigurationError as error:
-        return [
-            DoctorFinding(what="shared", ok=False, detail=str(error), fix=error.next_step or "")
-        ]
-    lines = [*view.describe()]
-    if problem and lines:
-        lines.append(f"read-only, because the kernel refuses overlays: {problem}")
-    return [DoctorFinding(what="shared", ok=True, detail=line) for line in lines]
-
-
-def _check_model(services: ProjectServices) -> DoctorFinding:
-    model = services.choices["worker"].model
-    try:
-        services.models.for_lane("worker", "doctor", model)
-    except MimirError as error:
-        return DoctorFinding(what="model", ok=False, detail=str(error), fix=error.next_step or "")
-    name = model or "the endpoint's default"
-    return DoctorFinding(what="model", ok=True, detail=f"{name}; not asked")

@@ -1,0 +1,227 @@
+"""`mimir doctor`: what mimir needs on this machine; creates nothing in the project."""
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mimir.bootstrap import stores
+from mimir.bootstrap.clock import SystemClock
+from mimir.bootstrap.git_program import find_git, git_login
+from mimir.bootstrap.project_services import make_endpoints, make_sandbox
+from mimir.domain.clock import moment
+from mimir.domain.message import Message, ModelRequest
+from mimir.errors import MimirError, UnavailableError
+from mimir.llm.config import split_provider
+from mimir.orchestrator.sandbox_facts import find_programs, find_test_command
+from mimir.settings import LoadedSettings
+from mimir.store.neo4j.address import is_address
+from mimir.workspace.git.git_command import GitCommand
+from mimir.workspace.sandbox.sandbox import Sandbox
+from mimir.workspace.state_dir import ROOM
+
+MOST_TOKENS = 16
+"""Longest answer of the one call of `--ask`."""
+LEAST_DISK = 1_000_000_000
+"""Bytes; checkouts and caches of a run need about this."""
+MOST_SECONDS_APART = 5.0
+"""Largest harmless difference between the clocks of this machine and of the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorFinding:
+    """One requirement of mimir, and whether this machine meets it."""
+
+    what: str
+    ok: bool
+    detail: str
+    fix: str = ""
+    """Next step; empty if it works."""
+
+
+async def examine(project: Path, loaded: LoadedSettings, *, ask: bool) -> Sequence[DoctorFinding]:
+    """Return what works and what does not; with `ask`, the model gets one short request."""
+    async with _temporary_sandbox(loaded) as sandbox:
+        return (
+            await _check_store(project, loaded),
+            *await _check_git(project),
+            *await _check_sandbox(sandbox, project),
+            DoctorFinding(
+                what="python", ok=True, detail=f"{platform.python_version()}, {sys.executable}"
+            ),
+            _check_disk(project),
+            *_check_programs(project),
+            *await _check_model(loaded, ask=ask),
+        )
+
+
+@asynccontextmanager
+async def _temporary_sandbox(loaded: LoadedSettings) -> AsyncGenerator[Sandbox]:
+    # The state directory of the project may not exist, and is not created.
+    with tempfile.TemporaryDirectory(prefix="mimir-doctor-") as place:
+        os.mkdir(f"{place}/work")  # noqa: PTH102  at once, unlike a path of the project
+        yield make_sandbox(loaded.settings, Path(place), SystemClock())
+
+
+async def _check_store(project: Path, loaded: LoadedSettings) -> DoctorFinding:
+    settings, room = loaded.settings, project / ROOM
+    is_server = is_address(settings.store)
+    if (
+        not is_server
+        and not (Path(settings.store) if settings.store else room / stores.FILE).exists()
+    ):
+        place = settings.store or f"{ROOM}/{stores.FILE}"
+        return DoctorFinding(what="store", ok=True, detail=f"{place}, not created yet")
+    try:
+        if is_server:
+            await stores.check_connection(settings)
+        notes: list[str] = []
+        opening = stores.opened_store(settings, room, say=notes.append, create=False)
+        async with opening as store:
+            apart = moment(await store.read(lambda reads: reads.now())) - SystemClock().now()
+            uri = store.uri
+    except MimirError as error:
+        return DoctorFinding(what="store", ok=False, detail=str(error), fix=error.next_step or "")
+    seconds = abs(apart.total_seconds())
+    if seconds > MOST_SECONDS_APART:
+        return DoctorFinding(
+            what="store",
+            ok=False,
+            detail=f"{uri}: its clock and this one are {seconds:.0f} s apart",
+            fix="Set the clocks of both machines, for example by NTP: leases depend on them.",
+        )
+    return DoctorFinding(what="store", ok=True, detail="; ".join([uri, *notes]))
+
+
+async def _check_git(project: Path) -> Sequence[DoctorFinding]:
+    try:
+        git = GitCommand(directory=None, program=find_git())
+    except UnavailableError as error:
+        return [DoctorFinding(what="git", ok=False, detail=str(error), fix=error.next_step or "")]
+    version = (await git.run("--version", ok=None)).word.removeprefix("git version ")
+    own = git_login()
+    asked = [
+        await git.run("-C", str(project), "config", "--get", f"user.{name}", ok=None, extra=own)
+        for name in ("name", "email")
+    ]
+    found = DoctorFinding(what="git", ok=True, detail=version)
+    if all(one.code == 0 and one.word for one in asked):
+        return [found, DoctorFinding(what="git identity", ok=True, detail=asked[0].word)]
+    fix = 'Only --apply commit needs one: git config --global user.name "NAME"'
+    return [found, DoctorFinding(what="git identity", ok=False, detail="none", fix=fix)]
+
+
+async def _check_sandbox(sandbox: Sandbox, project: Path) -> Sequence[DoctorFinding]:
+    probe = await sandbox.probe()
+    found = [
+        DoctorFinding(
+            what="sandbox",
+            ok=probe.ok,
+            detail=probe.backend if probe.ok else probe.problem,
+            fix="" if probe.ok else probe.fix,
+        )
+    ]
+    try:
+        lines = [*(await sandbox.shared_view(project)).describe()]
+    except MimirError as error:
+        fix = error.next_step or ""
+        return [*found, DoctorFinding(what="shared", ok=False, detail=str(error), fix=fix)]
+    if probe.layer_problem and lines:
+        lines.append(f"read-only, because the kernel refuses overlays: {probe.layer_problem}")
+    return [*found, *(DoctorFinding(what="shared", ok=True, detail=line) for line in lines)]
+
+
+def _check_disk(project: Path) -> DoctorFinding:
+    free = shutil.disk_usage(project).free
+    detail = f"{free / 1e9:.1f} GB free"
+    fix = "" if free >= LEAST_DISK else "Free disk space: a run needs about 1 GB."
+    return DoctorFinding(what="disk", ok=not fix, detail=detail, fix=fix)
+
+
+def _check_programs(project: Path) -> Sequence[DoctorFinding]:
+    """Find the programs that the files of the project ask for, and its test command."""
+    try:
+        names = sorted(os.listdir(project))[:10_000]  # noqa: PTH208  names alone
+        tests = project / "tests"
+        paths = [
+            *names,
+            *(f"tests/{path.name}" for path in (tests.iterdir() if tests.is_dir() else ())),
+        ]
+    except OSError:
+        return []
+    places = {program: shutil.which(program) for program in find_programs(names)}
+    here = ", ".join(program for program, place in places.items() if place)
+    gone = ", ".join(program for program, place in places.items() if not place)
+    detail = f"{here or 'none'}{f'; not here: {gone}' if gone else ''}"
+
+    def read(path: str) -> str:
+        try:
+            return (project / path).read_text(encoding="utf-8", errors="replace")[:1_000_000]
+        except OSError:
+            return ""
+
+    command = find_test_command(paths, read)
+    return [
+        DoctorFinding(what="programs", ok=True, detail=detail),
+        DoctorFinding(what="test command", ok=True, detail=command or "none found"),
+    ]
+
+
+async def _check_model(loaded: LoadedSettings, *, ask: bool) -> Sequence[DoctorFinding]:
+    settings = loaded.settings
+    model = settings.role("worker").model or settings.llm.model
+    provider = split_provider(model)[0]
+    origin = loaded.origins.get("llm.api_key", "")
+    found = [DoctorFinding(what="key", ok=True, detail=f"from {origin}")] if origin else []
+    if provider and importlib.util.find_spec(f"langchain_{provider.replace('-', '_')}") is None:
+        fix = f"Install it: pip install langchain-{provider}"
+        return [
+            *found,
+            DoctorFinding(what="model", ok=False, detail=f"{model}: no package", fix=fix),
+        ]
+    once = settings.model_copy(update={"llm": settings.llm.model_copy(update={"tries": 1})})
+    endpoints = make_endpoints(once, SystemClock(), str)
+    name = model or "the endpoint's default"
+    try:
+        asked = endpoints.for_lane("worker", "doctor", model)
+        if not ask:
+            detail = f"{name}; not asked: mimir doctor --ask"
+            return [*found, DoctorFinding(what="model", ok=True, detail=detail)]
+        request = ModelRequest(
+            messages=(
+                Message(role="system", text="You answer with one word."),
+                Message(role="user", text="Answer: ready"),
+            ),
+            max_tokens=MOST_TOKENS,
+        )
+        began = SystemClock().monotonic()
+        answer = await asked.ask(request)
+        seconds = SystemClock().monotonic() - began
+    except MimirError as error:
+        fix = error.next_step or ""
+        return [*found, DoctorFinding(what="model", ok=False, detail=str(error), fix=fix)]
+    finally:
+        await endpoints.close()
+    usage = f"{answer.usage.total} tokens" if answer.usage else "it counts no tokens"
+    detail = f"{name} answered in {seconds:.1f} s, {usage}"
+    return [*found, DoctorFinding(what="model", ok=True, detail=detail)]
+
+
+def redact_findings(
+    found: Sequence[DoctorFinding], loaded: LoadedSettings
+) -> Sequence[DoctorFinding]:
+    """Return the findings without secrets and without the name of the home directory."""
+    home = str(Path.home())
+
+    def clean(text: str) -> str:
+        for secret in loaded.secrets:
+            text = text.replace(secret, "********")
+        return text.replace(home, "~") if len(home) > 1 else text
+
+    return [replace(one, detail=clean(one.detail), fix=clean(one.fix)) for one in found]
