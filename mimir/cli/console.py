@@ -133,7 +133,7 @@ class Console:
 
     def note_wrapped(self, text: str) -> None:
         """Print one paragraph to standard error, wrapped at the width of the terminal."""
-        from mimir.cli.output.layout import wrap
+        from mimir.cli.layout import wrap
 
         for line in wrap(clean_line(text), self.width, rest="  "):
             self._write(self.err, line)

@@ -35,7 +35,7 @@ def show(session: CommandSession, every: All = False) -> int:
         session.console.json({"schema": 1, "settings": entries})
         return 0
     from mimir.cli.console import clean_line
-    from mimir.cli.output.layout import table
+    from mimir.cli.layout import table
 
     rows = [
         (name, origins.get(name, DEFAULT), clean_line(_as_text(value)) or '""')
@@ -124,7 +124,7 @@ def preambles(session: CommandSession, words: Words = None) -> int:
     trusted as it is now. `trust PATH` trusts a file in your own settings directory.
     """
     from mimir.bootstrap.preamble_files import open_preambles
-    from mimir.cli.output.layout import table
+    from mimir.cli.layout import table
 
     own = open_preambles(session.project, session.load())
     match words or []:

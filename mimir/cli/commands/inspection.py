@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BROKEN = 1
 """Exit code of `verify` if a record differs from what was sealed."""
 OPTIONAL = ("model", "git identity")
-"""Parts that `doctor` may miss: recordings need no model, and only a commit needs an identity."""
+"""Parts that `doctor` may miss: recordings need no model, only commits an identity."""
 
 Seal = Annotated[str, typer.Option("--seal", metavar="HASH", help="Seal to compare with.")]
 Explain = Annotated[

@@ -141,6 +141,9 @@ def number(value: object) -> float | None:
         return None
 
 
+_PREAMBLE = "preamble: "
+
+
 def _apply_to_run(board: RunBoard, event: Event) -> RunBoard:
     at = event_seconds(event, board.now)
     data = event.data
@@ -169,7 +172,12 @@ def _apply_to_run(board: RunBoard, event: Event) -> RunBoard:
                 note=as_text(data.get("message")) or board.note,
             )
         case EventKind.PREAMBLE_MADE:
-            return replace(board, note=f"preamble: {as_text(data.get('role'))}")
+            return replace(board, note=f"{_PREAMBLE}{as_text(data.get('role'))}")
+        case EventKind.ATTEMPT_STARTED if board.note.startswith(_PREAMBLE):
+            return replace(board, note="")
+        case EventKind.TASK_RETRIED:
+            # The next attempt clears the note of the task.
+            return replace(board, note=f"rejected: {event.task} #{event.attempt}: {_cause(data)}")
         case EventKind.GATE_PASSED | EventKind.GATE_FAILED:
             word = "passed" if event.kind is EventKind.GATE_PASSED else "failed"
             return replace(board, note=f"final gate {word}")

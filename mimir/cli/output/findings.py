@@ -16,9 +16,9 @@ def is_error(finding: PlanFinding) -> bool:
 
 
 def as_lines(findings: Sequence[PlanFinding], file: str) -> list[str]:
-    """Return `file:line:column: severity CODE: message`, each followed by its suggestion."""
+    """Return `file:line:column: severity CODE: message`, errors first, with suggestions."""
     lines: list[str] = []
-    for one in sorted(findings, key=lambda f: (f.line, f.column)):
+    for one in sorted(findings, key=lambda f: (not is_error(f), f.line, f.column)):
         place = f"{clean_line(file)}:{one.line}:{one.column}"
         lines.append(f"{place}: {one.severity} {one.code}: {clean_line(one.message)}")
         if one.suggestion:

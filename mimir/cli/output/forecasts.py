@@ -37,10 +37,10 @@ def describe_run(
 
 
 def _numbers(found: EffortRange) -> str:
-    return "–".join(f"{_round(one):,}" for one in (found.low, found.middle, found.high))
+    return "–".join(f"{_round_number(one):,}" for one in (found.low, found.middle, found.high))
 
 
-def _round(value: float) -> int:
+def _round_number(value: float) -> int:
     """Round to two digits: more of them would promise too much."""
     whole = int(value)
     step = 10 ** max(0, len(str(whole)) - 2)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from mimir.cli.console import clean_line
+from mimir.cli.layout import MIN_TEXT, columns_of, table, text_block, wrap, wrap_cells
 from mimir.cli.live.board import number
 from mimir.cli.live.line_output import clock, score_of
-from mimir.cli.output.layout import MIN_TEXT, columns_of, table, text_block, wrap, wrap_cells
 from mimir.cli.output.tables import MAX_TASKS, glyph
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
@@ -147,12 +147,12 @@ def _laid_table(rows: list[list[str]], width: int) -> list[str]:
     head, marks, *body = rows
     sizes = [max(map(columns_of, cells)) for cells in zip(head, *body, strict=True)]
     if sum(sizes[:-1]) + 2 * len(sizes) + MIN_TEXT > width:
-        return [line for row in body for line in _stacked(head, row, width)]
+        return [line for row in body for line in _stack_row(head, row, width)]
     right = [n for n, mark in enumerate(marks[:-1]) if mark.endswith(":")]
     return table([head, *body], width, right=right)
 
 
-def _stacked(head: list[str], row: list[str], width: int) -> list[str]:
+def _stack_row(head: list[str], row: list[str], width: int) -> list[str]:
     """Return a row that is too wide for a line: its first cell, then the named others."""
     named = "; ".join(
         f"{name} {cell}" for name, cell in zip(head[1:], row[1:], strict=True) if cell

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from mimir.cli.console import clean, clean_line
-from mimir.cli.output.layout import table, text_block, wrap, wrap_cells
+from mimir.cli.layout import table, text_block, wrap, wrap_cells
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_number, as_objects, as_text, as_texts
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mimir.cli.console import clean_line
+from mimir.cli.layout import table, wrap, wrap_cells
 from mimir.cli.live.board import WORDS, number
 from mimir.cli.live.line_output import clock, score_of
-from mimir.cli.output.layout import table, wrap, wrap_cells
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.domain.run import RunResult

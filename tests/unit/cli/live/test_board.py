@@ -103,6 +103,15 @@ def test_a_retry_says_why_and_the_next_attempt_begins_anew():
     assert (row.attempt, row.calls, row.note, row.score) == (2, 0, "", None)
 
 
+def test_the_last_rejection_stays_in_sight_and_the_preambles_do_not():
+    made = event(EventKind.PREAMBLE_MADE, role="worker")
+    assert after(made).note == "preamble: worker"
+    started = event(EventKind.ATTEMPT_STARTED, "task-1", 1)
+    assert after(made, started).note == ""
+    retried = event(EventKind.TASK_RETRIED, "task-0", 1, cause="check_failed", issues=["red"])
+    assert after(retried, started).note == "rejected: task-0 #1: check_failed: red"
+
+
 def test_a_task_that_ended_has_its_time():
     row = after(moved(EventKind.TASK_COMPLETED, TaskStatus.COMPLETED, score=100)).rows["task-0"]
     assert row.status is TaskStatus.COMPLETED

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import pytest
 
@@ -174,3 +174,18 @@ def test_checking_where_mimir_was_never_used_makes_nothing(
     assert mimir("check", "limiter").code == 0
     assert not (project / ".mimir").exists()
     assert fake.opened == []
+
+
+def test_errors_come_before_warnings():
+    def finding(line: int, severity: Literal["error", "warning"]) -> PlanFinding:
+        return PlanFinding(
+            code="x",
+            severity=severity,
+            message="m",
+            line=line,
+            column=1,
+            suggestion="",
+        )
+
+    lines = as_lines([finding(1, "warning"), finding(9, "error"), finding(3, "error")], "plan.md")
+    assert [line.split(":")[1] for line in lines] == ["3", "9", "1"]

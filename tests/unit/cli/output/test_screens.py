@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from mimir.cli.layout import columns_of, wrap
 from mimir.cli.output import forecasts, report_pages, run_pages, tables
-from mimir.cli.output.layout import columns_of, wrap
 from mimir.cli.symbols import ASCII, UNICODE, Symbols
 from mimir.domain.forecast import TaskEffort, forecast_run
 from mimir.domain.run import RunBudget

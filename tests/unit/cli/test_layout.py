@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.cli.output.layout import columns_of, table, wrap
+from mimir.cli.layout import columns_of, table, wrap
 
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Zs", "Zl", "Zp", "Mn"))
