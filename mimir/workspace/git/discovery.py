@@ -134,7 +134,7 @@ async def global_rules(home: Path, program: str = "git") -> list[str]:
 
 
 async def read_setting(git: GitCommand, home: Path, name: str, *, type: str = "") -> str:
-    """Return a setting of a repository, else of the user; "": it is not set."""
+    """Return a setting of a repository, else of the user; empty: not set."""
     own = [one for one in (home / ".gitconfig", home / ".config/git/config") if _is_there(one)]
     for configuration in own or [Path("/dev/null")]:
         asked = await git.run(
