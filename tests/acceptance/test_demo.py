@@ -101,6 +101,17 @@ def test_a_request_becomes_a_verified_result(shown: Shown):
     assert invariants.broken(shown.facts) == []
 
 
+def test_prompt_of_the_reviewer_is_at_most_twice_as_long_as_the_workers(shown: Shown):
+    sizes = [
+        (one["estimatedContextTokens"], one["qcContextTokens"])
+        for task in TASKS
+        for one in shown.facts.attempts(task)
+        if one.get("qcContextTokens")
+    ]
+    assert len(sizes) >= len(TASKS)
+    assert all(qc <= 2 * worker for worker, qc in sizes), sizes
+
+
 def test_it_says_what_is_played_and_what_is_real(shown: Shown):
     opening = " ".join(shown.said.splitlines()[:3])
     assert "models are scripted, and some of their answers are wrong on purpose" in opening

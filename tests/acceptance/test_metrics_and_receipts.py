@@ -10,11 +10,13 @@ from tests.support.metric_queries import ask_file, documented
 from tests.support.whole_run import (
     PASS,
     calls,
+    holds,
     opened,
     plan,
     qc,
     start,
     step,
+    travel,
     worker,
     writes,
     wrote,
@@ -91,3 +93,29 @@ async def test_figures_of_a_run_hold_together(told):
     assert known["Writer of small files"].tasks == 2
     assert known["Writer of small files"].minutes > 0
     assert material.measured.attempts == 0
+
+
+async def test_prompts_of_a_task_on_big_files_stay_within_twice_the_workers(tmp_path):
+    lines = "".join(f"value_{n} = {n}  # a line of a big file\n" for n in range(3000))
+    work = [
+        {
+            "calls": [
+                calls("edit_file", path="big.py", old="value_1500 = 1500 ", new="value_1500 = 0 ")
+            ]
+        },
+        writes("new.py", lines),
+        "Done.",
+    ]
+    check = holds("big.py", "^value_1500 = 0 ")
+    task = step("a", prompt="Set `value_1500` to 0.", context_files=("big.py",), checks=(check,))
+    project = start(tmp_path, {**FILES, "big.py": lines})
+
+    journey = await travel(project, plan(task), [worker("a", *work), qc("a", PASS)])
+
+    assert journey.statuses == {"a": "completed"}
+    [attempt] = journey.facts.attempts("a")
+    assert attempt["qcContextTokens"] <= 2 * attempt["estimatedContextTokens"]
+    [first, *_] = journey.facts.calls("a", role="qc")
+    assert "+value_1500 = 0  #" in str(first["deltaJson"])
+    [first, *_] = journey.facts.calls("a", role="worker")
+    assert "value_1500 = 1500  #" in str(first["deltaJson"])

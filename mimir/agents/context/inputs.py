@@ -171,6 +171,8 @@ class QCInput:
     """Findings of the engine: omitted files, changed protected files …"""
     form: str = ""
     """Form of the QC answer; closes the system message."""
+    worker_tokens: int = 0
+    """Tokens of the worker's brief; this context has at most twice as many. 0: no limit."""
     hidden: tuple[WithheldPiece, ...] = ()
 
 

@@ -4,10 +4,12 @@ It never holds how the worker worked, or the PM's research. `quotable_sources` r
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from mimir.agents.context import quotation
+from mimir.agents.context import excerpts, quotation
 from mimir.agents.context.inputs import ChangedFile, ContextBudgets, QCInput, RelatedTask
 from mimir.agents.context.task_sections import (
+    SMALL_FILE,
     artifact,
     brief_header,
     command,
@@ -17,11 +19,22 @@ from mimir.agents.context.task_sections import (
 from mimir.agents.context.token_budget import ContextBuilder, ContextPart, ContextPiece
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Task
+from mimir.domain.usage import estimate
 
 # Near tasks that are named.
 MOST_RELATED = 40
 # Changed paths that are named.
 MOST_CHANGED = 100
+# Lines at the end of a check's output that a cut keeps.
+MOST_TAIL = 60
+_OUTPUT_HEADING = "end of its output after the work:"
+# Tokens shown of a diff, and of a long file around its changes.
+DIFF = 4_000
+AROUND = 1_500
+# Headings, marks and words of the engine.
+_FRAME = 600
+_FRAME_OF_PIECE = 60
+_LEAST_ROOM = 1_200
 
 _SOURCES = (
     "Blocks headed `=== source NAME ===` may be quoted: copy words exactly, and give NAME as the source. "
@@ -32,6 +45,7 @@ _SOURCES = (
 def write_qc_context(given: QCInput, budgets: ContextBudgets, sheet: ContextBuilder) -> None:
     """Write QC's context."""
     task = given.task
+    budgets = _fit_budgets(given, budgets)
     sheet.add_text(
         "task", brief_header(task, given.attempt, given.attempts, f"Your role: {task.reviewer}")
     )
@@ -46,6 +60,33 @@ def write_qc_context(given: QCInput, budgets: ContextBudgets, sheet: ContextBuil
     sheet.add(_answer(given, budgets.answer))
     sheet.add(_checks(given, budgets.checks))
     _findings(given, sheet)
+
+
+def _fit_budgets(given: QCInput, budgets: ContextBudgets) -> ContextBudgets:
+    """Return budgets that keep the context within twice the worker's brief."""
+    if not given.worker_tokens:
+        return budgets
+    task = given.task
+    texts = (given.preamble, given.form, task.prompt, *criteria_lines(task.criteria), _SOURCES)
+    names = [file.path for file in given.changed[:MOST_CHANGED]]
+    more = (*given.notes, *given.unsupported, *given.required_fixes, *names)
+    fixed = sum(map(estimate, (*texts, *more))) + _FRAME
+    room = max(_LEAST_ROOM, 2 * given.worker_tokens - fixed)
+    needed = sum(
+        estimate(check_text(outcome, task)) + _FRAME_OF_PIECE for outcome in given.outcomes
+    )
+    work = sum(
+        estimate(piece.content) if piece.most is None else min(piece.most, estimate(piece.content))
+        for file in given.changed
+        for piece in _file(file)
+    )
+    answer = min(budgets.answer, room // 6, estimate(given.answer) + _FRAME_OF_PIECE)
+    related = min(budgets.related, room // 12)
+    # Half for the checks, and what the work leaves.
+    most = max(room // 2, room - answer - related - work)
+    checks = min(budgets.checks, most, needed)
+    changed = min(budgets.changed, room - checks - answer - related)
+    return replace(budgets, checks=checks, answer=answer, related=related, changed=changed)
 
 
 def quotable_sources(given: QCInput) -> Mapping[str, str]:
@@ -74,7 +115,7 @@ def check_text(outcome: CheckOutcome, task: Task) -> str:
     if outcome.self_authored:
         lines.append("self-authored: the files of this check were written by the same attempt")
     lines += [f"finding: {quotation.one_line(finding)}" for finding in outcome.findings]
-    lines += ["end of its output after the work:", outcome.after.output_tail]
+    lines += [_OUTPUT_HEADING, outcome.after.output_tail]
     return "\n".join(lines)
 
 
@@ -132,7 +173,7 @@ def _file(file: ChangedFile) -> list[ContextPiece]:
                 title=quotation.header(f"diff of {name} (not a source)"),
                 content=file.diff,
                 reference=reference,
-                most=4_000,
+                most=DIFF,
             )
         )
     if file.text is not None:
@@ -143,9 +184,17 @@ def _file(file: ChangedFile) -> list[ContextPiece]:
                 content=file.text,
                 reference=reference,
                 importance="optional" if pieces else "important",
+                # Of a long file that was changed, the diff and its surroundings suffice.
+                most=AROUND if pieces and estimate(file.text) > SMALL_FILE else None,
+                focus=_changed_lines(file),
             )
         )
     return pieces
+
+
+def _changed_lines(file: ChangedFile) -> tuple[int, ...]:
+    found = excerpts.find_changed_lines(file.diff).values() if file.status == "modified" else ()
+    return tuple(number for lines in found for number in lines)
 
 
 def _answer(given: QCInput, budget: int) -> ContextPart:
@@ -177,7 +226,8 @@ def _checks(given: QCInput, budget: int) -> ContextPart:
         ContextPiece(
             name=f"check:{outcome.check}",
             title=quotation.header(f"source check:{outcome.check}"),
-            content=check_text(outcome, given.task),
+            content=(text := check_text(outcome, given.task)),
+            focus=_ends(text),
             # A failed check matters most.
             importance="important" if outcome.state == "failed" else "optional",
         )
@@ -189,6 +239,13 @@ def _checks(given: QCInput, budget: int) -> ContextPart:
         else "The plan has no check for this task: judge by what you find."
     )
     return ContextPart(heading="## Checks", before=before, pieces=pieces, budget=budget)
+
+
+def _ends(text: str) -> tuple[int, ...]:
+    """Return the numbers of the lines before a check's output, and of its last lines."""
+    lines = text.splitlines()
+    head = lines.index(_OUTPUT_HEADING) + 1 if _OUTPUT_HEADING in lines else 0
+    return (*range(head), *range(len(lines) - 1, head - 1, -1)[:MOST_TAIL])
 
 
 def _findings(given: QCInput, sheet: ContextBuilder) -> None:

@@ -1,7 +1,7 @@
 """Sections that worker and QC share: requirements, checks, required fixes. Pure."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from mimir.agents.context import quotation
@@ -14,7 +14,7 @@ from mimir.domain.usage import estimate
 # A context file up to so many tokens is shown whole.
 SMALL_FILE = 1_500
 # Tokens shown of a larger one.
-FILE_HEAD = 500
+FILE_PART = 500
 
 _KINDS = {
     "flip": "fails before the work, must pass after it",
@@ -76,8 +76,12 @@ def fixes(required: Sequence[str], words: str) -> str:
     return "\n".join(["## Required fixes", "", words, "", *lines])
 
 
-def file_piece(file: FileView, importance: Importance) -> ContextPiece:
-    """Return a context file: whole if small, otherwise its first lines."""
+def file_piece(
+    file: FileView,
+    importance: Importance,
+    focus: Callable[[FileView], tuple[int, ...]] | None = None,
+) -> ContextPiece:
+    """Return a context file: whole if small, otherwise around `focus`, or its first lines."""
     title = f"{quotation.path(file.path)} ({file.size} bytes)"
     name = f"file:{file.path}"
     if file.text is None:
@@ -91,7 +95,8 @@ def file_piece(file: FileView, importance: Importance) -> ContextPiece:
         content=file.text,
         importance=importance,
         reference=f"read_file({quotation.quote_argument(file.path)})",
-        most=None if small else FILE_HEAD,
+        most=None if small else FILE_PART,
+        focus=focus(file) if focus and not small else (),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mimir.agents.context import quotation
+from mimir.agents.context.excerpts import cut_around
 from mimir.agents.context.receipt import (
     ContextReceipt,
     GivenPiece,
@@ -41,6 +42,8 @@ class ContextPiece:
     """How the agent gets the rest, such as `read_file("api.py")`."""
     keep: Literal["head", "tail"] = "head"
     """The part that a cut keeps."""
+    focus: tuple[int, ...] = ()
+    """Lines that a cut keeps with their surroundings, the best first; empty: see `keep`."""
     most: int | None = None
     """Token limit of the piece; None: only the part's budget."""
 
@@ -199,10 +202,14 @@ def _block(piece: ContextPiece, content: str) -> str:
 def _cut_piece(piece: ContextPiece, tokens: int) -> str:
     """Return as much of a piece as fits, with a mark for the rest."""
     room = max(1, tokens - estimate(piece.title) - LEAST // 2)
+    rest = f"; {piece.reference} gives the whole" if piece.reference else ""
+    size = len(piece.content)
+    if piece.focus and (shown := cut_around(piece.content, piece.focus, room)):
+        mark = f"[cut: {size} characters, of which the parts that matter are shown{rest}]"
+        return f"{_block(piece, shown)}\n{mark}"
     shown = (first_tokens if piece.keep == "head" else last_tokens)(piece.content, room)
     which = "first" if piece.keep == "head" else "last"
-    rest = f"; {piece.reference} gives the whole" if piece.reference else ""
-    mark = f"[cut: the {which} {len(shown)} of {len(piece.content)} characters are shown{rest}]"
+    mark = f"[cut: the {which} {len(shown)} of {size} characters are shown{rest}]"
     return f"{_block(piece, shown)}\n{mark}"
 
 

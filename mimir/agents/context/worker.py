@@ -7,7 +7,7 @@ the attempt must do differently: models heed the beginning and the end most.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mimir.agents.context import deduplication, quotation
+from mimir.agents.context import deduplication, excerpts, quotation
 from mimir.agents.context.inputs import (
     ContextBudgets,
     DependencyView,
@@ -52,7 +52,7 @@ def write_worker_context(
     sheet.add_text("prompt", f"## What to do\n\n{quotation.verbatim(task.prompt)}")
     sheet.add_text("criteria", requirements(task))
     sheet.add_text("limits", _limits(given))
-    sheet.add(_files(given.files, budgets.files))
+    sheet.add(_files(given, budgets.files))
     sheet.add(_dependencies(given.dependencies, budgets.dependencies))
     if given.earlier:
         _earlier(given, budgets.earlier, sheet)
@@ -78,12 +78,20 @@ def _write_scope(task: Task) -> str:
     return "You may write any file but existing tests, and settings of test runners, linters and build tools."
 
 
-def _files(files: Sequence[FileView], budget: int) -> ContextPart:
+def _files(given: WorkerInput, budget: int) -> ContextPart:
+    files, task = given.files, given.task
     first: dict[str, FileView] = {}
     for file in files:
         first.setdefault(deduplication.path_key(file.path), file)
     views = tuple(first.values())
-    pieces = [file_piece(file, "important") for file in views[:MOST_FILES]]
+    changed = excerpts.find_changed_lines(given.earlier[-1].diff if given.earlier else "")
+    words = "\n".join((task.title, task.prompt, *(c.text for c in task.criteria)))
+
+    def focus(file: FileView) -> tuple[int, ...]:
+        named = excerpts.find_named_lines(file.text or "", words)
+        return tuple(dict.fromkeys((*changed.get(file.path, ()), *named)))
+
+    pieces = [file_piece(file, "important", focus) for file in views[:MOST_FILES]]
     # The plan may list more than the limit (a warning): they are named, not shown.
     pieces += [replace(file_piece(file, "optional"), most=0) for file in views[MOST_FILES:]]
     merged = deduplication.merge_paths(file.path for file in files)
@@ -171,14 +179,9 @@ def _changes(changes: Sequence[tuple[str, str]]) -> ContextPiece:
 
 def _earlier(given: WorkerInput, budget: int, sheet: ContextBuilder) -> None:
     last = given.earlier[-1]
-    sheet.add(
-        ContextPart(
-            heading="## Earlier attempts",
-            before="\n".join(_outcome_line(one) for one in given.earlier),
-            pieces=[*_earlier_work(last), *_failed_outputs(last)],
-            budget=budget,
-        )
-    )
+    outcomes = "\n".join(_outcome_line(one) for one in given.earlier)
+    sheet.add(ContextPart(heading="## Earlier attempts", before=outcomes, pieces=[], budget=0))
+    # Causes come first: issues, failed checks, then what was done.
     found = [(f"attempt {one.number}", issue) for one in given.earlier for issue in one.issues]
     issues, merged = deduplication.merge_messages(found, "issue")
     pieces = [
@@ -193,6 +196,13 @@ def _earlier(given: WorkerInput, budget: int, sheet: ContextBuilder) -> None:
     # No budget: critical pieces are never cut.
     sheet.add(
         ContextPart(heading="## Issues", pieces=pieces, budget=0, merged=merged, between="\n")
+    )
+    sheet.add(
+        ContextPart(
+            heading="## What the last attempt left",
+            pieces=[*_failed_outputs(last), *_earlier_work(last)],
+            budget=budget,
+        )
     )
     # Last, next to the answer: the attempt must do these differently.
     if given.required_fixes:

@@ -22,6 +22,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun
 from mimir.domain.ids import lane_id
 from mimir.domain.task_states import Cause, TaskStatus
+from mimir.domain.usage import estimate
 from mimir.domain.verdict import Verdict
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.evidence.payloads import control_body, verdict_body
@@ -232,6 +233,7 @@ async def _qc_input(
         required_fixes=services.start.required_fixes,
         related=services.related,
         notes=_notes(work),
+        worker_tokens=sum(estimate(message.text) for message in services.start.brief),
         hidden=services.facts.background.hidden_from(task),
     )
 

@@ -97,6 +97,18 @@ def rejection_cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cau
     return Cause.QC_REJECTED
 
 
+def select_causes(verdict: Verdict, issues: Sequence[str]) -> tuple[str, ...]:
+    """Return the issues of a rejection, the engine's first, without derived reasons."""
+    own = [one for one in verdict.issues if one not in verdict.verdict.issues]
+    gaps = find_gaps(verdict.criteria)
+    derived = {one for one in verdict.reasons if one not in gaps and INSENSITIVE not in one}
+    causes = _deduplicate(
+        (*(one for one in own if one in issues), *(one for one in issues if one not in derived))
+    )
+    # A FAIL without a reason leaves only what was derived.
+    return causes or tuple(issues)
+
+
 def score_of(results: Sequence[CriterionResult]) -> Fraction:
     """Return 100 × points passed ÷ points decided; 0 if none is decided."""
     won = _points(results, "passed")

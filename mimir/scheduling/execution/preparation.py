@@ -1,33 +1,33 @@
 """Preparation of an attempt: base, workspace tree and brief, stored for a resume."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from typing import Literal
 
 from mimir.agents.context.inputs import (
     ContextBudgets,
     DependencyView,
-    EarlierAttempt,
-    FailedCheck,
     FileView,
     RelatedTask,
     WorkerInput,
 )
-from mimir.agents.context.qc import MOST_RELATED, how_it_ended
+from mimir.agents.context.qc import MOST_RELATED
 from mimir.agents.context.receipt import flatten_receipt
 from mimir.agents.context.task_context import AgentContext, get_task_context
-from mimir.attempts.results import Deliverable
 from mimir.attempts.services import AttemptStart, ModelChoice, PinnedRun
 from mimir.domain.clock import stamp
-from mimir.domain.evidence import CheckOutcome
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
 from mimir.domain.plan import Task, call_limit
 from mimir.domain.task_states import TaskStatus
 from mimir.qc.scope.owned_tests import describe_owners, list_foreign_tests
 from mimir.scheduling.completion.attempt_outcome import RetryContext
+from mimir.scheduling.execution.earlier_attempts import (
+    answer_id,
+    describe_attempt,
+    quote_commands,
+)
 from mimir.scheduling.run_services import RunServices
 from mimir.store.deferring_store import Later
 from mimir.store.operations import attempt_traces, claims, record_loading
@@ -138,7 +138,7 @@ class AttemptPreparer:
             temperature=self._choice.temperature,
             max_tokens=self._choice.max_tokens,
             preamble_hash=self._services.facts.preambles["worker", task.worker_role].hash,
-            required_fixes=given.required_fixes,
+            required_fixes=_last_fixes(view),
             integration_retries=claim.record.integration_retries,
             conflicts=merge.conflicts,
             earlier_tree=retry.tree if merge.conflicts else "",
@@ -162,7 +162,7 @@ class AttemptPreparer:
     ) -> WorkerInput:
         facts = self._services.facts
         ended = [attempt for attempt in view.attempts if attempt.has_ended]
-        earlier = [_earlier_attempt(attempt) for attempt in ended]
+        earlier = [describe_attempt(task, attempt) for attempt in ended]
         if earlier and retry.tree:
             # Only the last attempt's changes are merged into the workspace.
             diff = await self._history.diff(retry.base_tree, retry.tree)
@@ -179,7 +179,7 @@ class AttemptPreparer:
             files=await self._load_files(task, merge.tree),
             dependencies=view.dependencies,
             earlier=tuple(earlier),
-            required_fixes=ended[-1].required_fixes if ended else (),
+            required_fixes=quote_commands(task, ended[-1].required_fixes) if ended else (),
             hidden=facts.background.hidden_from(task),
         )
 
@@ -315,44 +315,10 @@ def _dependency_view(task: TaskRecord) -> DependencyView:
     )
 
 
-def answer_id(task: str, attempt: int) -> str:
-    """Return the id of an attempt's answer within its run, for `read_artifact`."""
-    # Without the run's id, which would make every prompt different.
-    return f"{task}/{attempt}/answer"
-
-
-def _earlier_attempt(attempt: AttemptRecord) -> EarlierAttempt:
-    stored = attempt.check_outcomes
-    outcomes: Sequence[CheckOutcome] = stored.decode(tuple[CheckOutcome, ...]) if stored else ()
-    return EarlierAttempt(
-        number=attempt.number,
-        reason=attempt.end_cause,
-        score=None if attempt.score is None else Fraction(str(attempt.score)),
-        issues=(*attempt.issues, *_left_out_issues(attempt)),
-        checks=tuple(
-            FailedCheck(
-                id=outcome.check,
-                command=" ".join(outcome.after.argv),
-                outcome=how_it_ended(outcome.after),
-                output=outcome.after.output_tail,
-            )
-            for outcome in outcomes
-            if outcome.state != "passed"
-        ),
-        answer=attempt.answer_text,
-        artifact=answer_id(attempt.task_id, attempt.number),
-        tripped=attempt.tripped,
-        note=attempt.note,
-    )
-
-
-def _left_out_issues(attempt: AttemptRecord) -> tuple[str, ...]:
-    """Return the changes that the write scope refused, so that the retry does not repeat them."""
-    work = attempt.deliverable.decode(Deliverable) if attempt.deliverable else None
-    if work is None:
-        return ()
-    named = tuple(map(repr, work.left_out))
-    return tuple(note for note in work.notes if note.startswith(named))
+def _last_fixes(view: TaskView) -> tuple[str, ...]:
+    """Return the required fixes of the last attempt, as they were stored."""
+    ended = [attempt for attempt in view.attempts if attempt.has_ended]
+    return ended[-1].required_fixes if ended else ()
 
 
 def _conflict_issue(path: str) -> str:
