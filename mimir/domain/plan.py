@@ -21,6 +21,10 @@ _SHELL_START = re.compile(
 )
 
 
+NO_REVIEWER = "Reviewer of: "
+"""Beginning of the role of a reviewer that the plan does not name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
     """One statement that must be true of the deliverable."""
@@ -51,6 +55,11 @@ class Check:
     required: bool = True
     """False: shown, decides nothing."""
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+
+    @property
+    def shown(self) -> str:
+        """The command as a shell line."""
+        return self.run if isinstance(self.run, str) else shlex.join(self.run)
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -100,7 +109,7 @@ class Task:
     @property
     def reviewer(self) -> str:
         """The QC role in force."""
-        return self.qc_role or f"Reviewer of: {self.worker_role}"
+        return self.qc_role or f"{NO_REVIEWER}{self.worker_role}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -267,7 +267,7 @@ class _PlanningRun:
         return await describe_sandbox(self._services, self._checkout, paths)
 
     async def _search_memory(self) -> tuple[MemoryHit, ...]:
-        """Return notes on similar work, and lessons of failed tasks."""
+        """Return notes on similar work, and lessons that no later run overcame."""
         scope = memory.MemoryScope(project=self._services.project_id)
         found = memory.ProjectMemory(self._services.store, scope)
         return tuple(
@@ -277,7 +277,7 @@ class _PlanningRun:
                 title=str(node.get("name") or ""),
                 text=str(node.get("text") or ""),
             )
-            for node in await found.search_nodes(self._record.request, labels=("Memory",), limit=10)
+            for node in await found.search_notes(self._record.request, limit=10)
         )
 
     async def _load_file(self, path: str) -> FileView:

@@ -42,7 +42,7 @@ def merge_messages(
     """
     groups: dict[str, list[tuple[str, str]]] = {}
     for where, text in said:
-        key = " ".join(_NUMBER.sub("#", text).casefold().split())
+        key = key_of_text(text)
         # Moved to the end: the latest message is nearest to the answer.
         groups[key] = [*groups.pop(key, []), (where, text)]
     kept = tuple(
@@ -59,6 +59,11 @@ def merge_messages(
         for where, text in group[:-1]
     )
     return kept, merged
+
+
+def key_of_text(text: str) -> str:
+    """Return what similar texts have in common: numbers, case and spacing do not count."""
+    return " ".join(_NUMBER.sub("#", text).casefold().split())
 
 
 def merge_paths(names: Iterable[str]) -> tuple[WithheldPiece, ...]:

@@ -203,7 +203,5 @@ class PMInput:
     sandbox: tuple[str, ...] = ()
     """Facts about the sandbox: programs, shared folders, test command, limits."""
     memory: tuple[MemoryHit, ...] = ()
-    lessons: tuple[str, ...] = ()
-    """From similar failed tasks of earlier runs."""
     form: str = ""
     """Form of the plan; closes the system message."""

@@ -1,18 +1,26 @@
-"""Context of the PM: request, repository, memory and lessons. Pure."""
+"""Context of the PM: request, repository, sandbox and memory. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 from mimir.agents.context import deduplication, quotation
 from mimir.agents.context.inputs import ContextBudgets, MemoryHit, PMInput
+from mimir.agents.context.receipt import WithheldPiece
 from mimir.agents.context.task_sections import file_piece
-from mimir.agents.context.token_budget import ContextBuilder, ContextPart, ContextPiece
+from mimir.agents.context.token_budget import (
+    LEAST,
+    ContextBuilder,
+    ContextPart,
+    ContextPiece,
+)
 from mimir.domain.usage import estimate
 
 # Paths that are listed; of a larger repository the folders are counted.
 MOST_LISTED = 400
-# Nodes of the memory that are shown.
-MOST_HITS = 40
+# Most tokens of one node of the memory.
+MOST_OF_HIT = 600
+MEMORY_PERCENT = 15
+"""Most of the PM's context that the memory takes."""
 MEMORY = "## From the memory"
 SANDBOX = "## The sandbox"
 
@@ -31,8 +39,10 @@ def write_pm_context(given: PMInput, budgets: ContextBudgets, sheet: ContextBuil
     if given.sandbox:
         facts = "\n".join(f"- {quotation.one_line(fact)}" for fact in given.sandbox)
         sheet.add_text("sandbox", f"{SANDBOX}\n\n{facts}")
-    sheet.add(_memory(given.memory, budgets.memory))
-    _lessons(given.lessons, sheet)
+    system = estimate(given.preamble) + estimate(given.form)
+    rest = system + estimate("\n\n".join(sheet.blocks))
+    share = rest * MEMORY_PERCENT // (100 - MEMORY_PERCENT)
+    sheet.add(_memory(given.memory, min(budgets.memory, share - LEAST)))
 
 
 def _repository(given: PMInput, budget: int) -> ContextPart:
@@ -70,37 +80,34 @@ def _file_list(repository: Sequence[tuple[str, int]], tokens: int) -> str:
 
 
 def _memory(hits: Sequence[MemoryHit], budget: int) -> ContextPart:
-    first: dict[str, MemoryHit] = {}
+    distinct: dict[tuple[str, str], MemoryHit] = {}
     for hit in hits:
-        first.setdefault(hit.id, hit)
-    pieces = [
-        ContextPiece(
-            name=f"memory:{hit.id}",
-            title=f"{quotation.one_line(hit.kind)} {quotation.path(hit.id)}: {quotation.one_line(hit.title)[:200]}",
-            content=hit.text,
-            reference=f"memory_get_node({quotation.quote_argument(hit.id)})",
-            most=1_000,
+        distinct.setdefault(_key_of_hit(hit), hit)
+    pieces: list[ContextPiece] = []
+    withheld: list[WithheldPiece] = []
+    left = budget
+    for hit in distinct.values():
+        name, most = f"memory:{hit.id}", min(MOST_OF_HIT, left)
+        reference = f"memory_get_node({quotation.quote_argument(hit.id)})"
+        title = f"{quotation.one_line(hit.kind)} {quotation.path(hit.id)}: {quotation.one_line(hit.title)[:200]}"
+        cost = estimate(title) + min(most, estimate(hit.text) + LEAST)
+        # A beginning that says nothing is worth less than the room that it takes.
+        if most < 2 * LEAST or cost > left:
+            tokens = estimate(hit.text)
+            withheld.append(
+                WithheldPiece(name=name, why="budget", tokens=tokens, reference=reference)
+            )
+            continue
+        left -= cost
+        pieces.append(
+            ContextPiece(name=name, title=title, content=hit.text, reference=reference, most=most)
         )
-        for hit in list(first.values())[:MOST_HITS]
-    ]
-    further = len(first) - MOST_HITS
-    before = f"{further} further nodes: memory_search_nodes finds them." if further > 0 else ""
-    return ContextPart(heading=MEMORY, before=before, pieces=pieces, budget=budget)
+    before = f"{len(withheld)} further nodes: memory_search_nodes finds them." if withheld else ""
+    return ContextPart(heading=MEMORY, before=before, pieces=pieces, budget=budget, merged=withheld)
 
 
-def _lessons(lessons: Sequence[str], sheet: ContextBuilder) -> None:
-    said, merged = deduplication.merge_messages(
-        [("earlier runs", lesson) for lesson in lessons], "lesson"
-    )
-    pieces = [
-        ContextPiece(
-            name=f"lesson:{n}",
-            content=f"- {lesson.line}",
-            importance="critical",
-            data=False,
-        )
-        for n, lesson in enumerate(said[-MOST_HITS:], start=1)
-    ]
-    heading = "## Lessons of earlier runs"
-    # No budget: critical pieces are never cut.
-    sheet.add(ContextPart(heading=heading, pieces=pieces, budget=0, merged=merged, between="\n"))
+def _key_of_hit(hit: MemoryHit) -> tuple[str, str]:
+    """Return what two hits have in common if they teach the same."""
+    # A task that fails in each run leaves one lesson a run.
+    causes = [line for line in hit.text.splitlines() if line.startswith("Cause: ")]
+    return hit.title, deduplication.key_of_text("\n".join(causes) or hit.text)

@@ -1,6 +1,5 @@
 """Sections that worker and QC share: requirements, checks, required fixes. Pure."""
 
-import shlex
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -56,7 +55,7 @@ def points(value: Fraction) -> str:
 
 def command(check: Check) -> str:
     """Return a check's command as a shell line."""
-    return quotation.one_line(check.run if isinstance(check.run, str) else shlex.join(check.run))
+    return quotation.one_line(check.shown)
 
 
 def check_line(check: Check) -> str:

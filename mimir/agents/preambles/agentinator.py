@@ -15,6 +15,7 @@ from mimir.agents.preambles import templates
 from mimir.agents.preambles.preamble_cache import CachedPreamble, Kind, PreambleCache, PreambleKey
 from mimir.agents.preambles.trust import OwnPreambles
 from mimir.domain.message import Answer, Message, ModelRequest
+from mimir.domain.plan import NO_REVIEWER
 from mimir.errors import AnswerError, ModelError, ToolError
 from mimir.llm.protocol import ChatModel
 
@@ -102,6 +103,8 @@ class Agentinator:
         # Numbered in the order of requests, which a replay repeats.
         self._numbers.setdefault(recipe.key, len(self._numbers) + 1)
         # Concurrent tasks of one role wait for the same call.
+        if not role.removeprefix(NO_REVIEWER).strip():
+            return _use_template(recipe, "the plan names no role")
         async with self._turns.setdefault(recipe.key, asyncio.Lock()):
             if recipe.key not in self._done:
                 self._done[recipe.key] = await self._obtain(recipe)
@@ -125,9 +128,8 @@ class Agentinator:
             return await self._generate(recipe)
 
     async def _generate(self, recipe: PreambleKey) -> Preamble:
-        guidance = recipe.guidance.text
         try:
-            text = f"{await self._ask(recipe)}\n\n{guidance}"
+            text = f"{await self._ask(recipe)}\n\n{recipe.guidance.text}"
             ignored = recipe.path if self._library.is_ignored(recipe) else ""
             saved = self._library.save(recipe, text, self._created_by)
             made = _preamble(recipe, saved, "made")
@@ -135,9 +137,7 @@ class Agentinator:
         except (AnswerError, ModelError, ToolError) as error:
             if isinstance(error, ModelError) and error.scope == "run":
                 raise
-            text = f"{recipe.template.text}\n\n{guidance}"
-            entry = CachedPreamble(text=text, hash=templates.digest(text))
-            return _preamble(recipe, entry, "template", why=str(error))
+            return _use_template(recipe, str(error))
 
     async def _ask(self, recipe: PreambleKey) -> str:
         model = await self._open_model(self._numbers[recipe.key])
@@ -146,6 +146,12 @@ class Agentinator:
             Message(role="user", text=_prompt(recipe)),
         )
         return accept_generated(await model.ask(replace(self._asking, messages=brief)))
+
+
+def _use_template(recipe: PreambleKey, why: str) -> Preamble:
+    text = f"{recipe.template.text}\n\n{recipe.guidance.text}"
+    entry = CachedPreamble(text=text, hash=templates.digest(text))
+    return _preamble(recipe, entry, "template", why=why)
 
 
 def accept_generated(answer: Answer) -> str:

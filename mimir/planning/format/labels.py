@@ -64,6 +64,7 @@ FIELDS: tuple[TaskField, ...] = (
             "Worker Role Description",
         ),
         example="Python engineer who knows concurrency",
+        advice="one sentence; the same words in all tasks that need the same expertise.",
     ),
     TaskField("model", "Recommended Model", json_names=("Model",), example="default"),
     TaskField(

@@ -2,18 +2,23 @@
 
 import difflib
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
 
 from mimir.domain.json_value import as_array
+from mimir.domain.plan import Check
 from mimir.errors import StoreError, ToolError
+from mimir.store.operations.record_loading import decode_plan, load_run_with_plan
 from mimir.store.protocol import Compare, Direction, GraphStore, ReadOps, Row, Value, WriteOps
 from mimir.store.row_fields import int_field, json_field, text_field
 from mimir.store.schema import SEARCHED, EdgeType, NodeLabel, is_id, value
 
 T = TypeVar("T")
+_OF_ATTEMPTS = re.compile(r"\(attempts? (\d+(?:, \d+)*)\)")
+"""Attempts of a root cause, as the failure report names them."""
 # Visible properties of a node, with `id` and `label`.
 Node = Mapping[str, object]
 State = Literal["proposed", "accepted", "rejected"]
@@ -33,6 +38,8 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     NodeLabel.MEMORY: ("name", "kind", "text", "state", "createdAt", "runId", "sourceAttempt"),
 }  # fmt: skip
 
+FAILED = "Failed: "
+"""Beginning of the name of a lesson; the title of its task follows."""
 MAX_DEPTH = 3
 # Nodes of one subgraph; a run may have ten thousand tasks around it.
 MAX_NODES = 200
@@ -66,6 +73,12 @@ def search_nodes(
             continue
         found += _hits(reads, view, label, text, max(0, limit))
     return found[: max(0, limit)]
+
+
+def search_notes(reads: ReadOps, view: MemoryScope, text: str, limit: int) -> list[Node]:
+    """Return notes whose text matches, without lessons that a later run overcame."""
+    found = search_nodes(reads, view, text, (NodeLabel.MEMORY,), limit)
+    return [node for node in found if not _is_overcome(reads, view, node)]
 
 
 def query_nodes(
@@ -188,13 +201,16 @@ def learn_from_run(ops: WriteOps, run: str) -> list[str]:
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
     failed = ops.find(NodeLabel.TASK, {"runId": run, "status": "failed"}, order=("seq",))
+    plan = decode_plan(load_run_with_plan(ops, run)) if failed else None
+    commands = {task.id: task.checks for task in plan.tasks} if plan else {}
     notes = [
         (f"{run}#lesson", f"Run {text_field(row, 'name')}", _run_text(ops, row, failed), "run", run)
     ]
     for task in failed:
         id = str(task["id"])
-        name = f"Failed: {text_field(task, 'title') or text_field(task, 'taskId')}"
-        notes.append((f"{id}#lesson", name, _lesson(row, task), "lesson", id))
+        name = f"{FAILED}{text_field(task, 'title') or text_field(task, 'taskId')}"
+        text = _lesson(row, task, commands.get(text_field(task, "taskId"), ()))
+        notes.append((f"{id}#lesson", name, text, "lesson", id))
     for id, name, text, kind, about in notes:
         note = _memory(ops, id, text_field(row, "projectId"), name, text, kind, "accepted")
         ops.upsert(NodeLabel.MEMORY, [{**note, "runId": run, "proposedBy": "engine"}])
@@ -212,6 +228,10 @@ class ProjectMemory:
     async def search_nodes(self, text: str, *, labels: Sequence[str], limit: int) -> Sequence[Node]:
         """Return nodes whose text matches, best first."""
         return await self._read(partial(search_nodes, text=text, labels=labels, limit=limit))
+
+    async def search_notes(self, text: str, *, limit: int) -> Sequence[Node]:
+        """Return notes whose text matches, without lessons that a later run overcame."""
+        return await self._read(partial(search_notes, text=text, limit=limit))
 
     async def query_nodes(
         self, label: str, *, filters: Mapping[str, str | int | float | bool], limit: int
@@ -358,15 +378,34 @@ def _run_text(reads: ReadOps, run: Row, failed: Sequence[Row]) -> str:
     )
 
 
-def _lesson(run: Row, task: Row) -> str:
+def _lesson(run: Row, task: Row, checks: Sequence[Check]) -> str:
     report = json_field(task, "qcFailureReportJson")
     causes = report.get("root_causes") or report.get("rootCauses") or ()
     advice = report.get("recommendations") or ()
+    last = int_field(task, "attemptNumber")
     lines = [
         f"{text_field(task, 'title')} ({text_field(task, 'workerRole')}) failed after "
-        f"{int_field(task, 'attemptNumber')} attempts: {text_field(task, 'cause') or 'unknown'}.",
+        f"{last} attempts: {text_field(task, 'cause') or 'unknown'}.",
         f"It was part of: {text_field(run, 'title') or text_field(run, 'name')}.",
-        *(f"Cause: {cause}" for cause in as_array(causes)),
+        *(f"Cause: {cause}" for cause in as_array(causes) if not _was_overcome(str(cause), last)),
+        *(f"Check {check.id}: {check.shown}" for check in checks),
         *(f"Next time: {step}" for step in as_array(advice)),
     ]
     return "\n".join(lines)
+
+
+def _is_overcome(reads: ReadOps, view: MemoryScope, node: Node) -> bool:
+    """True for the lesson of a failed task that a run completed after it."""
+    if node.get("kind") != "lesson":
+        return False
+    wanted = {"title": str(node.get("name")).removeprefix(FAILED), "status": "completed"}
+    done = query_nodes(reads, view, NodeLabel.TASK, wanted, _MOST_RUNS)
+    later = (get_node(reads, view, str(task["runId"])) for task in done)
+    # A lesson is written at the end of its run.
+    return any(run and str(run["createdAt"]) > str(node["createdAt"]) for run in later)
+
+
+def _was_overcome(cause: str, last: int) -> bool:
+    """True if a cause of an earlier attempt is none of the last one."""
+    of = _OF_ATTEMPTS.search(cause)
+    return of is not None and str(last) not in of[1].split(", ")

@@ -104,8 +104,8 @@ def test_planner_sees_request_specification_repository_memory_and_lessons():
         specification="Goal: limits.",
         repository=(("README.md", 20), ("src/api.py", 300)),
         files=(FileView(path="README.md", size=20, text="# API\n"),),
+        preamble="You plan. " * 500,
         memory=(MemoryHit(id="n1", kind="Pattern", title="Buckets", text="Use buckets."),) * 2,
-        lessons=("Tests must not sleep.", "tests must not sleep."),
     )
     text = get_task_context("pm", given).text
     for words in (
@@ -117,7 +117,28 @@ def test_planner_sees_request_specification_repository_memory_and_lessons():
     ):
         assert words in text
     assert text.count("Use buckets.") == 1
-    assert text.lower().count("- tests must not sleep.") == 1
+
+
+def test_memory_is_at_most_15_percent_of_the_planners_context_and_its_lessons_are_distinct():
+    def lesson(n: int, cause: str) -> MemoryHit:
+        text = (
+            f"It was part of: run {n}.\nCause: check_failed (attempt {n}): {cause}\n" + "x " * 900
+        )
+        return MemoryHit(id=f"n{n}", kind="lesson", title="Failed: A", text=text)
+
+    hits = (
+        lesson(1, "pytest"),
+        lesson(2, "pytest"),
+        *(lesson(n, f"go {'v' * n}") for n in range(3, 30)),
+    )
+    context = get_task_context("pm", replace(PM, preamble="You plan. " * 4000, memory=hits))
+    memory = context.text.split("## From the memory\n")[1]
+    whole = sum(estimate(message.text) for message in context.messages)
+    assert estimate(memory) <= whole * 0.15
+    assert "n1:" in memory
+    assert "n2:" not in memory
+    assert "further nodes: memory_search_nodes finds them." in memory
+    assert any(piece.name == "memory:n29" for piece in context.receipt.withheld)
 
 
 def test_large_repository_is_listed_by_its_folders():

@@ -1,12 +1,15 @@
 import pytest
 
 from mimir.domain.event import EventKind
+from mimir.domain.plan import Check
 from mimir.domain.task_states import TaskStatus, TransitionActor
 from mimir.errors import StoreError, ToolError
 from mimir.store.operations import claims, memory
 from mimir.store.operations.memory import MemoryScope, ProjectMemory
 from mimir.store.schema import pack
 from tests.support.stored_run import start, task
+
+UNIT = Check(id="unit", criteria=("c1",), run="pytest -q")
 
 MINE = MemoryScope(project="p1")
 
@@ -224,10 +227,16 @@ async def test_link_says_what_a_note_is_about(store):
 
 async def test_failed_task_leaves_a_lesson_that_the_next_planner_finds(store):
     await start(
-        store, task("a", title="Token bucket limiter"), task("b", "a"), request="Limit the API"
+        store,
+        task("a", title="Token bucket limiter", checks=(UNIT,)),
+        task("b", "a"),
+        request="Limit the API",
     )
     report = {
-        "root_causes": ["the clock was mocked"],
+        "root_causes": [
+            "check_failed (attempts 1, 2): the clock was mocked",
+            "check_failed (attempt 7): overcome",
+        ],
         "recommendations": ["inject the clock"],
         "prose": "model words",
     }
@@ -250,9 +259,28 @@ async def test_failed_task_leaves_a_lesson_that_the_next_planner_finds(store):
     ):
         assert said in lesson["text"]
     assert "model words" not in lesson["text"]
+    assert "overcome" not in lesson["text"]
+    assert "Check unit: pytest -q" in lesson["text"]
     assert await search(store, "API") == ["r1#lesson"]
     near = await read(store, memory.get_neighbors, MINE, "r1/a#lesson", ["ABOUT"], "out")
     assert [n["id"] for n in near] == ["r1/a"]
+
+
+async def test_lesson_that_a_later_run_overcame_is_not_given_to_the_planner(store):
+    await start(store, task("a", title="Token bucket limiter"))
+    await fail(store, cause="check_failed")
+    await write(store, memory.learn_from_run, "r1")
+    await start(store, task("a", title="Token bucket limiter"), id="r2")
+    notes = await read(store, memory.search_notes, MINE, "bucket", 10)
+    assert {"r1/a#lesson"} < {note["id"] for note in notes}
+
+    def complete(ops):
+        ops.patch("Task", "r2/a", {"status": "completed"})
+        ops.patch("Run", "r2", {"createdAt": "9999-01-01T00:00:00.000000Z"})
+
+    await store.write(complete)
+    notes = await read(store, memory.search_notes, MINE, "bucket", 10)
+    assert "r1/a#lesson" not in {note["id"] for note in notes}
 
 
 async def test_lesson_of_no_run(store):
