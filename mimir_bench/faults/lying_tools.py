@@ -33,10 +33,11 @@ class LyingTools:
         lane: Transcript,
         artifacts: Sequence[str],
         stand: Stand,
+        base_commit: str,
     ) -> Toolset:
         """Return QC's tools, which are unaltered."""
         # QC must see the truth: the fault is planted in the worker alone.
-        return self.true.judge(run, where, lane, artifacts, stand)
+        return self.true.judge(run, where, lane, artifacts, stand, base_commit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,4 +71,5 @@ def test_a_check_that_flips_needs_a_sensitive_test_that_flipped():
 
 
 def test_a_control_has_twice_the_time_of_the_green_run():
-    assert (time_limit(1, 60), time_limit(25, 600), time_limit(25, 30)) == (20, 50, 30)
+    limits = (time_limit(1, 60), time_limit(45, 600), time_limit(45, 80), time_limit(25, 30))
+    assert limits == (60, 90, 80, 60)
