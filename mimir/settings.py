@@ -194,6 +194,7 @@ class CheckSettings(_SettingsSection):
 
     controls: ControlMode = "accepted"
     """Whether a passed check must fail with changed expectations."""
+    repeat: int = Field(default=1, ge=1, le=20)
 
 
 class Settings(_SettingsSection):

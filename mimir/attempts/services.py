@@ -64,6 +64,8 @@ class PinnedRun:
     deliverable_limits: DeliverableLimits = DEFAULT_LIMITS
     controls: ControlMode = "never"
     """Which attempts the checks are controlled in; "never": also runs of older versions."""
+    green_runs: int = 1
+    """How many green runs after the work a check needs."""
 
     def granted_tools(self, task: Task) -> tuple[str, ...]:
         """Return the tools that a task's worker may use: those of the plan and of the role."""

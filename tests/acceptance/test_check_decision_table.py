@@ -294,3 +294,38 @@ async def test_a_protected_test_cannot_be_written_with_the_file_tools(tmp_path: 
     [_, refused] = journey.facts.tool_calls("a")
     assert "protect" in str(refused["valueJson"])
     assert journey.facts.files["tests/test_a.sh"] == TESTS["tests/test_a.sh"]
+
+
+@pytest.mark.parametrize("red", [2, 99])
+async def test_green_check_is_repeated_as_often_as_the_user_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, red: int
+):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    runs, run = count(), Sandbox.run
+
+    async def counted(self: Sandbox, argv: Sequence[str], **named: object) -> object:
+        if argv[0] == "sh":  # before, then as often as it is green
+            green = next(runs) not in (0, red)
+            (outside / "world").write_text("fair" if green else "foul", encoding="utf-8")
+        return await run(self, argv, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Sandbox, "run", counted)
+    weather = check("sh", "-c", f"grep -q fair {outside}/world", kind="flip")
+
+    journey = await travel(
+        start(tmp_path),
+        plan(step("a", checks=(weather,))),
+        [worker("a", GOOD, "It is done.")],
+        sandbox__read_only=[str(outside)],
+        checks__repeat=3,
+        checks__controls="never",
+    )
+
+    outcome = journey.facts.outcomes("a")["unit"]
+    if red == 2:
+        assert (outcome.state, outcome.flaky, next(runs)) == ("unverified", True, 3)
+        return
+    assert (outcome.state, outcome.flaky) == ("passed", False)
+    assert journey.statuses == {"a": "completed"}
+    assert next(runs) == 5  # before, three green ones, and the gate

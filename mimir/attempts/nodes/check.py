@@ -24,6 +24,7 @@ async def run_checks(services: AttemptServices, state: Checking) -> Judging:
         changed=work.changed,
         answer=work.answer,
         own_base=services.start.base_tree,
+        green_runs=facts.green_runs,
         pending=find_pending_tests(facts.plan, services.task, upstream, facts.base_tree),
     )
     bodies: Bodies = [

@@ -189,6 +189,7 @@ async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
         attempt_tokens=services.attempt_tokens,
         deliverable_limits=services.deliverable_limits,
         controls=record.controls or "never",
+        green_runs=record.green_runs,
     )
 
 

@@ -82,11 +82,13 @@ class CheckRunner:
         answer: str,
         own_base: str = "",
         pending: PendingTests = NO_PENDING_TESTS,
+        green_runs: int = 1,
     ) -> tuple[CheckOutcome, ...]:
         """Run every check of a task on a deliverable; one outcome a check, in the plan's order.
 
         `base_tree` is the base of the task's first attempt; `own_base` is that of this attempt, if the run branch moved since then.
-        `changed` are the paths that differ from the latter. A `hold` check does not see `pending` tests.
+        `changed` are the paths that differ from the latter. A `hold` check does not see `pending` tests. A check that is not green
+        `green_runs` times in a row after the work is flaky.
 
         Raises:
             Paused: The sandbox or the disk failed.
@@ -102,6 +104,7 @@ class CheckRunner:
             tree=tree,
             answer=answer,
             status={path: status[path] for path in changed if path in status},
+            green_runs=green_runs,
         )
         return tuple(
             await await_all(self._decided(check, target, pending) for check in task.checks)
@@ -192,6 +195,9 @@ class CheckRunner:
             )
             if after.contradiction:
                 again = _confirm(check, target, before, again)
+        elif after.green:
+            compared = not changes.steering and not changes.planted
+            again = await self._repeat(check, target, before, after, compared=compared)
         # `make test` starts many tests: those of the attempt count only if the check was red.
         is_new_evidence = changes.reached and not before.green
         outcome = decide_check(
@@ -204,6 +210,26 @@ class CheckRunner:
             notes=tuple(notes),
         )
         return replace(outcome, inferred=True) if is_inferred_flip else outcome
+
+    async def _repeat(
+        self,
+        check: Check,
+        target: CheckTarget,
+        before: CheckRun,
+        after: CheckRun,
+        *,
+        compared: bool,
+    ) -> CheckRun | None:
+        """Repeat a green run as often as the user wants; return the first red one, else the last."""
+        again: CheckRun | None = None
+        for _ in range(1, target.green_runs):
+            again = await self._execution.run(
+                check, after.tree, "after", answer=target.answer, again=True
+            )
+            again = _confirm(check, target, before, again) if compared else again
+            if not again.green:
+                break
+        return again
 
     async def _is_base_run(
         self, check: Check, target: CheckTarget, before: CheckRun, after: CheckRun

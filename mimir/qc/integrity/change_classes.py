@@ -24,6 +24,8 @@ class CheckTarget:
     answer: str
     status: dict[str, str]
     """Path → `added`, `modified` or `deleted` by this attempt, against its own base."""
+    green_runs: int = 1
+    """How many green runs after the work a check needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

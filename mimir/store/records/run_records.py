@@ -147,6 +147,13 @@ class RunRecord(RunOverviewRecord, is_partial=False):
         return as_member(own.get("controls"), CONTROL_MODES) or ""
 
     @property
+    def green_runs(self) -> int:
+        """How many green runs after the work a check needs."""
+        own = as_object(self.settings.mapping().get("checks"))
+        wanted = own.get("repeat")
+        return wanted if isinstance(wanted, int) else 1
+
+    @property
     def has_merged(self) -> bool:
         """Whether a task changed the run branch."""
         return self.head != self.base_commit
