@@ -34,7 +34,7 @@ def test_report_is_compared_only_with_the_version_that_wrote_it():
 
 
 def test_facts_of_another_version_are_compared():
-    recorded = replace(END, verdicts=({"id": "v", "score": 1},))
+    recorded = replace(END, plan="q\n", verdicts=({"id": "v", "score": 1},))
     now = replace(END, plan="p\n", status="failed", verdicts=({"id": "v", "score": 2},), seal="s")
     found = [one.where for one in diff_outcomes(recorded, now, is_older=True)]
     assert found == ["plan, line 1", "verdict v", "seal", "status"]
@@ -43,7 +43,7 @@ def test_facts_of_another_version_are_compared():
 def test_members_and_records_that_another_version_lacks_are_not_compared():
     recorded = replace(END, evidence=({"id": "e", "hash": "1"},), seal="s")
     known = {"id": "e", "hash": "1", "tests": "3 of 3"}
-    now = replace(END, evidence=(known, {"id": "control", "hash": "2"}), seal="t")
+    now = replace(END, plan="p\n", evidence=(known, {"id": "control", "hash": "2"}), seal="t")
     assert diff_outcomes(recorded, now, is_older=True) == []
     changed = replace(now, evidence=({**known, "hash": "3"},))
     found = [one.where for one in diff_outcomes(recorded, changed, is_older=True)]
