@@ -218,7 +218,8 @@ def test_the_commands_that_it_names_work_without_a_key(shown: Shown):
     plan = re.search(r"^plan +(.+)$", shown.said, re.MULTILINE)
     assert plan is not None
     checked = json.loads(mimir(shown.project, "check", plan[1], "--json").stdout)
-    assert checked["findings"] == []
+    # Two tasks change one file at the same time, so they name no files.
+    assert [one["code"] for one in checked["findings"]] == ["files-missing"]
 
 
 def test_a_directory_that_holds_something_is_left_alone(tmp_path: Path):
