@@ -30,7 +30,7 @@ def test_examples_of_every_kind_exist():
 @pytest.mark.parametrize("path", PLANS, ids=name_of)
 def test_example_plan_is_read_without_an_error(path: Path):
     parsed = parse_document(path)
-    assert check(parsed, tools=ALL_TOOLS) == ()
+    assert not [one for one in check(parsed, tools=ALL_TOOLS) if one.severity == "error"]
     assert len(parsed.plan.tasks) > 1
 
 

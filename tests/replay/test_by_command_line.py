@@ -7,6 +7,7 @@ import subprocess
 import urllib.request
 from pathlib import Path
 
+import pytest
 import yaml
 
 from mimir.demo.acts import REQUEST
@@ -71,6 +72,7 @@ def test_other_program_asks_a_recording(tmp_path: Path) -> None:
         assert server.wait(60) == 130
 
 
+@pytest.mark.timeout(400)  # it runs the demo three times
 def test_request_that_was_planned_and_worked_on_is_done_again_in_a_clone_more_than_once(
     tmp_path: Path,
 ) -> None:

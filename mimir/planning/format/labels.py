@@ -165,11 +165,10 @@ FIELDS: tuple[TaskField, ...] = (
   tests: [tests/test_limiter.py]
   protect: [tests/test_limiter.py]
   required: true
-  timeout_seconds: 60
 ```""",
         advice="commands that the engine runs to decide criteria, in a YAML fence. `run` is a list of arguments, or a "
         "command line; its exit code decides, so it must be able to fail (no `|| true`, no `echo`). `kind: flip` fails "
-        "before the work and passes after it, `hold` passes before and after; left out: inferred. `tests` are the files "
+        "before the work and passes after it, `hold` passes before and after; left out: inferred. `timeout_seconds` (default: 300) ends a hang. `tests` are the files "
         "that make up the check, `protect` those that this task may not change. Every task should have a required check.",
     ),
     TaskField(
