@@ -66,3 +66,46 @@ async def test_first_run_of_a_real_project_completes(shape: object, tmp_path: Pa
 
     assert journey.statuses == {"a": "completed"}, journey.report
     assert (project / path).read_text() == right
+
+
+PLAIN = "def limit(x):\n    return x\n"
+OLD_TESTS = (
+    "import pytest\nfrom pkg.old import limit\n\n\ndef test_old():\n    assert limit(3) == 3\n\n\n"
+    "@pytest.mark.skip(reason='no data')\ndef test_data():\n    assert limit(4) == 4\n"
+)
+
+
+@pytest.mark.parametrize("is_honest", [True, False])
+async def test_new_tests_that_cannot_be_loaded_before_the_work_hide_no_old_test(
+    tmp_path: Path, is_honest: bool
+):
+    # Before the work, the new tests end the run at their import, and no old test is executed.
+    project = make_project(
+        tmp_path / "project",
+        {
+            "pytest.ini": "[pytest]\npythonpath = .\n",
+            "pkg/__init__.py": "",
+            "pkg/old.py": PLAIN,
+            "tests/test_old.py": OLD_TESTS,
+        },
+    )
+    skips = "import pytest\n\n\ndef limit(x):\n    pytest.skip('later')\n"
+    new = "from pkg.new import twice\n\n\ndef test_twice():\n    assert twice(7) == 14\n"
+    files = ("pkg/new.py", "pkg/old.py", "tests/test_new.py")
+    suite = check("python", "-m", "pytest", "-q", kind="hold")
+    turns = [
+        writes("pkg/new.py", "def twice(x):\n    return 2 * x\n"),
+        writes("tests/test_new.py", new),
+        writes("pkg/old.py", PLAIN if is_honest else skips),
+    ]
+
+    journey = await travel(
+        project,
+        plan(step("a", files=files, checks=(suite,))),
+        [worker("a", *turns, "Done.")],
+    )
+
+    assert journey.statuses == {"a": "completed" if is_honest else "failed"}, journey.report
+    if not is_honest:
+        after = journey.facts.outcomes("a")["unit"].after
+        assert "tests/test_old.py::test_old" in after.contradiction

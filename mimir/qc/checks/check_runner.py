@@ -32,7 +32,7 @@ from mimir.qc.integrity.change_classes import (
 from mimir.qc.integrity.check_files import find_check_files, is_work
 from mimir.qc.integrity.further_files import find_all_files
 from mimir.qc.integrity.reruns import RERUNS, Rerun, RerunCase
-from mimir.qc.results.comparison import confirm_results
+from mimir.qc.results.comparison import complete_results, confirm_results
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
 
@@ -172,11 +172,14 @@ class CheckRunner:
             # `make test` passes on the old project: it is to flip by the tests that come with the work.
             new = [path for path in changes.reached if target.status[path] != "deleted"]
             before = await self._before(check, await self._with(before_tree, after_tree, new))
+        # With other settings of its runner, the base may list other tests.
+        is_same_runner = not changes.steering and not changes.planted
+        then = await self._complete_results(check, target, before) if is_same_runner else before
         after = await self._execution.run(check, after_tree, "after", answer=target.answer)
         after = _correct_missing(after, target.task)
         # Changed runner settings may change the output itself; the reruns compare it then.
-        if not changes.steering and not changes.planted:
-            after = _confirm(check, target, before, after)
+        if is_same_runner:
+            after = _confirm(check, target, then, after)
         notes = list(describe_changes(changes))
         is_inferred_flip = (
             check.kind is None and before.green and await self._was_red(check, changes, target)
@@ -185,7 +188,7 @@ class CheckRunner:
             check = replace(check, kind="flip")
             notes.append(_INFERRED_FLIP)
         if after.green and (kind_of(check, before) == "hold" or not before.green):
-            after, finding = await self._confirm_by_reruns(check, changes, target, before, after)
+            after, finding = await self._confirm_by_reruns(check, changes, target, then, after)
             notes += finding
         again = None
         on_base = await self._is_base_run(check, target, before, after)
@@ -194,10 +197,9 @@ class CheckRunner:
                 check, after.tree, "after", answer=target.answer, again=True
             )
             if after.contradiction:
-                again = _confirm(check, target, before, again)
+                again = _confirm(check, target, then, again)
         elif after.green:
-            compared = not changes.steering and not changes.planted
-            again = await self._repeat(check, target, before, after, compared=compared)
+            again = await self._repeat(check, target, then, after, compared=is_same_runner)
         # `make test` starts many tests: those of the attempt count only if the check was red.
         is_new_evidence = changes.reached and not before.green
         outcome = decide_check(
@@ -210,6 +212,23 @@ class CheckRunner:
             notes=tuple(notes),
         )
         return replace(outcome, inferred=True) if is_inferred_flip else outcome
+
+    async def _complete_results(
+        self, check: Check, target: CheckTarget, before: CheckRun
+    ) -> CheckRun:
+        """Return the run before with the states on the base of tests that it did not execute.
+
+        New tests of the attempt cannot be loaded without its work, which ends that run before any test.
+        """
+        results = before.results
+        if results is None or before.green or before.tree == target.first_base:
+            return before
+        if not (results.errored or results.problem):
+            return before
+        base = (await self._before(check, target.first_base)).results
+        if base is None or base.fallback:
+            return before
+        return replace(before, results=complete_results(results, base))
 
     async def _repeat(
         self,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
-from mimir.domain.test_results import TestResults, file_of
+from mimir.domain.test_results import TestResults, TestState, file_of, sort_results
 
 _SHOWN = 5
 
@@ -25,6 +25,19 @@ def confirm_results(
         return run
     now = run.results or TestResults(runner=then.runner)
     return replace(run, results=replace(now, problem=problem, fallback=""))
+
+
+def complete_results(results: TestResults, base: TestResults) -> TestResults:
+    """Return results with the states that unexecuted tests have in those of the base."""
+    known = base.states
+    states: dict[str, TestState] = {
+        test: known.get(test, state) if state == "errored" else state
+        for test, state in results.states.items()
+    }
+    # A run that ended early may not have listed all tests.
+    for test, state in known.items():
+        states.setdefault(test, state)
+    return sort_results(results.runner, states, results.problem)
 
 
 def _contradiction(
