@@ -58,3 +58,17 @@ async def test_commit_has_the_stored_form_of_files(
     if apply == "commit":
         assert git(project, "diff", "--stat", "HEAD", branch) == ""
         assert git(project, "status", "--porcelain", "--untracked-files=no") == ""
+
+
+async def test_file_that_git_cannot_convert_keeps_the_bytes_of_the_work(tmp_path: Path):
+    project = make_user_project(tmp_path)
+    # Three bytes are no UTF-16.
+    turn = worker("a", writes("wide.u16", "abc"), writes("windows.txt", "one\r\n2\r\n"), "Done.")
+    task = step("a", checks=(holds("windows.txt", "^2"),))
+
+    journey = await travel(project, plan(task), [turn])
+
+    assert journey.statuses == {"a": "completed"}, journey.report
+    [branch] = git(project, "branch", "--list", "mimir/*", "--format=%(refname)").split()
+    assert git(project, "cat-file", "blob", f"{branch}:wide.u16") == "abc"
+    assert git(project, "cat-file", "blob", f"{branch}:windows.txt") == "one\n2"

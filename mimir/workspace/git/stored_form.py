@@ -50,7 +50,7 @@ async def convert_to_stored(
     where = hidden.scratch("stored")
     with hidden.index() as index:
         await put_entries(hidden, index, {one.path: one for one in rules})
-        candidates = await _select_ruled(git, index, candidates, all=bool(settings))
+        candidates = await _select_ruled(git, index, candidates, every=bool(settings))
         if not candidates:
             return list(files)
         wanted = {one.path: one for one in (*rules, *candidates)}
@@ -59,7 +59,7 @@ async def convert_to_stored(
             await asyncio.to_thread(_write_files, where, wanted.values(), content)
             # A file whose stored form has CRLF keeps it under `core.autocrlf`: git looks at the index.
             await git.run("read-tree", head or "--empty", index=index)
-            await git.run(
+            added = await git.run(
                 *("add", "--force", "--ignore-errors", "--pathspec-from-file=-"),
                 "--pathspec-file-nul",
                 tree=where,
@@ -73,7 +73,12 @@ async def convert_to_stored(
         finally:
             await asyncio.to_thread(remove_tree, where)
     stored = dict(_parse_entry(line) for line in listed.out.split(b"\0") if line)
-    converted = {one.path: stored.get(one.path, one.blob) for one in candidates}
+    # A file that git could not add still has its entry of `head` there, which is not the work.
+    converted = {
+        path: id
+        for path in (one.path for one in candidates)
+        if (id := stored.get(path)) and (added.code == 0 or (path, id) not in same)
+    }
     return [replace(one, blob=converted.get(one.path, one.blob)) for one in files]
 
 
@@ -94,9 +99,9 @@ async def _keep_modes(
 
 
 async def _select_ruled(
-    git: GitCommand, index: Path, files: Sequence[TreeEntry], *, all: bool
+    git: GitCommand, index: Path, files: Sequence[TreeEntry], *, every: bool
 ) -> list[TreeEntry]:
-    """Return the files with an attribute that converts them, or all; none that has a filter."""
+    """Return the files with a converting attribute, or every file; none with a filter."""
     asked = ("check-attr", "--cached", "-z", "--stdin", *_ATTRIBUTES, "filter")
     paths = encode(one.path for one in files)
     words = (await git.run(*asked, index=index, stdin=paths)).out.split(b"\0")
@@ -106,7 +111,7 @@ async def _select_ruled(
         if value != b"unspecified":
             (filtered if name == b"filter" else ruled).add(os.fsdecode(path))
     # A filter is a program of the user: none is run.
-    return [one for one in files if one.path not in filtered and (all or one.path in ruled)]
+    return [one for one in files if one.path not in filtered and (every or one.path in ruled)]
 
 
 async def _conversion_settings(hidden: HiddenRepository, user: UserRepository) -> dict[str, str]:
@@ -116,6 +121,8 @@ async def _conversion_settings(hidden: HiddenRepository, user: UserRepository) -
 
 def _write_files(where: Path, files: Iterable[TreeEntry], content: dict[str, bytes]) -> None:
     for one in files:
+        if one.blob not in content:  # a partial clone lacks it
+            continue
         path = where / one.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content[one.blob])
