@@ -57,7 +57,7 @@ class Check:
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 
     @property
-    def shown(self) -> str:
+    def command_line(self) -> str:
         """The command as a shell line."""
         return self.run if isinstance(self.run, str) else shlex.join(self.run)
 

@@ -22,5 +22,5 @@ def count_completed_tasks(reads: ReadOps) -> Mapping[str, int]:
 
 
 def count_model_calls(reads: ReadOps, run: str) -> Mapping[str, int]:
-    """Count the model calls of a run by task; `PLAN_TASK` stands for the run's own agents."""
+    """Count the model calls of a run by task; its own agents count as `PLAN_TASK`."""
     return reads.counts(NodeLabel.CALL, "task", {"runId": run, "kind": "model"})

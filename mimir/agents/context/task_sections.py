@@ -55,7 +55,7 @@ def points(value: Fraction) -> str:
 
 def command(check: Check) -> str:
     """Return a check's command as a shell line."""
-    return quotation.one_line(check.shown)
+    return quotation.one_line(check.command_line)
 
 
 def check_line(check: Check) -> str:

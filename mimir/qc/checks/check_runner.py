@@ -173,12 +173,12 @@ class CheckRunner:
             new = [path for path in changes.reached if target.status[path] != "deleted"]
             before = await self._before(check, await self._with(before_tree, after_tree, new))
         # With other settings of its runner, the base may list other tests.
-        is_same_runner = not changes.steering and not changes.planted
-        then = await self._complete_results(check, target, before) if is_same_runner else before
+        has_same_settings = not changes.steering and not changes.planted
+        then = await self._complete_results(check, target, before) if has_same_settings else before
         after = await self._execution.run(check, after_tree, "after", answer=target.answer)
         after = _correct_missing(after, target.task)
         # Changed runner settings may change the output itself; the reruns compare it then.
-        if is_same_runner:
+        if has_same_settings:
             after = _confirm(check, target, then, after)
         notes = list(describe_changes(changes))
         is_inferred_flip = (
@@ -199,7 +199,7 @@ class CheckRunner:
             if after.contradiction:
                 again = _confirm(check, target, then, again)
         elif after.green:
-            again = await self._repeat(check, target, then, after, compared=is_same_runner)
+            again = await self._repeat(check, target, then, after, compared=has_same_settings)
         # `make test` starts many tests: those of the attempt count only if the check was red.
         is_new_evidence = changes.reached and not before.green
         outcome = decide_check(

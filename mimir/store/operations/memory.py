@@ -388,7 +388,7 @@ def _lesson(run: Row, task: Row, checks: Sequence[Check]) -> str:
         f"{last} attempts: {text_field(task, 'cause') or 'unknown'}.",
         f"It was part of: {text_field(run, 'title') or text_field(run, 'name')}.",
         *(f"Cause: {cause}" for cause in as_array(causes) if not _was_overcome(str(cause), last)),
-        *(f"Check {check.id}: {check.shown}" for check in checks),
+        *(f"Check {check.id}: {check.command_line}" for check in checks),
         *(f"Next time: {step}" for step in as_array(advice)),
     ]
     return "\n".join(lines)
