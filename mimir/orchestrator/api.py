@@ -5,6 +5,7 @@ from functools import partial
 
 from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event
+from mimir.domain.finding import Finding
 from mimir.domain.forecast import RunForecast
 from mimir.domain.plan import Plan
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
@@ -13,7 +14,7 @@ from mimir.orchestrator.plan_creation import PlanningResult
 from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.runs.forecasting import forecast_plan
 from mimir.orchestrator.services import ProjectServices
-from mimir.planning.format.diagnostics import PlanFinding, SourceMap
+from mimir.planning.format.diagnostics import SourceMap
 from mimir.reporting.audit.verification import AuditResult, verify
 from mimir.reporting.summary.run_data import RunData
 from mimir.reporting.summary.run_loader import gather
@@ -77,7 +78,7 @@ class Mimir:
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
 
-    async def try_checks(self, plan: Plan, places: SourceMap) -> Sequence[PlanFinding]:
+    async def try_checks(self, plan: Plan, places: SourceMap) -> Sequence[Finding]:
         """Run the checks of a plan on the project as it is; return what they show."""
         return await preflight.try_plan(self._parts, plan, places)
 

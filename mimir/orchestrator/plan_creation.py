@@ -21,6 +21,7 @@ from mimir.attempts.deliverable import HIDDEN
 from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.event import EventKind
+from mimir.domain.finding import Finding
 from mimir.domain.ids import PLAN_TASK
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
@@ -32,7 +33,7 @@ from mimir.orchestrator import preflight, run_models
 from mimir.orchestrator.sandbox_facts import describe_sandbox
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko
-from mimir.planning.format.diagnostics import PlanFinding, SourceMap
+from mimir.planning.format.diagnostics import SourceMap
 from mimir.planning.format.labels import format_instructions
 from mimir.planning.format.slug import slug
 from mimir.planning.planner import PlannerServices, PlanProposal, propose
@@ -68,7 +69,7 @@ class PlanningResult:
     path: str
     """Path of the plan, relative to the project."""
     plan: Plan
-    findings: tuple[PlanFinding, ...]
+    findings: tuple[Finding, ...]
     exit_code: int
     """0, or 65: saved with findings that prevent its execution."""
 
@@ -223,7 +224,7 @@ class _PlanningRun:
         await transcript.flush()
         return proposal
 
-    async def _try_checks(self, plan: Plan, places: SourceMap) -> Sequence[PlanFinding]:
+    async def _try_checks(self, plan: Plan, places: SourceMap) -> Sequence[Finding]:
         """Run the checks of a proposed plan on the base; runs of earlier versions did not."""
         record, services = self._record, self._services
         if not preflight.is_wanted(record):

@@ -10,13 +10,14 @@ from pathlib import Path
 from mimir.attempts.deliverable import HIDDEN
 from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.event import EventKind
+from mimir.domain.finding import Finding
 from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan
 from mimir.domain.task_states import TaskStatus
 from mimir.errors import MimirError, Paused, PlanError
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import parser
-from mimir.planning.format.diagnostics import PlanFinding, SourceMap, make_finding
+from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.trial import TrialFinding, judge_trial
 from mimir.store.operations import runs
@@ -72,7 +73,7 @@ async def try_checks(
 
 def locate_findings(
     found: Iterable[TrialFinding], plan: Plan, places: SourceMap
-) -> tuple[PlanFinding, ...]:
+) -> tuple[Finding, ...]:
     """Return trial findings as findings of the plan, each at the position of its check."""
     position = {
         (task.id, check.id): places.position_of(number, "checks", item)
@@ -85,9 +86,7 @@ def locate_findings(
     )
 
 
-async def try_plan(
-    services: ProjectServices, plan: Plan, places: SourceMap
-) -> tuple[PlanFinding, ...]:
+async def try_plan(services: ProjectServices, plan: Plan, places: SourceMap) -> tuple[Finding, ...]:
     """Try the checks of a plan on the project's files as they are, outside of a run.
 
     Raises:

@@ -5,8 +5,8 @@ from dataclasses import fields
 from fractions import Fraction
 
 from mimir.domain.estimates import LearnedEstimate
+from mimir.domain.finding import Finding
 from mimir.domain.plan import Check, Criterion, Plan, Task
-from mimir.planning.format.diagnostics import PlanFinding
 from mimir.qc.scope.owned_tests import OwnedTest
 
 # Raised only if a member is removed or changes its meaning: scripts compare it.
@@ -17,7 +17,7 @@ _FIRST_MEMBERS = ("id", "title", "dependencies", "worker_role", "qc_role", "prom
 
 def json_shape(
     plan: Plan | None,
-    findings: Sequence[PlanFinding],
+    findings: Sequence[Finding],
     learned: Mapping[str, LearnedEstimate] | None = None,
     owners: Sequence[OwnedTest] = (),
 ) -> dict[str, object]:
@@ -61,7 +61,7 @@ def _estimate(task: Task, known: LearnedEstimate) -> dict[str, object]:
 
 def _plain(value: object) -> object:
     match value:
-        case Criterion() | Check() | PlanFinding():
+        case Criterion() | Check() | Finding():
             return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         case tuple():
             items: tuple[object, ...] = value  # pyright: ignore[reportUnknownVariableType]  from the pattern alone

@@ -10,11 +10,12 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.domain.finding import Finding
+from mimir.domain.located_tree import LocatedValue, LocatedValueError, parse_json
 from mimir.domain.plan import Plan
 from mimir.domain.thinking import blank_thinking
 from mimir.errors import Location, PlanError
-from mimir.planning.format.diagnostics import PlanFinding, SourceMap, make_finding
-from mimir.planning.format.located_tree import LocatedValue, LocatedValueError, parse_json
+from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.planning.reader import json_plan, markdown
 from mimir.planning.reader.block_text import fence_text
 from mimir.planning.reader.line_syntax import fence_of, is_task_start
@@ -36,7 +37,7 @@ class ParsedPlan:
 
     plan: Plan
     """The readable part."""
-    findings: tuple[PlanFinding, ...]
+    findings: tuple[Finding, ...]
     """Faults of reading."""
     places: SourceMap
     """Positions of the tasks' fields."""

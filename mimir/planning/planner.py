@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from mimir.agents.agent_loop import LoopServices, converse
+from mimir.domain.finding import Finding
 from mimir.domain.message import Message
 from mimir.domain.plan import Plan
 from mimir.planning import parser
-from mimir.planning.format.diagnostics import PlanFinding, SourceMap
+from mimir.planning.format.diagnostics import SourceMap
 from mimir.planning.lint.plan_check import check
 
 MAX_REPAIRS = 2
@@ -20,7 +21,7 @@ class PlanProposal:
     text: str
     """As the PM wrote it."""
     plan: Plan
-    findings: tuple[PlanFinding, ...]
+    findings: tuple[Finding, ...]
     repairs: int
 
     @property
@@ -38,7 +39,7 @@ class PlannerServices:
     """Names that a plan may list."""
     exists: Callable[[str], bool] | None
     """Whether a path is in the project."""
-    try_checks: Callable[[Plan, SourceMap], Awaitable[Sequence[PlanFinding]]]
+    try_checks: Callable[[Plan, SourceMap], Awaitable[Sequence[Finding]]]
     """Runs the checks of a plan without errors, and returns what they show."""
     on_proposal: Callable[[PlanProposal], Awaitable[None]]
 

@@ -8,8 +8,8 @@ import json
 import re
 from decimal import Decimal
 
+from mimir.domain.finding import START
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS, Check, Criterion, Plan, Task
-from mimir.planning.format.diagnostics import START
 from mimir.planning.format.labels import (
     BY_KEY,
     PLAN_LABELS,

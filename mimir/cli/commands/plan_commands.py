@@ -11,11 +11,12 @@ from mimir.cli.session import CommandSession
 from mimir.errors import Location, PlanError, UsageError
 
 if TYPE_CHECKING:
+    from mimir.domain.finding import Finding
     from mimir.domain.plan import Plan
     from mimir.domain.run import RunBudget
     from mimir.orchestrator.api import Mimir
     from mimir.orchestrator.plan_creation import PlanningResult
-    from mimir.planning.format.diagnostics import PlanFinding, SourceMap
+    from mimir.planning.format.diagnostics import SourceMap
     from mimir.qc.scope.owned_tests import OwnedTest
     from mimir.settings import LoadedSettings
 
@@ -39,7 +40,7 @@ class CheckedPlan:
     name: str
     """Its path as it is displayed and stored."""
     plan: "Plan"
-    findings: "tuple[PlanFinding, ...]"
+    findings: "tuple[Finding, ...]"
     places: "SourceMap"
     """Positions in the file."""
     owners: "tuple[OwnedTest, ...]"
@@ -122,7 +123,7 @@ def _try_checks(session: CommandSession, checked: CheckedPlan) -> CheckedPlan:
     """Run the checks of a plan on the base, and add what they show."""
     loaded = session.load()
 
-    async def job() -> "Sequence[PlanFinding]":
+    async def job() -> "Sequence[Finding]":
         async with session.open(loaded) as mimir:
             with session.show_wait("Running the checks", loaded):
                 return await mimir.try_checks(checked.plan, checked.places)
@@ -184,7 +185,7 @@ def report_plan(session: CommandSession, result: "PlanningResult") -> None:
         session.console.say(line)
 
 
-def print_warnings(session: CommandSession, found: "Sequence[PlanFinding]", name: str) -> None:
+def print_warnings(session: CommandSession, found: "Sequence[Finding]", name: str) -> None:
     """Print the errors of a plan and the number of its warnings to standard error."""
     from mimir.cli.output import findings
 
@@ -246,11 +247,11 @@ def shorten_path(path: str) -> str:
     return path.removesuffix(f"/{PLAN_NAME}")
 
 
-def _unreadable(error: PlanError) -> "PlanFinding":
-    from mimir.planning.format.diagnostics import PlanFinding
+def _unreadable(error: PlanError) -> "Finding":
+    from mimir.domain.finding import Finding
 
     at = error.at or Location(file="", line=1)
-    return PlanFinding(
+    return Finding(
         code=error.code,
         severity="error",
         message=str(error),

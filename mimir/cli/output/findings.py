@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 
 from mimir.cli.console import clean_line
-from mimir.planning.format.diagnostics import PlanFinding
+from mimir.domain.finding import Finding
 from mimir.qc.scope.owned_tests import OwnedTest, describe_owners
 
 MAX_OWNERS = 20
 """Lines on the owners of tests."""
 
 
-def is_error(finding: PlanFinding) -> bool:
+def is_error(finding: Finding) -> bool:
     """True if a plan with this finding cannot run."""
     return finding.severity == "error"
 
 
-def as_lines(findings: Sequence[PlanFinding], file: str) -> list[str]:
+def as_lines(findings: Sequence[Finding], file: str) -> list[str]:
     """Return `file:line:column: severity CODE: message`, errors first, with suggestions."""
     lines: list[str] = []
     for one in sorted(findings, key=lambda f: (not is_error(f), f.line, f.column)):
@@ -33,7 +33,7 @@ def owner_lines(tests: Sequence[OwnedTest]) -> list[str]:
     return [*lines[:MAX_OWNERS], *([f"and {more} more"] if more > 0 else [])]
 
 
-def summary(findings: Sequence[PlanFinding], tasks: int, file: str) -> str:
+def summary(findings: Sequence[Finding], tasks: int, file: str) -> str:
     """Return the last line: whether the plan can run, and the counts."""
     errors = sum(map(is_error, findings))
     counts = [_count_noun(tasks, "task")]

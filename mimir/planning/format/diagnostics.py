@@ -1,9 +1,6 @@
 """Findings of a plan, each with a stable code, a position and a suggestion. Pure."""
 
-from dataclasses import dataclass
-from typing import Literal
-
-Severity = Literal["error", "warning"]
+from mimir.domain.finding import START, Finding, Severity, SourcePosition
 
 CODES: dict[str, tuple[Severity, str]] = {
     # Reading.
@@ -88,19 +85,6 @@ CODES: dict[str, tuple[Severity, str]] = {
 """Code → severity and meaning. Codes are stable: scripts rely on them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourcePosition:
-    """A position in the text of a plan."""
-
-    line: int = 1
-    """1-based."""
-    column: int = 1
-    """1-based, in characters."""
-
-
-START = SourcePosition()
-
-
 class SourceMap:
     """Positions of fields, by task number, field name and item number."""
 
@@ -120,29 +104,11 @@ class SourceMap:
         return START
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanFinding:
-    """One fault of a plan."""
-
-    code: str
-    severity: Severity
-    line: int
-    column: int
-    message: str
-    suggestion: str
-    """Imperative; empty: the message suffices."""
-
-    def render(self, file: str) -> str:
-        """Return `file:line:column: severity CODE: message` and the suggestion, on one line."""
-        line = f"{file}:{self.line}:{self.column}: {self.severity} {self.code}: {self.message}"
-        return f"{line} {self.suggestion}".rstrip()
-
-
 def make_finding(
     code: str, message: str, at: SourcePosition = START, suggestion: str = ""
-) -> PlanFinding:
+) -> Finding:
     """Return a finding of a known code; line breaks in its texts become spaces."""
-    return PlanFinding(
+    return Finding(
         code=code,
         severity=CODES[code][0],
         line=at.line,
@@ -151,9 +117,3 @@ def make_finding(
         message=" ".join(message.split()),
         suggestion=" ".join(suggestion.split()),
     )
-
-
-def quote_excerpt(text: str, limit: int = 60) -> str:
-    """Return a piece of the plan's text for a message: one line, shortened, in quotes."""
-    flat = " ".join(text.split())
-    return repr(flat if len(flat) <= limit else flat[: limit - 1] + "…")

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from mimir.domain.agent import WRITE_TOOLS
+from mimir.domain.finding import Finding, quote_excerpt
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Plan, Task
-from mimir.planning.format.diagnostics import PlanFinding, SourceMap, make_finding, quote_excerpt
+from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.qc.scope.test_owners import named_tests
 
 _MOST_COMPARED = 20_000
@@ -23,7 +24,7 @@ def is_task_0(id: str) -> bool:
     return _TASK_0.fullmatch(id) is not None
 
 
-def check_files(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
+def check_files(plan: Plan, places: SourceMap) -> Iterator[Finding]:
     """Yield the findings of `Files`; the task that validates the environment needs none."""
     without = [
         number
@@ -44,7 +45,7 @@ def check_files(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
     yield from _broad_globs(plan, places)
 
 
-def _broad_globs(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
+def _broad_globs(plan: Plan, places: SourceMap) -> Iterator[Finding]:
     """Yield globs that cover a test that a check of another task reads."""
     tests = [(path, task.id) for task in plan.tasks for path in dict.fromkeys(named_tests(task))]
     wild = (

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection
 
+from mimir.domain.finding import Finding
 from mimir.domain.plan import Plan
-from mimir.planning.format.diagnostics import PlanFinding, SourceMap
+from mimir.planning.format.diagnostics import SourceMap
 from mimir.planning.lint import plan_rules, task_rules
 from mimir.planning.lint.task_rules import ProjectFacts
 from mimir.planning.parser import ParsedPlan
@@ -11,7 +12,7 @@ from mimir.planning.parser import ParsedPlan
 
 def check(
     plan: ParsedPlan | Plan, *, tools: Collection[str], exists: Callable[[str], bool] | None = None
-) -> tuple[PlanFinding, ...]:
+) -> tuple[Finding, ...]:
     """Return every finding of a plan by position; errors come before warnings.
 
     Args:
@@ -20,7 +21,7 @@ def check(
         exists: Whether a path, or any path of a glob, is in the project. None: unknown, and rules
             that need it are skipped.
     """
-    found: list[PlanFinding] = []
+    found: list[Finding] = []
     places = SourceMap()
     if isinstance(plan, ParsedPlan):
         found += plan.findings
@@ -39,5 +40,5 @@ def check(
     return tuple(sorted(dict.fromkeys(found), key=_order))
 
 
-def _order(one: PlanFinding) -> tuple[int, int, bool, str]:
+def _order(one: Finding) -> tuple[int, int, bool, str]:
     return one.line, one.column, one.severity == "warning", one.code

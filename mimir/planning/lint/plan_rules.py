@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, product
 
+from mimir.domain.finding import Finding, quote_excerpt
 from mimir.domain.globs import has_wildcard
 from mimir.domain.graph import TaskGraph
 from mimir.domain.overlap import overlap
 from mimir.domain.plan import Plan, Task
-from mimir.planning.format.diagnostics import PlanFinding, SourceMap, make_finding, quote_excerpt
+from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.planning.lint.file_rules import check_files, is_task_0
 from mimir.planning.lint.task_rules import did_you_mean, hint_names
 
@@ -20,7 +21,7 @@ MAX_HINTS = 50
 _MAX_COMPARED = 20_000
 
 
-def check_structure(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
+def check_structure(plan: Plan, places: SourceMap) -> Iterator[Finding]:
     """Yield the findings of the plan as a whole."""
     if not plan.tasks:
         hint = "Begin each task with a heading or a line **Task ID:** task-1."
@@ -63,7 +64,7 @@ def _without_self(plan: Plan) -> Plan:
     return replace(plan, tasks=tasks)
 
 
-def _dependencies(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
+def _dependencies(plan: Plan, places: SourceMap) -> Iterator[Finding]:
     known = {task.id for task in plan.tasks if task.id}
     hints = MAX_HINTS
     for n, task in enumerate(plan.tasks):
@@ -81,7 +82,7 @@ def _dependencies(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
                 yield make_finding("dependency-unknown", message, at, hint)
 
 
-def _task_0(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
+def _task_0(plan: Plan, places: SourceMap) -> Iterator[Finding]:
     zero = next((task.id for task in plan.tasks if is_task_0(task.id)), None)
     if zero is None:
         yield make_finding(
@@ -106,7 +107,7 @@ def _task_0(plan: Plan, places: SourceMap) -> Iterator[PlanFinding]:
 
 def _overlaps(
     plan: Plan, places: SourceMap, graph: TaskGraph, numbers: dict[str, int]
-) -> Iterator[PlanFinding]:
+) -> Iterator[Finding]:
     """Yield pairs of independent tasks that write the same files, at most `MAX_OVERLAPS`."""
     rank = {id: n for n, id in enumerate(graph.topological())}
     above = _ancestors(graph, rank)

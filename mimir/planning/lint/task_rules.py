@@ -8,15 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mimir.domain.broken_pipes import early_readers
+from mimir.domain.finding import Finding, SourcePosition, quote_excerpt
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.domain.plan import Check, Task
-from mimir.planning.format.diagnostics import (
-    PlanFinding,
-    SourceMap,
-    SourcePosition,
-    make_finding,
-    quote_excerpt,
-)
+from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.planning.lint.vacuous_checks import cannot_fail
 
 MAX_CONTEXT_FILES = 10
@@ -38,7 +33,7 @@ class ProjectFacts:
 
 def check_task(
     task: Task, number: int, places: SourceMap, project: ProjectFacts
-) -> Iterator[PlanFinding]:
+) -> Iterator[Finding]:
     """Yield the findings of a task; `number` is its 0-based position in the plan."""
     rules = _TaskRules(task, number, places, project)
     yield from rules.fields()
@@ -59,11 +54,11 @@ class _TaskRules:
     def _at(self, field: str, item: int = -1) -> SourcePosition:
         return self._places.position_of(self._number, field, item)
 
-    def _fault(self, code: str, fault: str, field: str, hint: str = "", n: int = -1) -> PlanFinding:
+    def _fault(self, code: str, fault: str, field: str, hint: str = "", n: int = -1) -> Finding:
         """Return a finding of a field of this task, or of the field's item `n`."""
         return make_finding(code, f"{self.name} {fault}.", self._at(field, n), hint)
 
-    def fields(self) -> Iterator[PlanFinding]:
+    def fields(self) -> Iterator[Finding]:
         """Check prompt, roles, estimate and limits."""
         task = self.task
         if not task.prompt.strip():
@@ -92,7 +87,7 @@ class _TaskRules:
                 hint = "Write zero or more." if may_be_zero else _POSITIVE
                 yield self._fault("number-out-of-range", fault, field, hint)
 
-    def criteria(self) -> Iterator[PlanFinding]:
+    def criteria(self) -> Iterator[Finding]:
         """Check that there is a criterion, that ids are unique and points sensible."""
         task = self.task
         if not task.criteria:
@@ -115,7 +110,7 @@ class _TaskRules:
             fault = f"has points that sum to {float(total):g}{without}: they are scaled to 100"
             yield self._fault("points-sum", fault, "criteria")
 
-    def checks(self) -> Iterator[PlanFinding]:
+    def checks(self) -> Iterator[Finding]:
         """Check ids, criteria, timeouts, and that commands can fail."""
         seen: set[str] = set()
         known = {one.id for one in self.task.criteria}
@@ -143,7 +138,7 @@ class _TaskRules:
             fault = "has no required check for any criterion: only QC judges it"
             yield self._fault("check-missing", fault, field, "Add a check whose exit code decides.")
 
-    def _command(self, check: Check, name: str, at: SourcePosition) -> Iterator[PlanFinding]:
+    def _command(self, check: Check, name: str, at: SourcePosition) -> Iterator[Finding]:
         if isinstance(check.run, str) and not _is_split(check.run):
             message = f"{name} has an invalid command: a quote is not closed."
             yield make_finding("check-command", message, at, "Write run as a list of arguments.")
@@ -164,7 +159,7 @@ class _TaskRules:
                 hint = "Let it read to the end: `grep WORDS > /dev/null`, `tail -n`."
                 yield make_finding("check-pipe", message, at, hint)
 
-    def tools(self) -> Iterator[PlanFinding]:
+    def tools(self) -> Iterator[Finding]:
         """Check the names in `Tools`, and those in the prose about tools."""
         known = self.project.tools
         for n, name in enumerate(self.task.tools):
@@ -179,7 +174,7 @@ class _TaskRules:
                 fault = f"mentions unknown tool {quote_excerpt(name)}"
                 yield self._fault("tool-unlikely", fault, "tool_execution", near)
 
-    def paths(self) -> Iterator[PlanFinding]:
+    def paths(self) -> Iterator[Finding]:
         """Check that globs stay inside the workspace, and that protected paths are not written."""
         for field in ("files", "context_files"):
             for n, glob in enumerate(getattr(self.task, field)):
@@ -198,7 +193,7 @@ class _TaskRules:
             fault = f"has {count} context files: the worker gets at most {MAX_CONTEXT_FILES}"
             yield self._fault("context-files-many", fault, "context_files")
 
-    def _inside(self, glob: str, field: str, n: int) -> Iterator[PlanFinding]:
+    def _inside(self, glob: str, field: str, n: int) -> Iterator[Finding]:
         # Windows paths too: a drive or backslash is no path inside a workspace.
         if not glob.strip() or is_outside(glob) or glob == "~" or _WINDOWS.match(glob):
             fault = f"names a path outside the workspace: {quote_excerpt(glob)}"

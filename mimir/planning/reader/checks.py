@@ -8,16 +8,12 @@ import math
 import re
 from collections.abc import Sequence
 
+from mimir.domain.finding import Finding, SourcePosition, quote_excerpt
 from mimir.domain.json_value import as_member
+from mimir.domain.located_tree import LocatedValue
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS, Check, CheckKind
-from mimir.planning.format.diagnostics import (
-    PlanFinding,
-    SourcePosition,
-    make_finding,
-    quote_excerpt,
-)
+from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import words
-from mimir.planning.format.located_tree import LocatedValue
 from mimir.planning.reader.values import is_none
 
 _KEYS = {
@@ -41,7 +37,7 @@ _SECONDS = re.compile(
 )
 
 
-def from_node(node: LocatedValue, found: list[PlanFinding]) -> list[tuple[Check, SourcePosition]]:
+def from_node(node: LocatedValue, found: list[Finding]) -> list[tuple[Check, SourcePosition]]:
     """Return the checks of a list of maps with their positions."""
     # Models often repeat the label inside the fence: {checks: […]}.
     only = node.keys.get("checks") if node.kind == "map" and len(node.keys) == 1 else None
@@ -61,7 +57,7 @@ def from_node(node: LocatedValue, found: list[PlanFinding]) -> list[tuple[Check,
 class _CheckReader:
     """Reader of one check; each key may occur once."""
 
-    def __init__(self, node: LocatedValue, found: list[PlanFinding]) -> None:
+    def __init__(self, node: LocatedValue, found: list[Finding]) -> None:
         self._found = found
         self._place = node.place
         self._values: dict[str, LocatedValue] = {}
@@ -155,6 +151,6 @@ class _CheckReader:
         return value
 
 
-def _unreadable(message: str, place: SourcePosition, hint: str = "") -> PlanFinding:
+def _unreadable(message: str, place: SourcePosition, hint: str = "") -> Finding:
     hint = hint or "See docs/plan-format.md for the form of a check."
     return make_finding("checks-unreadable", message, place, hint)

@@ -9,15 +9,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from mimir.domain.finding import Finding, SourcePosition, quote_excerpt
+from mimir.domain.located_tree import LocatedValue
 from mimir.domain.plan import Criterion
-from mimir.planning.format.diagnostics import (
-    PlanFinding,
-    SourcePosition,
-    make_finding,
-    quote_excerpt,
-)
+from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import words
-from mimir.planning.format.located_tree import LocatedValue
 from mimir.planning.reader.line_syntax import ID
 from mimir.planning.reader.values import ValueLine
 
@@ -116,7 +112,7 @@ def is_marked_item(text: str) -> bool:
 
 
 def from_lines(
-    lines: Iterable[ValueLine], named: Collection[str], findings: list[PlanFinding]
+    lines: Iterable[ValueLine], named: Collection[str], findings: list[Finding]
 ) -> tuple[list[RawCriterion], list[str]]:
     """Return the criteria of a markdown list, and its other lines: headings of groups."""
     reader = _BulletReader(named, findings)
@@ -126,7 +122,7 @@ def from_lines(
 
 
 class _BulletReader:
-    def __init__(self, named: Collection[str], findings: list[PlanFinding]) -> None:
+    def __init__(self, named: Collection[str], findings: list[Finding]) -> None:
         self._named = named
         self._findings = findings
         self._done: list[tuple[list[str], SourcePosition, bool]] = []
@@ -211,7 +207,7 @@ class _BulletReader:
 
 
 def from_node(
-    node: LocatedValue, named: Collection[str], found: list[PlanFinding]
+    node: LocatedValue, named: Collection[str], found: list[Finding]
 ) -> list[RawCriterion]:
     """Return the criteria of a list of texts or maps; an unreadable one is a finding."""
     criteria: list[RawCriterion] = []
@@ -271,7 +267,7 @@ _EXACT_POINTS = re.compile(
 )
 
 
-def assign_ids(criteria: Iterable[RawCriterion], found: list[PlanFinding]) -> tuple[Criterion, ...]:
+def assign_ids(criteria: Iterable[RawCriterion], found: list[Finding]) -> tuple[Criterion, ...]:
     """Give each criterion without an id a free one by position: `c1`, `c2` and so on."""
     given = list(criteria)
     taken = {one.id for one in given if one.id}

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import get_args
 
+from mimir.domain.located_tree import LocatedValue
 from mimir.planning.format import labels
 from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import LabelMatch, ListKey, TextKey, words
-from mimir.planning.format.located_tree import LocatedValue
 from mimir.planning.reader.markdown import RawPlan
 from mimir.planning.reader.task_reader import RawTask, name_task, unknown_field
 from mimir.planning.reader.values import RawField, ValueLine

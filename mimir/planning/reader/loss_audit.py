@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from mimir.domain.finding import Finding, quote_excerpt
 from mimir.domain.plan import Task
 from mimir.planning.format import labels
-from mimir.planning.format.diagnostics import PlanFinding, make_finding, quote_excerpt
+from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import Key
 from mimir.planning.reader.line_normalization import narrow_text
 from mimir.planning.reader.line_syntax import indent_of, is_rule
@@ -86,9 +87,9 @@ class LossAudit:
         self._ids = {task.id.casefold() for task in tasks if task.id}
         self._ids |= {draft.head.id.casefold() for draft in document.drafts if draft.head}
         self._tasks = dict(zip((d.index for d in document.drafts), tasks, strict=True))
-        self._found: dict[tuple[int, str], list[PlanFinding]] = {}
+        self._found: dict[tuple[int, str], list[Finding]] = {}
 
-    def find(self) -> list[PlanFinding]:
+    def find(self) -> list[Finding]:
         """Return one finding for each task and kind of line that was read as other text."""
         for line in self._lines():
             bare = _bare(line.text)
@@ -275,7 +276,7 @@ class LossAudit:
         return True
 
 
-def _summary(group: Sequence[PlanFinding]) -> PlanFinding:
+def _summary(group: Sequence[Finding]) -> Finding:
     """Return one finding for the lines of one task, or outside of tasks."""
     first, others = group[0], len(group) - 1
     if not others:

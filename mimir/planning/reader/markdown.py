@@ -6,19 +6,16 @@ Text that belongs to no field is kept as notes, as it was written.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from mimir.planning.format import labels
-from mimir.planning.format.diagnostics import (
-    PlanFinding,
-    SourcePosition,
-    make_finding,
-)
-from mimir.planning.format.labels import PlanKey
-from mimir.planning.format.located_tree import (
+from mimir.domain.finding import Finding, SourcePosition
+from mimir.domain.located_tree import (
     LocatedValue,
     LocatedValueError,
     parse_json,
     parse_yaml,
 )
+from mimir.planning.format import labels
+from mimir.planning.format.diagnostics import make_finding
+from mimir.planning.format.labels import PlanKey
 from mimir.planning.reader import line_syntax
 from mimir.planning.reader.block_text import fence_text, tag_text, trim_blank_lines
 from mimir.planning.reader.outline import FieldText, PlanDocument, TaskDraft
@@ -37,7 +34,7 @@ class RawPlan:
     tasks: list[RawTask] = field(default_factory=list[RawTask])
     values: dict[PlanKey, str] = field(default_factory=dict[PlanKey, str])
     notes: list[str] = field(default_factory=list[str])
-    findings: list[PlanFinding] = field(default_factory=list[PlanFinding])
+    findings: list[Finding] = field(default_factory=list[Finding])
     document: PlanDocument | None = None
     """Segmented text with the drafts of `tasks`, in their order. None: it is JSON."""
 

@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Sequence
 
+from mimir.domain.finding import Finding
 from mimir.domain.json_value import is_object
 from mimir.domain.plan import Task
-from mimir.planning.format.diagnostics import PlanFinding, make_finding
+from mimir.planning.format.diagnostics import make_finding
 
 _FORMATS = (
     ("a spec-kit task file", re.compile(r"^[ \t]*- \[[ xX]\] T\d{3,4}\b", re.MULTILINE)),
@@ -24,7 +25,7 @@ _LOOKED_AT = 200_000
 """Characters in which a format is looked for."""
 
 
-def find_other_format(text: str, tasks: Sequence[Task]) -> PlanFinding | None:
+def find_other_format(text: str, tasks: Sequence[Task]) -> Finding | None:
     """Return the finding that a text has another format; None: it has the form of a plan.
 
     Such a text would cause several findings for each of its tasks.

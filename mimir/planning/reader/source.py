@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from mimir.planning.format.diagnostics import PlanFinding, SourcePosition, make_finding
+from mimir.domain.finding import Finding, SourcePosition
+from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.reader.line_normalization import normalize_line
 from mimir.planning.reader.line_syntax import FenceLine, fence_of, indent_of, is_task_start, tag_of
 
@@ -47,7 +48,7 @@ class SourceText:
         # Matching works on normalised lines; prompts keep the text as written.
         self.lines: list[str] = [normalize_line(line.removesuffix("\r")) for line in self.raw]
         self.first_line = first_line
-        self.problems: list[PlanFinding] = []
+        self.problems: list[Finding] = []
 
     def __len__(self) -> int:
         return len(self.lines)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from mimir.domain.finding import START, Finding, SourcePosition, quote_excerpt
 from mimir.domain.plan import (
     DEFAULT_MAX_RETRIES,
     DEFAULT_TIME_LIMIT_MINUTES,
@@ -10,14 +11,7 @@ from mimir.domain.plan import (
     Criterion,
     Task,
 )
-from mimir.planning.format.diagnostics import (
-    START,
-    PlanFinding,
-    SourceMap,
-    SourcePosition,
-    make_finding,
-    quote_excerpt,
-)
+from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.planning.format.labels import BY_KEY, Key, nearest_label
 from mimir.planning.reader import checks, criteria, values
 from mimir.planning.reader.criteria import RawCriterion
@@ -47,7 +41,7 @@ class RawTask:
         return [raw for raw in self.raws if raw.found.field.key == key]
 
 
-def name_task(given: RawTask, raw: RawField | None, found: list[PlanFinding]) -> None:
+def name_task(given: RawTask, raw: RawField | None, found: list[Finding]) -> None:
     """Set a task's id: that of the "Task ID" field, or that of the heading."""
     if not is_id(given.heading_id):
         given.heading_id = ""
@@ -71,7 +65,7 @@ def name_task(given: RawTask, raw: RawField | None, found: list[PlanFinding]) ->
         found.append(make_finding(code, message, raw.place, hint))
 
 
-def unknown_field(name: str, place: SourcePosition) -> PlanFinding:
+def unknown_field(name: str, place: SourcePosition) -> Finding:
     """Return the finding of an unknown field, with the nearest known label."""
     near = nearest_label(name)
     return make_finding(
@@ -83,7 +77,7 @@ def unknown_field(name: str, place: SourcePosition) -> PlanFinding:
 
 
 def read_all(
-    givens: Sequence[RawTask], places: SourceMap, found: list[PlanFinding]
+    givens: Sequence[RawTask], places: SourceMap, found: list[Finding]
 ) -> tuple[Task, ...]:
     """Return the tasks of raw tasks that have their ids."""
     # Dependencies may name a task by its heading although its field gives another id.
@@ -102,7 +96,7 @@ class _TaskReader:
         number: int,
         references: TaskReferences,
         places: SourceMap,
-        found: list[PlanFinding],
+        found: list[Finding],
     ) -> None:
         self._given = given
         self._number = number

@@ -7,12 +7,8 @@ express ("either", "not", "unless"), is a finding.
 import re
 from collections.abc import Mapping, Sequence
 
-from mimir.planning.format.diagnostics import (
-    PlanFinding,
-    SourcePosition,
-    make_finding,
-    quote_excerpt,
-)
+from mimir.domain.finding import Finding, SourcePosition, quote_excerpt
+from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.reader.line_normalization import narrow_text
 from mimir.planning.reader.line_syntax import ID
 from mimir.planning.reader.values import (
@@ -89,7 +85,7 @@ class TaskReferences:
         return None
 
     def read(
-        self, raw: RawField, own: int, found: list[PlanFinding]
+        self, raw: RawField, own: int, found: list[Finding]
     ) -> list[tuple[str, SourcePosition]]:
         """Return the tasks that a value names, each once, with their positions.
 

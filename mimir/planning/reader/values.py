@@ -10,16 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mimir.domain.finding import START, Finding, SourcePosition, quote_excerpt
 from mimir.domain.json_value import as_array, as_texts
-from mimir.planning.format.diagnostics import (
-    START,
-    PlanFinding,
-    SourcePosition,
-    make_finding,
-    quote_excerpt,
-)
+from mimir.domain.located_tree import LocatedValue
+from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import Key, LabelMatch
-from mimir.planning.format.located_tree import LocatedValue
 
 _NONE = re.compile(
     r"(?:(?:none(?: (?:required|needed|yet))?|n/?a|null|nil|not applicable|nothing|no"
@@ -101,7 +96,7 @@ def number_in(text: str) -> Fraction | None:
     return Fraction(one[1].replace(",", "") + (one[2] or ""))
 
 
-def count(raw: RawField, found: list[PlanFinding], *, default: int | None) -> int | None:
+def count(raw: RawField, found: list[Finding], *, default: int | None) -> int | None:
     """Return a whole number; `default` for `N/A` and the like. One attempt is no retry."""
     text = strip_markup(one_line(raw))
     # Where a number is required, "None" is ambiguous: it may mean zero.
@@ -129,7 +124,7 @@ _WITH_UNIT = re.compile(
 _WITHOUT_UNIT = re.compile(rf"\W{{0,3}}{_AMOUNT}(?:\s*(?:-|–|—|to)\s*{_AMOUNT})?\W{{0,3}}$")
 
 
-def minutes(raw: RawField, found: list[PlanFinding], *, default: float | None) -> float | None:
+def minutes(raw: RawField, found: list[Finding], *, default: float | None) -> float | None:
     """Return minutes: `15 minutes`, `2-3 hours` (180), `1h 30m`, `45`; `default` for `N/A`."""
     text = strip_markup(one_line(raw))[:1000]
     if is_none(text) or _UNKNOWN.match(text):
@@ -193,7 +188,7 @@ def strip_markup(text: str) -> str:
     return text
 
 
-def names(raw: RawField, found: list[PlanFinding]) -> list[RawField]:
+def names(raw: RawField, found: list[Finding]) -> list[RawField]:
     """Return the items of a list: bullets, a JSON array, or separated by `,`, `;` or lines."""
     if raw.items is not None:
         return list(raw.items)
@@ -271,6 +266,6 @@ def _item(raw: RawField, text: str, place: SourcePosition) -> RawField:
     return RawField(found=raw.found, name=raw.name, place=place, text=text)
 
 
-def _unreadable(raw: RawField, wanted: str) -> PlanFinding:
+def _unreadable(raw: RawField, wanted: str) -> Finding:
     message = f"{raw.name} has an unreadable value: {quote_excerpt(raw.text)}."
     return make_finding("value-unreadable", message, raw.place, f"Write {wanted}.")

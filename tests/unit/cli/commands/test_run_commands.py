@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.event import EventKind
+from mimir.domain.finding import Finding
 from mimir.domain.run import RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
-from mimir.planning.format.diagnostics import PlanFinding
 from tests.support.fake_app import CREATED, DONE, RUN, FakeMimir, FakePlanned, Mimir, event
 
-FINDING = PlanFinding(
+FINDING = Finding(
     code="plan-cycle",
     severity="error",
     message="a → b → a",

@@ -8,9 +8,9 @@ import pytest
 
 from mimir.cli.output.findings import as_lines, summary
 from mimir.domain.estimates import LearnedEstimate
+from mimir.domain.finding import Finding
 from mimir.domain.plan import Plan, Task
 from mimir.errors import UnavailableError
-from mimir.planning.format.diagnostics import PlanFinding
 from tests.support.fake_app import PLAN, FakeMimir, Mimir
 
 
@@ -107,8 +107,8 @@ def test_a_plan_in_the_place_of_a_terminal_does_not_reach_it(mimir: Mimir, proje
 
 
 def test_findings_come_in_the_order_of_the_file():
-    def at(line: int, column: int) -> PlanFinding:
-        return PlanFinding(
+    def at(line: int, column: int) -> Finding:
+        return Finding(
             code="plan-cycle",
             severity="error",
             message="m",
@@ -177,8 +177,8 @@ def test_checking_where_mimir_was_never_used_makes_nothing(
 
 
 def test_errors_come_before_warnings():
-    def finding(line: int, severity: Literal["error", "warning"]) -> PlanFinding:
-        return PlanFinding(
+    def finding(line: int, severity: Literal["error", "warning"]) -> Finding:
+        return Finding(
             code="x",
             severity=severity,
             message="m",

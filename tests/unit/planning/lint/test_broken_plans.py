@@ -4,8 +4,9 @@ from typing import get_args
 
 import pytest
 
+from mimir.domain.finding import Finding
 from mimir.planning import parser
-from mimir.planning.format.diagnostics import CODES, PlanFinding
+from mimir.planning.format.diagnostics import CODES
 from mimir.planning.lint.plan_check import check
 from mimir.qc.checks.trial import TrialCode
 from tests.support.broken_plans import BROKEN, WHOLE, Broken
@@ -14,7 +15,7 @@ TOOLS = ("read_file", "write_file", "edit_file", "run")
 PROJECT = frozenset({"api.py", "tests/test_work.py"})
 
 
-def findings(text: str) -> tuple[PlanFinding, ...]:
+def findings(text: str) -> tuple[Finding, ...]:
     return check(parser.parse_plan(text, file="plan.md"), tools=TOOLS, exists=PROJECT.__contains__)
 
 

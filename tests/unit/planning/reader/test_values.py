@@ -2,8 +2,8 @@
 
 import pytest
 
+from mimir.domain.finding import Finding
 from mimir.planning.format import labels
-from mimir.planning.format.diagnostics import PlanFinding
 from mimir.planning.reader import values
 from mimir.planning.reader.task_references import TaskReferences, id_of
 from mimir.planning.reader.values import RawField
@@ -39,7 +39,7 @@ def raw(label: str, text: str) -> RawField:
     ],
 )
 def test_a_duration_is_read_in_minutes(text: str, minutes: float | None):
-    found: list[PlanFinding] = []
+    found: list[Finding] = []
     assert values.minutes(raw("Estimated Duration", text), found, default=None) == minutes
     assert found == []
 
@@ -48,7 +48,7 @@ def test_a_duration_is_read_in_minutes(text: str, minutes: float | None):
     "text", ["a while", "two hours", "-5", "unlimited", "nan", "3 weeks", "1e999 h"]
 )
 def test_a_duration_that_cannot_be_read_is_named(text: str):
-    found: list[PlanFinding] = []
+    found: list[Finding] = []
     assert values.minutes(raw("Time Limit", text), found, default=30) == 30
     assert [one.code for one in found] == ["value-unreadable"]
 
@@ -78,7 +78,7 @@ def test_a_unit_may_stand_in_the_label():
     ],
 )
 def test_a_count_takes_the_larger_number(text: str, number: int | None):
-    found: list[PlanFinding] = []
+    found: list[Finding] = []
     assert values.count(raw("Estimated Tool Calls", text), found, default=None) == number
     assert found == []
 
@@ -94,7 +94,7 @@ def test_a_count_takes_the_larger_number(text: str, number: int | None):
     ],
 )
 def test_attempts_are_one_more_than_retries(label: str, text: str, retries: int):
-    found: list[PlanFinding] = []
+    found: list[Finding] = []
     assert values.count(raw(label, text), found, default=2) == retries
     assert found == []
 
@@ -112,7 +112,7 @@ def test_attempts_are_one_more_than_retries(label: str, text: str, retries: int)
     ],
 )
 def test_a_count_that_cannot_be_read_is_named(label: str, text: str):
-    found: list[PlanFinding] = []
+    found: list[Finding] = []
     assert values.count(raw(label, text), found, default=2) == 2
     assert [one.code for one in found] == ["value-unreadable"]
 
@@ -176,7 +176,7 @@ REFERENCES = TaskReferences(
     ],
 )
 def test_dependencies_are_read_as_meant(text: str, ids: list[str]):
-    found: list[PlanFinding] = []
+    found: list[Finding] = []
     assert [id for id, _ in REFERENCES.read(raw("Dependencies", text), 4, found)] == ids
     assert found == []
 
@@ -195,7 +195,7 @@ def test_dependencies_are_read_as_meant(text: str, ids: list[str]):
     ],
 )
 def test_dependencies_that_a_list_cannot_say_are_named(text: str):
-    found: list[PlanFinding] = []
+    found: list[Finding] = []
     assert REFERENCES.read(raw("Dependencies", text), 4, found) == []
     assert [one.code for one in found] == ["dependency-unreadable"]
 

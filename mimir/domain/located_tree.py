@@ -13,7 +13,7 @@ from typing import Literal
 
 import yaml
 
-from mimir.planning.format.diagnostics import START, SourcePosition
+from mimir.domain.finding import START, SourcePosition
 
 MAX_DEPTH = 32
 MAX_YAML_CHARS = 100_000

@@ -1,0 +1,44 @@
+"""Findings of a file, each with a code, a position and a suggestion. Pure."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+"""An error refuses the file; a warning names a risk; a note names something unused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePosition:
+    """A position in the text of a file."""
+
+    line: int = 1
+    """1-based."""
+    column: int = 1
+    """1-based, in characters."""
+
+
+START = SourcePosition()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One finding of a file."""
+
+    code: str
+    severity: Severity
+    line: int
+    column: int
+    message: str
+    suggestion: str
+    """Imperative; empty: the message suffices."""
+
+    def render(self, file: str) -> str:
+        """Return `file:line:column: severity CODE: message` and the suggestion, on one line."""
+        line = f"{file}:{self.line}:{self.column}: {self.severity} {self.code}: {self.message}"
+        return f"{line} {self.suggestion}".rstrip()
+
+
+def quote_excerpt(text: str, limit: int = 60) -> str:
+    """Return a piece of a file's text for a message: one line, shortened, in quotes."""
+    flat = " ".join(text.split())
+    return repr(flat if len(flat) <= limit else flat[: limit - 1] + "…")
