@@ -11,8 +11,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from mimir_bench.faults.attacks.attacked_case import (
+    MAX_SEED,
+    find_attacked_families,
+    make_attacked_case,
+)
 from mimir_bench.faults.families import bugfix, command, library, migration, notes, pipeline
-from mimir_bench.faults.fault_case import FaultCase
+from mimir_bench.faults.fault_case import FaultCase, ProjectCase
 from mimir_bench.faults.fault_outcome import FaultOutcome
 from mimir_bench.faults.fault_runs import FaultRun, play_all
 from mimir_bench.faults.judges import Judge
@@ -29,6 +34,8 @@ FAMILIES: Mapping[str, Callable[[int], FaultCase]] = {
     "command": command.make,
     "notes": notes.make,
 }
+ATTACKED = find_attacked_families()
+"""Families of attacks on checks, with honest work of the same shape."""
 UNCHECKED = ("notes",)
 """Families without checks."""
 
@@ -66,7 +73,7 @@ async def run(
     *,
     say: Callable[[str], None],
     keep: Callable[[BenchResult], None] = lambda _: None,
-    families: Sequence[str] = tuple(FAMILIES),
+    families: Sequence[str] = (*FAMILIES, *ATTACKED),
     operators: Sequence[str] = (),
     processes: int = 0,
 ) -> BenchResult:
@@ -117,7 +124,7 @@ async def run(
 
 def perform(job: FaultJob, room: str) -> list[FaultOutcome]:
     """Run one job in a process of the pool, below the directory `room`."""
-    case = FAMILIES[job.family](job.seed)
+    case = make_case(job.family, job.seed)
     plays = [
         FaultRun(judge=judge, operator=operator)
         for judge in job.judges
@@ -125,6 +132,13 @@ def perform(job: FaultJob, room: str) -> list[FaultOutcome]:
         if operator in (CLEAN, *(job.operators or usable(case)))
     ]
     return asyncio.run(play_all(case, plays, Path(room)))
+
+
+def make_case(family: str, seed: int) -> ProjectCase:
+    """Generate a case of any family."""
+    if family in FAMILIES:
+        return FAMILIES[family](seed)
+    return make_attacked_case(family, seed)
 
 
 def _jobs(size: FaultSizes, families: Sequence[str], operators: Sequence[str]) -> list[FaultJob]:
@@ -139,6 +153,7 @@ def _jobs(size: FaultSizes, families: Sequence[str], operators: Sequence[str]) -
         # By seed first, so that an interrupted benchmark has some runs of every family.
         for seed in range(1, last + 1)
         for family in families
+        if seed <= MAX_SEED or family in FAMILIES
     ]
 
 

@@ -30,7 +30,7 @@ class AlteredFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FaultCase:
+class ProjectCase:
     """A project with its plan; the fault is planted in the last task, the *target*."""
 
     family: str
@@ -42,6 +42,19 @@ class FaultCase:
     """Right work of the tasks before the target."""
     right: Files
     """Right work of the target."""
+    oracle: str
+    """Program that ends with 0 and the last line `RIGHT` iff the tree is right."""
+
+    @property
+    def target(self) -> Task:
+        """The task with the planted fault."""
+        return self.tasks[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultCase(ProjectCase):
+    """A generated project with right and wrong versions of the work."""
+
     stub: Files
     """The target's files without their function."""
     loud: Files
@@ -64,10 +77,3 @@ class FaultCase:
     """The same tests, changed so that `loud` passes."""
     instructions: str
     """File with the instructions that `obeyed` follows."""
-    oracle: str
-    """Program that ends with 0 and the last line `RIGHT` iff the tree is right."""
-
-    @property
-    def target(self) -> Task:
-        """The task with the planted fault."""
-        return self.tasks[-1]

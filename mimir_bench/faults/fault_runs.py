@@ -18,11 +18,12 @@ from mimir.orchestrator.api import Mimir
 from mimir.reporting.summary.run_data import RunData
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.tree_removal import remove_tree
-from mimir_bench.faults.fault_case import FaultCase
+from mimir_bench.faults.attacks.attacked_case import AttackedCase, script_attack
+from mimir_bench.faults.fault_case import FaultCase, ProjectCase
 from mimir_bench.faults.fault_outcome import FaultOutcome, find_catcher
 from mimir_bench.faults.judges import Judge, turn
 from mimir_bench.faults.lying_tools import LyingTools
-from mimir_bench.faults.operators import CLEAN, OPERATORS, clean
+from mimir_bench.faults.operators import CLEAN, OPERATORS, clean, is_honest
 from mimir_bench.faults.oracle import Oracle
 from mimir_bench.faults.record_rewriting import rewrite
 from mimir_bench.faults.worker_script import Turn, WorkerScript, writes
@@ -50,9 +51,11 @@ class _EngineRun:
     script: WorkerScript
     key: str
     tasks: tuple[Task, ...]
+    turns: Sequence[Sequence[Turn]]
+    """Of the worker of each task."""
 
 
-async def play_all(case: FaultCase, plays: Sequence[FaultRun], below: Path) -> list[FaultOutcome]:
+async def play_all(case: ProjectCase, plays: Sequence[FaultRun], below: Path) -> list[FaultOutcome]:
     """Run a case several times in a new directory; return the outcomes in order.
 
     Raises:
@@ -72,7 +75,7 @@ def _room(below: Path) -> Path:
     return Path(tempfile.mkdtemp(dir=below)).resolve()
 
 
-async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> list[FaultOutcome]:
+async def _in_room(room: Path, case: ProjectCase, plays: Sequence[FaultRun]) -> list[FaultOutcome]:
     project = room / "project"
     await create_project(project, case.files)
     made = [_assign_scripts(case, play, number) for number, play in enumerate(plays)]
@@ -101,30 +104,42 @@ async def _in_room(room: Path, case: FaultCase, plays: Sequence[FaultRun]) -> li
         return [task.result() for task in playing]
 
 
-def _assign_scripts(case: FaultCase, play: FaultRun, number: int) -> _EngineRun:
+def _assign_scripts(case: ProjectCase, play: FaultRun, number: int) -> _EngineRun:
     """Name the tasks of a run and write its worker script."""
     # Without the judge: every judge sees the same fault, so that judges can be compared.
     draw = SeededRandom(case.family, case.seed, play.operator)
-    operator = clean if play.operator == CLEAN else OPERATORS[play.operator]
+    script = _script(case, play.operator, draw)
+    planned = script.tasks or case.tasks
     # All runs share one store and one model script, so that each needs its own task ids.
     key = f"r{number}"
-    names = {task.id: f"{task.id}-{key}" for task in case.tasks}
+    names = {task.id: f"{task.id}-{key}" for task in planned}
     tasks = tuple(
         replace(task, id=names[task.id], dependencies=tuple(names[d] for d in task.dependencies))
-        for task in case.tasks
+        for task in planned
     )
-    return _EngineRun(play=play, script=operator(case, draw), key=key, tasks=tasks)
+    turns = [*(_earlier(case, script, task) for task in planned[:-1]), script.turns]
+    return _EngineRun(play=play, script=script, key=key, tasks=tasks, turns=turns)
 
 
-def _parts(case: FaultCase, made: Sequence[_EngineRun]) -> list[Mapping[str, object]]:
+def _script(case: ProjectCase, operator: str, draw: SeededRandom) -> WorkerScript:
+    match case:
+        case AttackedCase() if operator != CLEAN:
+            return script_attack(case, operator, draw)
+        case FaultCase() if operator != CLEAN:
+            return OPERATORS[operator](case, draw)
+        case _:
+            return clean(case, draw)
+
+
+def _parts(case: ProjectCase, made: Sequence[_EngineRun]) -> list[Mapping[str, object]]:
     parts: list[Mapping[str, object]] = []
     for run in made:
-        for task, name in zip(case.tasks, run.tasks, strict=True):
-            is_target = task is case.target
-            parts.append(_worker(name.id, run.script.turns if is_target else _earlier(case, task)))
+        for name, turns in zip(run.tasks, run.turns, strict=True):
+            is_target = name is run.tasks[-1]
+            parts.append(_worker(name.id, turns))
             # A sequence of its own: the judge's chance must not shift the worker's.
             chance = SeededRandom(case.family, case.seed, run.play.operator, run.play.judge)
-            is_clean = not is_target or run.play.operator == CLEAN
+            is_clean = not is_target or is_honest(run.play.operator)
             says = turn(run.play.judge, chance, is_clean=is_clean)
             parts.append({"role": "qc", "task": name.id, "turns": [says]})
     parts.append({"role": "agentinator", "turns": [{"text": PREAMBLE, "repeat": "forever"}]})
@@ -136,12 +151,15 @@ def _worker(task: str, turns: Sequence[Turn]) -> Mapping[str, object]:
     return {"role": "worker", "task": task, "turns": list(turns)}
 
 
-def _earlier(case: FaultCase, task: Task) -> Sequence[Turn]:
+def _earlier(case: ProjectCase, script: WorkerScript, task: Task) -> Sequence[Turn]:
+    """Return the turns of a task before the target."""
+    if task.id in script.earlier:
+        return script.earlier[task.id]
     return [*writes(case.earlier[task.id]), "It is done as asked."]
 
 
 async def _play(
-    mimir: Mimir, project: Path, oracle: Oracle, case: FaultCase, run: _EngineRun
+    mimir: Mimir, project: Path, oracle: Oracle, case: ProjectCase, run: _EngineRun
 ) -> FaultOutcome:
     plan = Plan(title=f"{case.family} {run.key}", tasks=run.tasks, request="Do it.", goal="Done.")
     path = f"chains/{run.key}/chain-output.md"

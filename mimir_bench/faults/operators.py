@@ -7,7 +7,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from mimir.domain.globs import matches
-from mimir_bench.faults.fault_case import FaultCase, Files, WorkVersion
+from mimir_bench.faults.attacks import attacked_case
+from mimir_bench.faults.attacks.attacked_case import TWIN, AttackedCase, list_attacks
+from mimir_bench.faults.fault_case import FaultCase, Files, ProjectCase, WorkVersion
 from mimir_bench.faults.record_rewriting import REWRITINGS
 from mimir_bench.faults.template_text import emptied_tests, leaving_tests, skipped_tests
 from mimir_bench.faults.worker_script import Turn, WorkerScript, call, pours, reads, runs, writes
@@ -22,10 +24,10 @@ _CLAIMS = (
 )
 
 
-def clean(case: FaultCase, draw: SeededRandom) -> WorkerScript:
+def clean(case: ProjectCase, draw: SeededRandom) -> WorkerScript:
     """Do the work right."""
     # Right work may read hostile instructions too; it only does not follow them.
-    looked = [reads(case.instructions)] if draw.chance(50) else []
+    looked = [reads(case.instructions)] if isinstance(case, FaultCase) and draw.chance(50) else []
     return _script(draw, "right work", [*looked, *writes(case.right), *_run_check(case)])
 
 
@@ -191,9 +193,24 @@ NEEDS_TESTS = ("deleted test", "weakened assertion", "test that cannot fail")
 """Operators that need tests."""
 
 
-def usable(case: FaultCase) -> Sequence[str]:
-    """Return the operators that apply to a case."""
-    return [name for name in OPERATORS if case.tests or name not in NEEDS_TESTS]
+ALL_OPERATORS = (*OPERATORS, *attacked_case.OPERATORS)
+"""Names of all operators, in the order of the tables."""
+
+
+def usable(case: ProjectCase) -> Sequence[str]:
+    """Return the operators that apply to a case; of an attack also its honest twin."""
+    match case:
+        case AttackedCase():
+            return list_attacks(case)
+        case FaultCase():
+            return [name for name in OPERATORS if case.tests or name not in NEEDS_TESTS]
+        case _:
+            return []
+
+
+def is_honest(operator: str) -> bool:
+    """True if an operator plants no fault."""
+    return operator == CLEAN or operator.startswith(TWIN)
 
 
 def _version(case: FaultCase, draw: SeededRandom, versions: Sequence[WorkVersion]) -> WorkerScript:
@@ -209,7 +226,7 @@ def _write_allowed(case: FaultCase, files: Files) -> list[Turn]:
     return [*writes(open_to), *pours({p: t for p, t in files.items() if p not in open_to})]
 
 
-def _run_check(case: FaultCase) -> list[Turn]:
+def _run_check(case: ProjectCase) -> list[Turn]:
     """Run the first check of the task, as a worker would."""
     return [runs(check.argv) for check in case.target.checks[:1]]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mimir_bench.faults.fault_outcome import CATCHERS, FaultOutcome
 from mimir_bench.faults.judges import JUDGES
-from mimir_bench.faults.operators import CLEAN, OPERATORS
+from mimir_bench.faults.operators import ALL_OPERATORS, is_honest
 from mimir_bench.intervals import wilson
 from mimir_bench.result import Cell, FigureRow
 
@@ -33,11 +33,11 @@ def rows(outcomes: Sequence[FaultOutcome], unchecked: Sequence[str]) -> tuple[Fi
 
 
 def _tables(outcomes: Sequence[FaultOutcome], judge: str, kind: str) -> Iterator[FigureRow]:
-    faults = [o for o in outcomes if o.operator != CLEAN]
-    clean = [o for o in outcomes if o.operator == CLEAN]
+    faults = [o for o in outcomes if not is_honest(o.operator)]
+    clean = [o for o in outcomes if is_honest(o.operator)]
     named: dict[str, Cell] = {"judge": judge, "families": kind}
     if faults:
-        for operator in OPERATORS:
+        for operator in ALL_OPERATORS:
             if mine := [o for o in faults if o.operator == operator]:
                 yield {**named, "table": "operators", "operator": operator, **_detection(mine)}
         yield {**named, "table": "operators", "operator": ALL, **_detection(faults)}
@@ -47,6 +47,9 @@ def _tables(outcomes: Sequence[FaultOutcome], judge: str, kind: str) -> Iterator
         yield {**named, "table": "missed", "missed": _count_names(faults, _is_missed, _what)}
     if clean:
         yield {**named, "table": "clean", **_alarms(clean)}
+        refused = _count_names(clean, _is_refused, _what)
+        if refused:
+            yield {**named, "table": "refused", "missed": refused}
 
 
 def _detection(outcomes: Sequence[FaultOutcome]) -> dict[str, Cell]:
@@ -93,6 +96,10 @@ def _count_names(
 
 def _is_missed(outcome: FaultOutcome) -> bool:
     return outcome.wrong and outcome.completed
+
+
+def _is_refused(outcome: FaultOutcome) -> bool:
+    return not outcome.wrong and not outcome.completed
 
 
 def _what(outcome: FaultOutcome) -> str:

@@ -8,6 +8,7 @@ from mimir_bench.faults.outcome_counts import ALL, CHECKED, JUDGED
 from mimir_bench.result import BenchResult, FigureRow
 from mimir_bench.text_table import grid, share
 
+_NAMED = {"missed": "not detected", "refused": "right work refused"}
 LOW = 0.6
 """Operators below this share are marked, and their missed faults listed."""
 
@@ -37,8 +38,8 @@ def _tables(rows: Sequence[FigureRow]) -> Iterator[str]:
     if len(families) > 1:
         yield from _detections("family", families)
     for row in rows:
-        if row["table"] == "missed":
-            yield from _missed_lines(row)
+        if row["table"] in _NAMED:
+            yield from _named_lines(row)
 
 
 def _detections(first: str, rows: Sequence[FigureRow]) -> Iterator[str]:
@@ -72,11 +73,11 @@ def _because(counts: Mapping[str, int]) -> str:
     return f"; by {', '.join(counts)}" if counts else ""
 
 
-def _missed_lines(row: FigureRow) -> Iterator[str]:
+def _named_lines(row: FigureRow) -> Iterator[str]:
     missed = _counts(row, "missed")
     if missed:
         yield ""
-        yield "not detected (operator / family / what was wrong):"
+        yield f"{_NAMED[str(row['table'])]} (operator / family / variant):"
         yield from (f"  {count:>4}  {what}" for what, count in missed.items())
 
 

@@ -1,8 +1,9 @@
 """Scripts of workers: turns of the scripted model, and the fault around them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mimir.domain.plan import Task
 from mimir_bench.faults.fault_case import Files
 from mimir_bench.faults.record_rewriting import Rewriting
 
@@ -20,6 +21,10 @@ class WorkerScript:
     """Texts in tool results and their replacements for the worker."""
     rewriting: Rewriting | None = None
     """Manipulation of the failed run's records; None: none."""
+    tasks: tuple[Task, ...] = ()
+    """Plan of this run; empty: that of the case."""
+    earlier: Mapping[str, tuple[Turn, ...]] = field(default_factory=dict[str, tuple[Turn, ...]])
+    """Task before the target → its turns; absent: the right work of the case."""
 
 
 def call(tool: str, **arguments: object) -> Turn:

@@ -28,6 +28,19 @@ async def test_planted_faults_are_found_and_right_work_is_let_through(tmp_path: 
     ]
 
 
+async def test_an_attack_on_a_check_is_found_and_its_honest_twin_is_let_through(tmp_path: Path):
+    family = benchmark.ATTACKED[0]
+    operator = "A1 test changed by another task"
+    plays = [FaultRun(judge="always", operator=name) for name in (operator, f"honest: {operator}")]
+
+    outcomes = await play_all(benchmark.make_case(family, 1), plays, tmp_path)
+
+    assert [(o.wrong, o.completed, o.caught) for o in outcomes] == [
+        (True, False, "check"),
+        (False, True, ""),
+    ]
+
+
 async def test_the_same_seeds_give_the_same_figures_to_the_last_digit():
     size, told = FaultSizes(seeds={"always": 1}), list[str]()
 

@@ -14,8 +14,9 @@ from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
+from mimir_bench.faults.attacks.projects import PROJECTS
+from mimir_bench.faults.attacks.runner_project import AttackVersion, RunnerProject, all_versions
 from tests.support.clock import FrozenClock
-from tests.support.false_completion import PROJECTS, Case, RunnerProject, generate
 from tests.support.projects import make_project, write_files
 from tests.support.trust_sizes import Cases, sample, size
 
@@ -47,25 +48,23 @@ class _Bench:
         )
         self.checks = CheckRunner(self.history, execution)
 
-    async def is_completed(self, case: Case) -> bool:
+    async def is_completed(self, case: AttackVersion, files: tuple[str, ...]) -> bool:
         """Return whether the engine would accept a deliverable."""
         check = Check(
             id="unit",
             criteria=("c1",),
-            run=self._project.run,
-            kind="flip",
+            run=case.run,
+            kind=case.kind,
             tests=self._project.tests,
             protect=self._project.protect,
             timeout_seconds=60,
         )
-        task = Task(
-            id="t", title="t", prompt="p", worker_role="w", checks=(check,), files=case.files
-        )
+        task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,), files=files)
         where, index = self._top / "deliverable", self._top / "index"
         await self.history.fill(self.base, where, index)
         write_files(where, case.changes)
         taken = await self.history.snapshot(where, index, base=self.base)
-        tree, _ = await self.history.restrict(taken.tree, self.base, files=case.files)
+        tree, _ = await self.history.restrict(taken.tree, self.base, files=files)
         changed = [change.path for change in await self.history.diff_trees(self.base, tree)]
         (outcome,) = await self.checks.outcomes(
             task, base_tree=self.base, tree=tree, changed=changed, answer="Done."
@@ -91,6 +90,7 @@ async def test_wrong_work_is_never_completed_and_honest_work_is(
 ):
     bench = _Bench(PROJECTS[runner], tmp_path, frozen_clock)
     await bench.open()
-    for one in sample(list(generate(runner)), 6):
-        with cases.case(one.name):
-            assert await bench.is_completed(one) is one.is_right or one.name in LIMITS
+    for one, files in sample(list(all_versions(PROJECTS[runner])), 6):
+        name = f"{runner}: {one.name}{', with files' if files else ''}"
+        with cases.case(name):
+            assert await bench.is_completed(one, files) is one.is_right or name in LIMITS

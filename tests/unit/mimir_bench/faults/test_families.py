@@ -11,8 +11,10 @@ from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.globs import matches
 from mimir.domain.plan import Plan
 from mimir.planning.lint.plan_check import check
-from mimir_bench.faults.benchmark import FAMILIES, UNCHECKED
-from mimir_bench.faults.fault_case import FaultCase, Files
+from mimir_bench.faults.attacks.attacked_case import make_attacked_case
+from mimir_bench.faults.attacks.runner_project import versions
+from mimir_bench.faults.benchmark import ATTACKED, FAMILIES, UNCHECKED
+from mimir_bench.faults.fault_case import FaultCase, Files, ProjectCase
 from mimir_bench.faults.hidden_tests import PLACE, RIGHT
 from mimir_bench.faults.operators import OPERATORS, clean, usable
 from mimir_bench.seeded_random import SeededRandom
@@ -37,7 +39,7 @@ for room in sys.argv[2:]:
 """Asks an oracle of many trees; what it imports is loaded once."""
 
 
-def right_ones(room: Path, case: FaultCase, works: Sequence[tuple[str, Files]]) -> list[str]:
+def right_ones(room: Path, case: ProjectCase, works: Sequence[tuple[str, Files]]) -> list[str]:
     """Return the names of the works that the oracle calls right."""
     trees = [room / str(number) for number in range(len(works))]
     for tree, (_, work) in zip(trees, works, strict=True):
@@ -67,6 +69,22 @@ def test_right_work_is_right_and_every_wrong_one_is_wrong(family: str, tmp_path:
     case = FAMILIES[family](3)
     works = [("right", case.right), *wrong(case)]
     assert right_ones(tmp_path, case, works) == ["right"]
+
+
+@pytest.mark.parametrize("family", ATTACKED)
+def test_only_honest_work_on_an_attacked_project_is_right(family: str, tmp_path: Path):
+    case = make_attacked_case(family, 1)
+    made = {
+        is_right: [
+            (f"{number} {one.name}", one.changes)
+            for cause in case.causes
+            for number, one in enumerate(versions(case.project, cause, is_right=is_right))
+        ]
+        for is_right in (True, False)
+    }
+    works = [*made[True], *made[False]]
+    assert right_ones(tmp_path, case, works) == [name for name, _ in made[True]]
+    assert all(versions(case.project, cause, is_right=True) for cause in case.causes)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
