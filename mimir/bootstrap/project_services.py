@@ -17,8 +17,8 @@ from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import RandomIds, SystemClock
+from mimir.bootstrap.definition_files import open_preambles
 from mimir.bootstrap.git_program import find_git, git_login
-from mimir.bootstrap.preamble_files import open_preambles
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript

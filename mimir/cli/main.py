@@ -16,6 +16,7 @@ import typer
 from typer.main import get_command
 
 from mimir.cli.commands import (
+    agents,
     bench,
     browsing,
     completion,
@@ -25,7 +26,6 @@ from mimir.cli.commands import (
     plan_commands,
     replay,
     run_commands,
-    serve_recording,
     transfer,
 )
 from mimir.cli.session import (
@@ -114,7 +114,7 @@ _COMMANDS: tuple[tuple[Callable[..., int], str, tuple[str, ...]], ...] = (
     (transfer.export, "export --format mermaid", ()),
     (transfer.migrate, "migrate .mimir/mimir.db neo4j://localhost:7687", ()),
     (replay.replay, "replay run-1127 --diff", ()),
-    (serve_recording.serve_recording, "serve-recording run.jsonl --port 8000", ()),
+    (replay.serve_recording, "serve-recording run.jsonl --port 8000", ()),
     (browsing.clean, "clean", ()),
     (configuration.preambles, "preambles trust preambles/qc.md", ()),
     (inspection.doctor, "doctor", ()),
@@ -149,6 +149,23 @@ for _body, _example in (
         context_settings=HELP,
     )(command(_body))
 app.add_typer(configuration_app, name="config")
+agents_app = typer.Typer(
+    rich_markup_mode=None,
+    context_settings=HELP,
+    help="List and check agent definitions.",
+    epilog=f"Example: {NAME} agents --all",
+)
+agents_app.callback(invoke_without_command=True)(command(agents.list_agents, is_group=True))
+for _body, _example in (
+    (agents.show, "agents show project:reviewer"),
+    (agents.check, "agents check .claude/agents --matrix"),
+    (agents.trust, "agents trust project:reviewer"),
+    (agents.new, "agents new reviewer"),
+):
+    agents_app.command(_body.__name__, epilog=f"Example: {NAME} {_example}", context_settings=HELP)(
+        command(_body)
+    )
+app.add_typer(agents_app, name="agents")
 
 
 def run(arguments: Sequence[str]) -> int:

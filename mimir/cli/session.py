@@ -169,10 +169,11 @@ def project_directory() -> Path:
         ) from None
 
 
-def command(body: Callable[..., int]) -> Callable[..., int]:
+def command(body: Callable[..., int], *, is_group: bool = False) -> Callable[..., int]:
     """Make a typer command of `body` and add the common options.
 
-    The first parameter of `body` is the session; its result is the exit code.
+    The first parameter of `body` is the session; its result is the exit code. The body of a group
+    runs only if no subcommand follows.
     """
 
     def invoke(
@@ -182,6 +183,9 @@ def command(body: Callable[..., int]) -> Callable[..., int]:
 
         # The common options may precede or follow the name of the command.
         before = context.obj if isinstance(context.obj, CommonOptions) else CommonOptions()
+        if is_group and context.invoked_subcommand is not None:
+            context.obj = CommonOptions(store=store or before.store, json=as_json or before.json)
+            return 0
         session = CommandSession(
             project=project_directory(),
             console=Console.of_process(),

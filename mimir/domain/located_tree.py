@@ -29,6 +29,10 @@ class LocatedValueError(Exception):
         self.place = place
 
 
+class DuplicateKeyError(LocatedValueError):
+    """A map that has one key twice, with the position of the second."""
+
+
 @dataclass(slots=True)
 class LocatedValue:
     """A value and its position; a map keeps the order of its keys."""
@@ -37,6 +41,8 @@ class LocatedValue:
     place: SourcePosition = START
     text: str = ""
     """Of a scalar, as written; of a text, without quotes."""
+    is_plain: bool = False
+    """Whether it is an unquoted YAML scalar, which may mean a number or a Boolean."""
     items: list["LocatedValue"] = field(default_factory=list["LocatedValue"])
     keys: dict[str, "LocatedValue"] = field(default_factory=dict[str, "LocatedValue"])
     key_places: dict[str, SourcePosition] = field(default_factory=dict[str, SourcePosition])
@@ -74,7 +80,7 @@ class _TreeBuilder:
     def set_key(self, name: str, place: SourcePosition) -> None:
         # Readers disagree about which of two equal keys wins, so that both would be a guess.
         if name in self.open[-1].keys:
-            raise LocatedValueError(f"The key {name[:60]!r} is repeated.", place)
+            raise DuplicateKeyError(f"The key {name[:60]!r} is repeated.", place)
         self.key[-1] = (name, place)
 
     def enter(self, node: LocatedValue) -> None:
@@ -255,7 +261,7 @@ def _take_event(builder: _TreeBuilder, event: yaml.Event, place: SourcePosition)
         elif event.implicit[0] and text.casefold() in ("", "~", "null"):
             builder.add(LocatedValue("null", place))
         else:
-            builder.add(LocatedValue("text", place, text))
+            builder.add(LocatedValue("text", place, text, is_plain=event.implicit[0]))
     elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
         if builder.wants_key():
             raise LocatedValueError("A key must be a text.", place)

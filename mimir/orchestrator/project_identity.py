@@ -35,7 +35,7 @@ async def project_id(project: Path, room: Path, history: "GitHistory", store: Gr
     if saved:
         return saved
     # A project that started without commits keeps the id by path after its first commit.
-    by_path = _path_id(project)
+    by_path = id_of_path(project)
     lineage = await history.lineage()
     known = await store.read(lambda reads: reads.get(NodeLabel.PROJECT, by_path))
     id = by_path if known or not lineage else f"project-{lineage[:DIGITS]}"
@@ -46,7 +46,7 @@ async def project_id(project: Path, room: Path, history: "GitHistory", store: Gr
 
 def find_project_id(project: Path, room: Path) -> str:
     """Return the saved id, otherwise the id by path; creates nothing."""
-    return _load_id(room / FILE) or _path_id(project)
+    return _load_id(room / FILE) or id_of_path(project)
 
 
 async def require_same_project(services: "ProjectServices", run: "RunRecord") -> None:
@@ -88,7 +88,8 @@ async def _is_related(services: "ProjectServices", run: "RunRecord") -> bool:
     return related or (is_same_project and bool(await services.history.lineage()))
 
 
-def _path_id(project: Path) -> str:
+def id_of_path(project: Path) -> str:
+    """Return the id of a directory that no history identifies."""
     return f"project-{hashlib.sha256(os.fsencode(project)).hexdigest()[:DIGITS]}"
 
 

@@ -1,0 +1,38 @@
+"""Preamble files and agent definitions of a project, with the user's trust in them."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from mimir.agents.preambles.trust import OwnPreambles
+from mimir.orchestrator.project_identity import id_of_path
+from mimir.registry.agent_files import AgentFiles
+from mimir.registry.trust import AgentTrust
+from mimir.settings import LoadedSettings
+from mimir.workspace.state_dir import ROOM
+
+
+def open_preambles(project: Path, loaded: LoadedSettings) -> OwnPreambles:
+    """Return the preamble files of a project."""
+    return OwnPreambles(
+        project=project, user_directory=loaded.directory, state_directory=project / ROOM
+    )
+
+
+def open_agent_files(project: Path) -> AgentFiles:
+    """Return the agent definitions of a project and its user."""
+    environment: Mapping[str, str] = os.environ
+    home = environment.get("HOME") or None
+    config = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else None)
+    state = environment.get("XDG_STATE_HOME") or (f"{home}/.local/state" if home else None)
+    return AgentFiles(
+        project=project,
+        home=Path(home) if home else None,
+        config=Path(config) if config else None,
+        extra=(),
+        project_first=False,
+        trust=AgentTrust(
+            directory=Path(state) / "mimir" if state else None,
+            project_id=id_of_path(project),
+        ),
+    )

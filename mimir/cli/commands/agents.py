@@ -1,0 +1,182 @@
+"""`mimir agents`: list, show, check, trust and create agent definitions."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mimir.cli.session import CommandSession
+from mimir.errors import PlanError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mimir.registry.agent_files import AgentFiles
+    from mimir.registry.catalogue import AgentEntry
+
+DATA_ERROR = 65
+DECLINED = 1
+
+All = Annotated[bool, typer.Option("--all", help="Also hidden and unusable definitions.")]
+Address = Annotated[str, typer.Argument(metavar="ADDRESS", hidden=True)]
+Addresses = Annotated[list[str] | None, typer.Argument(metavar="ADDRESS...", hidden=True)]
+Paths = Annotated[list[str] | None, typer.Argument(metavar="PATH...", hidden=True)]
+Matrix = Annotated[bool, typer.Option("--matrix", help="Print a table of compatibility.")]
+Every = Annotated[bool, typer.Option("--all", help="Trust every usable definition of the project.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")]
+Kind = Annotated[str, typer.Option("--type", metavar="sdk|cli", help="Kind of the agent.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", hidden=True)]
+
+
+def list_agents(session: CommandSession, every: All = False) -> int:
+    """List the agent definitions of the project, the user and mimir.
+
+    A definition of the project gets the default tools, which only read, until you trust it.
+    """
+    from mimir.cli.output import agent_pages
+
+    entries = _open(session).load().entries
+    if session.json:
+        from mimir.registry.listing import shape_entry
+
+        shapes = [shape_entry(one) for one in entries if every or not one.hidden_by]
+        session.console.json({"schema": 1, "agents": shapes, "files": len(entries)})
+        return 0
+    lines = agent_pages.list_lines(entries, session.console.width, every=every)
+    session.console.say("\n".join(lines))
+    return 0
+
+
+def show(session: CommandSession, address: Address) -> int:
+    """Show a definition: prompt, requested and granted tools, findings."""
+    from mimir.cli.output import agent_pages
+
+    entry = _open(session).load().find(address)
+    if session.json:
+        from mimir.registry.listing import shape_definition, shape_entry
+
+        own = shape_definition(entry.definition)
+        session.console.json({"schema": 1, **shape_entry(entry), **own})
+    else:
+        session.console.page("\n".join(agent_pages.entry_page(entry, session.console.width)))
+    return 0
+
+
+def check(session: CommandSession, paths: Paths = None, matrix: Matrix = False) -> int:
+    """Check agent files and skills.
+
+    PATH is a file or a directory; default: the places of the project. The exit code is 65 if a
+    file has an error.
+    """
+    from mimir.cli.output import agent_pages
+
+    found = _open(session).check(paths or [])
+    if session.json:
+        from mimir.registry.listing import shape_checked, shape_findings
+
+        shape = {
+            "files": [shape_checked(one) for one in found],
+            "findings": list(shape_findings(found)),
+        }
+        session.console.json({"schema": 1, **shape})
+    elif matrix:
+        session.console.say("\n".join(agent_pages.matrix_lines(found, session.console.width)))
+    else:
+        session.console.say("\n".join(agent_pages.check_lines(found)))
+    return DATA_ERROR if any(one.has_errors for one in found) else 0
+
+
+def trust(
+    session: CommandSession, addresses: Addresses = None, every: Every = False, yes: Yes = False
+) -> int:
+    """Trust definitions of the project as they are now.
+
+    Each is shown first. A later change of its file removes the trust.
+    """
+    from mimir.cli.output import agent_pages
+
+    files = _open(session)
+    chosen = _choose(files, addresses or [], every=every)
+    if not chosen:
+        session.console.say("The project has no definition that can be trusted.")
+        return 0
+    for entry in chosen:
+        session.console.say("\n".join(agent_pages.entry_page(entry, session.console.width)))
+    if not yes:
+        if not session.console.can_ask:
+            raise UsageError(
+                "Cannot ask for confirmation: standard input is not a terminal.",
+                next_step="Read each definition, then trust it without confirmation: --yes",
+            )
+        noun = "this definition" if len(chosen) == 1 else f"these {len(chosen)} definitions"
+        if not session.run(session.console.ask(f"Trust {noun}?")):
+            session.console.note("Nothing is trusted.")
+            return DECLINED
+    for entry in chosen:
+        source = entry.definition.source
+        files.trust.add(source.hash, source.path)
+        session.console.say(f"trusted: {source.path} ({source.hash[:12]})")
+    return 0
+
+
+def new(session: CommandSession, name: Name, kind: Kind = "sdk") -> int:
+    """Create the two files of a definition in .agents/agents/NAME, and print their paths."""
+    from mimir.registry.formats.agent_reader import slug_of
+
+    plain = name.replace("_", "-")
+    if slug_of(plain) != plain:
+        raise UsageError(
+            f"The name {name[:80]!r} has other signs than a-z, 0-9, '-' and '_'.",
+            next_step=f"Use: mimir agents new {slug_of(name) or 'my-agent'}",
+        )
+    if kind not in ("sdk", "cli"):
+        raise UsageError(f"{kind[:40]!r} is no kind of agent.", next_step="Use --type sdk or cli.")
+    folder = session.project / ".agents" / "agents" / name
+    if folder.exists():
+        raise UsageError(f"{folder} exists.", next_step=f"Read it: mimir agents show {name}")
+    folder.mkdir(parents=True)
+    own = "program: claude\n" if kind == "cli" else "tools: [Read, Glob, Grep]\n"
+    written = {
+        "config.yaml": f'name: {name}\ntype: {kind}\ndescription: "One sentence about the task of {name}."\n{own}',
+        "prompt.md": f"# {name}\n\nDescribe the task of this agent, how it works, and what it returns.\n",
+    }
+    for file, text in written.items():
+        (folder / file).write_text(text, encoding="utf-8")
+        session.console.say(str(folder / file))
+    session.console.note(f"next: mimir agents show project:{name.replace('_', '-')}")
+    return 0
+
+
+def _choose(
+    files: "AgentFiles", addresses: "Sequence[str]", *, every: bool
+) -> "Sequence[AgentEntry]":
+    """Return the untrusted definitions of the project to trust."""
+    if bool(addresses) == every:
+        raise UsageError(
+            "Name the definitions to trust, or give --all, not both.",
+            next_step="List them: mimir agents --all",
+        )
+    catalogue = files.load()
+    if every:
+        own = [one for one in catalogue.entries if one.definition.source.location == "project"]
+        return [
+            one for one in own if one.definition.is_usable and not one.definition.source.is_trusted
+        ]
+    chosen = [catalogue.find(address) for address in addresses]
+    for one in chosen:
+        if one.definition.source.location != "project":
+            raise UsageError(
+                f"{one.address!r} is not a definition of the project; it needs no trust.",
+                next_step="List the definitions: mimir agents --all",
+            )
+        if one.definition.has_errors:
+            raise PlanError(
+                f"{one.address!r} has errors and cannot be trusted.",
+                next_step=f"See: mimir agents show {one.address}",
+            )
+    return chosen
+
+
+def _open(session: CommandSession) -> "AgentFiles":
+    from mimir.bootstrap.definition_files import open_agent_files
+
+    return open_agent_files(session.project)

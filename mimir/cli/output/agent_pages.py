@@ -1,0 +1,136 @@
+"""Agent definitions as lines: the list, one definition, findings and the matrix."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mimir.cli.console import clean, clean_line
+from mimir.cli.layout import table, text_block, wrap
+from mimir.domain.agent_definition import AgentDefinition
+from mimir.registry.catalogue import AgentEntry
+from mimir.registry.listing import judge_usability
+from mimir.registry.tool_names import grant_tools
+
+SEVERITIES = ("error", "warning", "note")
+
+
+def list_lines(entries: Sequence[AgentEntry], width: int, *, every: bool) -> list[str]:
+    """Return the table of definitions; hidden and unusable ones only with `every`."""
+    shown = [one for one in entries if every or (one.definition.is_usable and not one.hidden_by)]
+    rows = [("agent", "kind", "may", "description")]
+    for one in shown:
+        found = one.definition
+        rows.append((one.address, found.kind, _describe_rights(one), clean_line(found.description)))
+    lines = table(rows, width) if shown else ["There are no agent definitions."]
+    left = len(entries) - len(shown)
+    if left:
+        verb = "is" if left == 1 else "are"
+        lines.append(f"{left} more {verb} hidden or unusable: mimir agents --all")
+    if any(not one.definition.source.is_trusted for one in shown):
+        lines.append(
+            "Those of the project may only read until you trust them: mimir agents trust --all"
+        )
+    return lines
+
+
+def _describe_rights(entry: AgentEntry) -> str:
+    """Return what a definition may do, in one word."""
+    found = entry.definition
+    if entry.hidden_by:
+        return "hidden"
+    if not found.is_usable:
+        return "unusable"
+    if found.kind == "cli":
+        return "program" if found.source.is_trusted else "untrusted"
+    granted = grant_tools(found).granted
+    if "run" in granted:
+        return "write, run" if "write_file" in granted else "read, run"
+    if not granted:
+        return "no tool"
+    return "write" if "write_file" in granted else "read"
+
+
+def entry_page(entry: AgentEntry, width: int) -> list[str]:
+    """Return everything about one definition; the prompt is its last part."""
+    one, source = entry.definition, entry.definition.source
+    grant = grant_tools(one)
+    trust = "trusted" if source.is_trusted else "not trusted: it may only read"
+    facts = [
+        ("agent", entry.address),
+        ("description", clean_line(one.description)),
+        ("file", f"{clean_line(source.path)} ({source.format}, {source.location})"),
+        ("hash", f"{source.hash[:12]} · {trust}"),
+        ("kind", f"cli: {one.program}" if one.kind == "cli" else "sdk"),
+        ("model", clean_line(", ".join(one.models)) or "that of the caller"),
+        ("requested", _list(one.tools.requested) or "no tools named; the default set"),
+        ("denied", _list(one.tools.denied)),
+        ("granted", _list(grant.granted) or "none"),
+        ("not granted", _list([f"{tool} ({why})" for tool, why in grant.withheld.items()])),
+        ("unknown", _list(grant.unmapped)),
+        ("may write", _list(one.files)),
+        ("skills", _list(one.skills)),
+        ("limits", _describe_limits(one)),
+        ("hidden by", clean_line(entry.hidden_by)),
+    ]
+    lines = table([(name, value) for name, value in facts if value], width)
+    lines += ["", *finding_lines(one, SEVERITIES)] if one.findings else []
+    shown = clean(one.prompt)
+    return [*lines, "", f"prompt ({len(one.prompt):,} characters)", *text_block(shown, width)]
+
+
+def _list(names: Sequence[str]) -> str:
+    return clean_line(", ".join(names))
+
+
+def _describe_limits(one: AgentDefinition) -> str:
+    limits = one.limits
+    values = (
+        (limits.timeout_seconds, "seconds"),
+        (limits.max_tool_calls, "tool calls"),
+        (limits.max_tokens, "tokens of answer"),
+    )
+    return ", ".join(f"{value} {unit}" for value, unit in values if value is not None)
+
+
+def finding_lines(one: AgentDefinition, severities: Sequence[str]) -> list[str]:
+    """Return the findings of a file, as `mimir check` prints them."""
+    lines: list[str] = []
+    place = clean_line(one.source.path)
+    for finding in one.findings:
+        if finding.severity in severities:
+            at = f"{place}:{finding.line}:{finding.column}"
+            lines.append(f"{at}: {finding.severity} {finding.code}: {clean_line(finding.message)}")
+            lines += [f"    {clean_line(finding.suggestion)}"] if finding.suggestion else []
+    return lines
+
+
+def check_lines(found: Sequence[AgentDefinition]) -> list[str]:
+    """Return errors and warnings of all files, errors first, and the counts."""
+    lines: list[str] = []
+    for severity in ("error", "warning"):
+        for one in found:
+            lines += finding_lines(one, (severity,))
+    counts = Counter(finding.severity for one in found for finding in one.findings)
+    parts = [_count_noun(len(found), "file"), *(_count_noun(counts[s], s) for s in SEVERITIES)]
+    if not found:
+        return ["No agent file was found."]
+    return [*lines, f"{', '.join(parts)}."]
+
+
+def _count_noun(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def matrix_lines(found: Sequence[AgentDefinition], width: int) -> list[str]:
+    """Return files by format, usability and reason."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for one in found:
+        usable, reason = judge_usability(one)
+        counts[one.source.format, usable.replace("_", " "), reason or "every key is used"] += 1
+    rows = [("format", "usable", "files", "reason")]
+    for (format, usable, reason), count in sorted(counts.items()):
+        rows.append((format, usable, str(count), reason))
+    requested = sum(len(one.tools.requested) for one in found)
+    unmapped = sum(len(grant_tools(one).unmapped) for one in found)
+    share = f" ({(requested - unmapped) / requested:.1%})" if requested else ""
+    total = f"{_count_noun(len(found), 'file')}; {requested - unmapped} of {requested} requested tools are mapped{share}."
+    return [*table(rows, width, right=(2,)), *wrap(total, width)]

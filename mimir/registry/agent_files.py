@@ -1,0 +1,94 @@
+"""The agent definitions of one project and its user, with the trust in each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mimir.domain.agent_definition import AgentDefinition
+from mimir.errors import UsageError
+from mimir.registry import shipped
+from mimir.registry.catalogue import AgentCatalogue, build_catalogue
+from mimir.registry.discovery import (
+    CHECK_LEVELS,
+    CONFIG_PLACES,
+    HOME_PLACES,
+    PROJECT_PLACES,
+    SearchPlace,
+    find_agent_files,
+    read_named_file,
+)
+from mimir.registry.formats.agent_reader import AgentFile, read_agent_file
+from mimir.registry.trust import AgentTrust
+from mimir.workspace.safe_walk import quote_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFiles:
+    """The agent definitions that one project and its user have."""
+
+    project: Path
+    home: Path | None
+    config: Path | None
+    """Directory of the settings of all programs, such as `~/.config`."""
+    extra: Sequence[Path]
+    project_first: bool
+    trust: AgentTrust
+
+    def load(self) -> AgentCatalogue:
+        """Read every definition, in all places."""
+        files = find_agent_files(list(self._places()))
+        return build_catalogue(map(self._read, files), project_first=self.project_first)
+
+    def check(self, paths: Sequence[str]) -> tuple[AgentDefinition, ...]:
+        """Read the agent files and skills of some paths; without one, those of the project.
+
+        Raises:
+            UsageError: A path does not exist.
+        """
+        if not paths:
+            files = find_agent_files(list(self._project_places()), skills=True)
+            return tuple(map(self._read, files))
+        return tuple(self._read(file) for path in paths for file in self._named_files(path))
+
+    def _named_files(self, path: str) -> Iterator[AgentFile]:
+        target = self.project / path
+        if target.is_dir():
+            place = SearchPlace(
+                root=target,
+                place="",
+                location="project",
+                levels=CHECK_LEVELS,
+                is_shown_relative=True,
+            )
+            for file in find_agent_files([place], skills=True):
+                yield replace(file, path=f"{path.rstrip('/')}/{file.path}")
+            return
+        if not target.exists():
+            raise UsageError(
+                f"{quote_path(path)} does not exist.", next_step="Name a file or a directory."
+            )
+        yield replace(read_named_file(target.parent, target.name), path=path)
+
+    def _read(self, file: AgentFile) -> AgentDefinition:
+        found = read_agent_file(file)
+        source = found.source
+        if source.location != "project" or not self.trust.holds(source.hash, source.path):
+            return found
+        return replace(found, source=replace(source, is_trusted=True))
+
+    def _project_places(self) -> Iterator[SearchPlace]:
+        for place in PROJECT_PLACES:
+            yield SearchPlace(
+                root=self.project, place=place, location="project", is_shown_relative=True
+            )
+
+    def _places(self) -> Iterator[SearchPlace]:
+        for root, places in ((self.home, HOME_PLACES), (self.config, CONFIG_PLACES)):
+            for place in places if root else ():
+                assert root is not None
+                # A user may keep the folder elsewhere and link to it.
+                yield SearchPlace(root=root / place, place="", location="user")
+        for root in self.extra:
+            yield SearchPlace(root=root, place="", location="extra")
+        yield SearchPlace(root=Path(shipped.__path__[0]), place="", location="shipped")
+        yield from self._project_places()

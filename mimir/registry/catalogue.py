@@ -1,0 +1,91 @@
+"""Catalogue of the definitions: addresses, and the definition that each means. Pure."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mimir.domain.agent_definition import PROJECT_PREFIX, AgentDefinition
+from mimir.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEntry:
+    """A definition with its address."""
+
+    definition: AgentDefinition
+    address: str
+    hidden_by: str = ""
+    """Path of the definition that the address means; empty: this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCatalogue:
+    """The definitions that were found."""
+
+    entries: tuple[AgentEntry, ...]
+
+    def find(self, address: str) -> AgentEntry:
+        """Return the definition of an address; `_` and `-` are equal.
+
+        Raises:
+            UsageError: There is none; the message names the nearest one.
+        """
+        wanted = normalize_address(address)
+        known = {one.address: one for one in self.entries if not one.hidden_by}
+        if wanted in known:
+            return known[wanted]
+        # A trusted definition of the project keeps its own address.
+        for one in self.entries:
+            in_project = one.definition.source.location == "project"
+            if in_project and wanted == f"{PROJECT_PREFIX}{one.definition.name}":
+                return one
+        near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.6)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise UsageError(
+            f"Agent {address[:80]!r} does not exist.{hint}", next_step="List them: mimir agents"
+        )
+
+
+def normalize_address(address: str) -> str:
+    """Return the form in which addresses are compared."""
+    return address.strip().casefold().replace("_", "-")
+
+
+def build_catalogue(
+    definitions: Iterable[AgentDefinition], *, project_first: bool = False
+) -> AgentCatalogue:
+    """Return the definitions with addresses; for each address the first one wins.
+
+    Args:
+        definitions: In the order in which they were found.
+        project_first: Whether trusted definitions of the project precede all others.
+    """
+    ordered = sorted(definitions, key=lambda one: _rank(one, project_first))
+    entries: list[AgentEntry] = []
+    winners: dict[str, str] = {}
+    for one in ordered:
+        address = _address_of(one)
+        entries.append(
+            AgentEntry(definition=one, address=address, hidden_by=winners.get(address, ""))
+        )
+        winners.setdefault(address, one.source.path)
+    return AgentCatalogue(entries=tuple(sorted(entries, key=_by_address)))
+
+
+def _address_of(definition: AgentDefinition) -> str:
+    source = definition.source
+    # A definition that nobody approved must not take the name of another one.
+    prefix = PROJECT_PREFIX if source.location == "project" and not source.is_trusted else ""
+    return prefix + normalize_address(definition.name)
+
+
+def _rank(definition: AgentDefinition, project_first: bool) -> int:
+    order: Sequence[str] = ("user", "extra", "shipped", "project")
+    source = definition.source
+    if project_first and source.location == "project" and source.is_trusted:
+        return -1
+    return order.index(source.location)
+
+
+def _by_address(entry: AgentEntry) -> tuple[str, bool]:
+    return entry.address, bool(entry.hidden_by)

@@ -1,0 +1,1 @@
+"""One table of keys for each format, and the reader that applies them."""

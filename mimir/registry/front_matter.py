@@ -1,0 +1,117 @@
+"""Front matter of agent files: keys with their positions, and the prompt. Pure.
+
+The reader of `domain.located_tree` builds no objects and refuses aliases, anchors, tags and repeated keys.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mimir.domain.finding import Finding, SourcePosition
+from mimir.domain.located_tree import (
+    DuplicateKeyError,
+    LocatedValue,
+    LocatedValueError,
+    parse_yaml,
+)
+from mimir.registry.findings import make_agent_finding
+
+MAX_CHARACTERS = 64 * 1024
+RULE = "---"
+_COLON_KEYS = ("description", "argument-hint", "name")
+# A plain value of one line; quotes, block marks and flow marks begin another form.
+_PLAIN = re.compile(rf"({'|'.join(_COLON_KEYS)}):[ \t]+([^\s\"'|>\[\]{{}}#&*!%@`].*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontMatter:
+    """The parts of one file."""
+
+    values: LocatedValue | None
+    """A map. None: there is none, or it is unreadable; `findings` names the fault."""
+    body: str
+    body_line: int
+    """1-based number of the first line of the body."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether there is front matter that cannot be read."""
+        return any(one.severity == "error" for one in self.findings)
+
+
+def split_front_matter(text: str) -> FrontMatter:
+    """Return front matter and body of a text with line feeds."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != RULE:
+        return FrontMatter(values=None, body=text, body_line=1)
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == RULE), None)
+    if end is None:
+        finding = make_agent_finding(
+            "front-matter-unclosed",
+            f"The front matter has no closing {RULE!r}.",
+            suggestion=f"Add a line {RULE!r} after the last key.",
+        )
+        return FrontMatter(values=None, body="", body_line=1, findings=(finding,))
+    values, findings = parse_keys("\n".join(lines[1:end]), first_line=2)
+    body = "\n".join(lines[end + 1 :])
+    return FrontMatter(values=values, body=body, body_line=end + 2, findings=findings)
+
+
+def parse_keys(text: str, first_line: int = 1) -> tuple[LocatedValue | None, tuple[Finding, ...]]:
+    """Return the map of a YAML text, and the findings; None: it is unreadable."""
+    if len(text) > MAX_CHARACTERS:
+        message = f"The keys have {len(text):,} characters; at most {MAX_CHARACTERS:,} are read."
+        return None, (
+            make_agent_finding("front-matter-yaml", message, SourcePosition(line=first_line)),
+        )
+    if not re.search(r"^[ \t]*[^\s#]", text, re.MULTILINE):
+        return LocatedValue("map", SourcePosition(line=first_line)), ()
+    try:
+        return _require_map(parse_yaml(text, first_line)), ()
+    except DuplicateKeyError as error:
+        hint = "Keep one of them."
+        return None, (make_agent_finding("duplicate-key", str(error), error.place, hint),)
+    except LocatedValueError as error:
+        return _repair_colons(text, first_line, error)
+
+
+def _require_map(tree: LocatedValue) -> LocatedValue:
+    if tree.kind != "map":
+        raise LocatedValueError("The front matter is not a map of keys to values.", tree.place)
+    return tree
+
+
+def _repair_colons(
+    text: str, first_line: int, error: LocatedValueError
+) -> tuple[LocatedValue | None, tuple[Finding, ...]]:
+    """Return the map with texts quoted that hold `: `, as many public agent files have it."""
+    lines = text.split("\n")
+    repaired = dict(_quoted_lines(lines))
+    try:
+        if not repaired:
+            raise error
+        quoted = [repaired.get(number, line) for number, line in enumerate(lines)]
+        tree = _require_map(parse_yaml("\n".join(quoted), first_line))
+    except DuplicateKeyError as second:
+        return None, (make_agent_finding("duplicate-key", str(second), second.place),)
+    except LocatedValueError:
+        hint = "Quote the value." if "mapping values" in str(error) else ""
+        return None, (make_agent_finding("front-matter-yaml", str(error), error.place, hint),)
+    return tree, tuple(
+        make_agent_finding(
+            "front-matter-colon",
+            f"The value of {lines[number].partition(':')[0]!r} contains ': ' and is not quoted; the rest of the line is used.",
+            SourcePosition(line=first_line + number),
+            "Put the value in quotes.",
+        )
+        for number in repaired
+    )
+
+
+def _quoted_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(lines):
+        match = _PLAIN.fullmatch(line)
+        if match and re.search(r":(?:\s|$)", match[2]):
+            yield number, f"{match[1]}: {json.dumps(match[2].rstrip(), ensure_ascii=False)}"

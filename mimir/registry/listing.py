@@ -1,0 +1,114 @@
+"""JSON shapes of definitions, findings and the compatibility matrix. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from mimir.domain.agent_definition import AgentDefinition
+from mimir.domain.finding import Finding
+from mimir.registry.catalogue import AgentEntry
+from mimir.registry.tool_names import grant_tools, map_tool
+
+CHARACTERS_PER_TOKEN = 4
+"""Estimate of the tokens of a prompt."""
+
+
+def shape_finding(finding: Finding) -> Mapping[str, object]:
+    """Return a finding as in `mimir check --json`."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "line": finding.line,
+        "column": finding.column,
+        "message": finding.message,
+        "suggestion": finding.suggestion,
+    }
+
+
+def shape_entry(entry: AgentEntry) -> dict[str, object]:
+    """Return one definition of `mimir agents --json`."""
+    one = entry.definition
+    grant = grant_tools(one)
+    return {
+        "address": entry.address,
+        "kind": one.kind,
+        "format": one.source.format,
+        "location": one.source.location,
+        "path": one.source.path,
+        "sha256": one.source.hash,
+        "trusted": one.source.is_trusted,
+        "description": one.description,
+        "tools": {
+            "granted": list(grant.granted),
+            "requested": list(one.tools.requested),
+            "unmapped": list(grant.unmapped),
+            "withheld": dict(grant.withheld),
+        },
+        "model": {"requested": list(one.models), "used": ""},
+        "usable": one.is_usable,
+        "hidden_by": entry.hidden_by,
+        "findings": [shape_finding(finding) for finding in one.findings],
+    }
+
+
+def shape_definition(one: AgentDefinition) -> Mapping[str, object]:
+    """Return what a definition requests beside tools and model."""
+    return {
+        "prompt": one.prompt,
+        "program": one.program,
+        "files": list(one.files),
+        "skills": list(one.skills),
+        "limits": {
+            "timeout_seconds": one.limits.timeout_seconds,
+            "max_tool_calls": one.limits.max_tool_calls,
+            "max_tokens": one.limits.max_tokens,
+        },
+        "memory": one.memory,
+        "verify": one.verify,
+        "may_spawn": one.may_spawn,
+        "output_schema": one.output_schema,
+    }
+
+
+def shape_checked(one: AgentDefinition) -> Mapping[str, object]:
+    """Return the row of one file in the matrix."""
+    requested = one.tools.requested
+    mapped = [name for name in requested if map_tool(name)]
+    usable, reason = judge_usability(one)
+    return {
+        "path": one.source.path,
+        "format": one.source.format,
+        "name": one.name,
+        "readable": not one.has_errors,
+        "findings": dict(sorted(Counter(finding.code for finding in one.findings).items())),
+        "tools": {
+            "requested": list(requested),
+            "mapped": mapped,
+            "unmapped": [name for name in requested if not map_tool(name)],
+            "granted": list(grant_tools(one).granted),
+        },
+        "model": list(one.models),
+        "prompt_tokens": -(-len(one.prompt) // CHARACTERS_PER_TOKEN),
+        "usable": usable,
+        "reason": reason,
+    }
+
+
+def judge_usability(one: AgentDefinition) -> tuple[str, str]:
+    """Return `yes`, `with_gaps` or `no`, and the reason."""
+    error = next((finding for finding in one.findings if finding.severity == "error"), None)
+    if error is not None:
+        return "no", error.code
+    if one.is_disabled:
+        return "no", "disabled by its file"
+    codes = {finding.code for finding in one.findings}
+    for code in ("tool-unmapped", "refused-key", "unknown-key", "front-matter-colon"):
+        if code in codes:
+            return "with_gaps", code
+    return "yes", ""
+
+
+def shape_findings(found: Sequence[AgentDefinition]) -> Iterable[Mapping[str, object]]:
+    """Yield every finding with the path of its file."""
+    for one in found:
+        for finding in one.findings:
+            yield {"path": one.source.path, **shape_finding(finding)}

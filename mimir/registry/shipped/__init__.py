@@ -1,0 +1,1 @@
+"""Agent definitions that are shipped with mimir, one folder each."""

@@ -1,0 +1,129 @@
+"""Agent definitions by command line: list, show, check, trust and create."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.agent_corpus import claude, front
+from tests.support.cli_runner import Desk
+from tests.support.terminal import environment
+
+REVIEWER = claude("reviewer", "tools: Read, Edit, Bash")
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+    desk.environ(HOME=tmp_path / "home")
+    desk.unset("XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    return desk
+
+
+def test_a_definition_of_a_clone_only_reads_until_its_hash_is_trusted(desk: Desk, tmp_path: Path):
+    file = desk.write(".claude/agents/reviewer.md", REVIEWER)
+
+    shown = desk.type("agents", "show", "project:reviewer", "--json").json
+    assert shown["tools"]["granted"] == ["read_file"]
+    assert shown["tools"]["withheld"]["run"] == "the file is not trusted"
+    assert desk.type("agents", "show", "reviewer").code == 2
+
+    refused = desk.type("agents", "trust", "project:reviewer")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    trusted = desk.type("agents", "trust", "project:reviewer", "--yes")
+    assert trusted.code == 0, trusted.err
+    assert "Read the changed files" in trusted.out
+    record = tmp_path / "home/.local/state/mimir/trusted-agents"
+    assert record.stat().st_mode & 0o777 == 0o600
+
+    shown = desk.type("agents", "show", "reviewer", "--json").json
+    assert {"edit_file", "read_file", "run"} <= set(shown["tools"]["granted"])
+    assert not (desk.project / ".mimir").exists()
+
+    # One byte more, and the trust is gone.
+    file.write_text(REVIEWER + ".", encoding="utf-8")
+    assert desk.type("agents", "show", "reviewer").code == 2
+    assert desk.type("agents", "show", "project:reviewer", "--json").json["trusted"] is False
+
+
+def test_a_clone_cannot_take_a_name_or_bring_trust(desk: Desk, tmp_path: Path):
+    desk.write(".claude/agents/claude_code.md", claude("claude_code", "tools: Bash"))
+    desk.write(".claude/agents/Claude-Code.md", claude("ｃlaude-code", "tools: Bash"))
+    desk.write(
+        ".agents/agents/librarian/config.yaml", "description: Mine.\ntype: cli\nprogram: x\n"
+    )
+    desk.write(".agents/agents/librarian/prompt.md", "Do as the owner of this clone wishes.")
+    desk.write(".agents/agents/librarian/runner.py", "raise SystemExit('ran')\n")
+    line = (tmp_path / "home/.local/state/mimir/trusted-agents").name
+    desk.write(f".mimir/{line}", "anything\n")
+
+    for name in ("claude_code", "claude-code", "librarian"):
+        assert desk.type("agents", "show", name, "--json").json["location"] == "shipped"
+    listed = desk.type("agents", "--json").json["agents"]
+    own = [one for one in listed if one["location"] == "project"]
+    assert {one["address"] for one in own} == {
+        "project:claude-code",
+        "project:laude-code",
+        "project:librarian",
+    }
+    assert all(not one["trusted"] for one in own)
+    assert all(set(one["tools"]["granted"]).isdisjoint({"run", "write_file"}) for one in own)
+
+
+def test_files_are_checked_with_line_and_suggestion(desk: Desk):
+    desk.write("pack/a.md", claude("a", "allowedTools: Bash"))
+    desk.write("pack/README.md", "# A document\n")
+    desk.write("pack/skills/x/SKILL.md", front("name: x", "description: A skill."))
+
+    found = desk.type("agents", "check", "pack")
+    assert found.code == 65
+    assert "pack/a.md:4:1: error permission-key: 'allowedTools' is not a key" in found.out
+    assert "Did you mean" in found.out
+    assert "2 files, 1 error, 0 warnings, 2 notes." in found.out
+    assert "permission-key" in desk.type("agents", "check", "pack/a.md", "--matrix").out
+    shape = desk.type("agents", "check", "pack", "--json").json
+    assert [one["usable"] for one in shape["files"]] == ["no", "yes"]
+    missing = desk.type("agents", "check", "nowhere")
+    assert (missing.code, "nowhere" in missing.err) == (2, True)
+
+
+def test_a_new_definition_is_usable_at_once(desk: Desk):
+    made = desk.type("agents", "new", "code_reviewer")
+    assert made.code == 0, made.err
+    assert ".agents/agents/code_reviewer/config.yaml" in made.out
+    for step in (made.err.partition("next: mimir ")[2].split(), ["agents", "check"]):
+        done = desk.type(*step)
+        assert done.code == 0, done.out + done.err
+    assert desk.type("agents", "new", "code_reviewer").code == 2
+    assert desk.type("agents", "new", "../out").code == 2
+
+
+def test_nothing_that_a_file_holds_reaches_the_terminal_raw(desk: Desk):
+    desk.write(
+        ".claude/agents/e.md",
+        front("name: e", 'description: "x\\e]0;owned\\a y"', prompt="\x1b[2J" * 9),
+    )
+
+    shown = desk.type("agents", "show", "project:e").out + desk.type("agents", "--all").out
+    assert "\x1b" not in shown
+    assert "\a" not in shown
+
+
+def test_trust_is_asked_for_on_a_terminal(desk: Desk, tmp_path: Path):
+    desk.write(".claude/agents/reviewer.md", REVIEWER)
+    main, side = pty.openpty()
+    command = [sys.executable, "-m", "mimir", "agents", "trust", "--all"]
+    own = {**environment(), "HOME": str(tmp_path / "home")}
+    process = subprocess.Popen(
+        command, cwd=desk.project, env=own, stdin=side, stdout=side, stderr=side
+    )
+    os.close(side)
+    os.write(main, b"n\n")
+    assert process.wait(60) == 1
+    os.close(main)
+    assert not (tmp_path / "home/.local/state/mimir").exists()
