@@ -8,11 +8,11 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mimir import settings
 from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
-from mimir.settings import LoadedSettings
+from mimir.settings import layers
+from mimir.settings.layers import LoadedSettings
 from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.tree_removal import remove_tree
 
@@ -44,7 +44,7 @@ class WorkSite:
         play.write_text(json.dumps({"parts": [*parts, *REST]}), encoding="utf-8")
         # JSON is YAML: the script reader takes both, and JSON is parsed faster.
         given = {"llm.model": f"play:{play}", **(flags or {})}
-        return settings.load(self.project, given, {"HOME": str(self.room)})
+        return layers.load(self.project, given, {"HOME": str(self.room)})
 
 
 @contextlib.asynccontextmanager

@@ -15,7 +15,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from mimir import settings
 from mimir.bootstrap import app, quick_status
 from mimir.domain.agent import ALL_TOOLS
 from mimir.domain.plan import Check, Criterion, Plan, Task
@@ -27,6 +26,7 @@ from mimir.planning.lint.plan_check import check
 from mimir.planning.renderer import render
 from mimir.scheduling.decide import RunSnapshot, decide
 from mimir.scheduling.priority import weights
+from mimir.settings import layers
 
 T = TypeVar("T")
 WIDTH = 10
@@ -99,7 +99,7 @@ async def in_store(plan: Plan) -> None:
         (project / "README.md").write_text("# Large\n")
         play = Path(name) / "play.yaml"
         play.write_text("parts: []\n")
-        loaded = settings.load(project, {"llm.model": f"play:{play}"}, {"HOME": name})
+        loaded = layers.load(project, {"llm.model": f"play:{play}"}, {"HOME": name})
         async with app.open(project, loaded) as mimir:
             begun = time.process_time()
             run = await mimir.create_run(plan, PATH, only=(), limits=RunBudget())

@@ -15,9 +15,9 @@ from mimir.attempts.services import RoleTools
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.git_program import find_git
+from mimir.bootstrap.models.registry import make_endpoints
 from mimir.bootstrap.project_services import (
     compose_services,
-    make_endpoints,
     make_sandbox,
 )
 from mimir.errors import UsageError
@@ -34,7 +34,8 @@ from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.model_replay.replay_session import ReplayingMimir, tell_drift
 from mimir.recordings.recorded_history import RecordedHistory
 from mimir.recordings.recorder import RecordingMimir, load_recorded_run, recorder
-from mimir.settings import LoadedSettings, Settings
+from mimir.settings.layers import LoadedSettings
+from mimir.settings.model import Settings
 from mimir.store.protocol import GraphStore
 from mimir.store.transfer.store_copy import CopyResult
 from mimir.tools.secrets import Redactor
@@ -83,7 +84,7 @@ async def open(
     replayed = (
         RecordedModels(recording, name, on_drift=partial(tell_drift, store)) if recording else None
     )
-    endpoints = replayed or make_endpoints(settings, clock, redact.values)
+    endpoints = replayed or make_endpoints(settings, clock, redact)
     owners.live(owner)
     is_clean = False
     try:

@@ -8,7 +8,7 @@ from mimir.agents.preambles.trust import OwnPreambles
 from mimir.orchestrator.project_identity import id_of_path
 from mimir.registry.agent_files import AgentFiles
 from mimir.registry.trust import AgentTrust
-from mimir.settings import LoadedSettings
+from mimir.settings.layers import LoadedSettings
 from mimir.workspace.state_dir import ROOM
 
 

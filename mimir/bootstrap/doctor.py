@@ -1,6 +1,5 @@
 """`mimir doctor`: what mimir needs on this machine; creates nothing in the project."""
 
-import importlib.util
 import os
 import platform
 import shutil
@@ -8,41 +7,27 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.git_program import find_git, git_login
-from mimir.bootstrap.project_services import make_endpoints, make_sandbox
+from mimir.bootstrap.models.model_check import DoctorFinding, check_models
+from mimir.bootstrap.project_services import make_sandbox
 from mimir.domain.clock import moment
-from mimir.domain.message import Message, ModelRequest
 from mimir.errors import MimirError, UnavailableError
-from mimir.llm.config import split_provider
 from mimir.orchestrator.sandbox_facts import find_programs, find_test_command
-from mimir.settings import LoadedSettings
+from mimir.settings.layers import LoadedSettings
 from mimir.store.neo4j.address import is_address
 from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.sandbox.sandbox import Sandbox
 from mimir.workspace.state_dir import ROOM
 
-MOST_TOKENS = 16
-"""Longest answer of the one call of `--ask`."""
 LEAST_DISK = 1_000_000_000
 """Bytes; checkouts and caches of a run need about this."""
 MOST_SECONDS_APART = 5.0
 """Largest harmless difference between the clocks of this machine and of the store."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorFinding:
-    """One requirement of mimir, and whether this machine meets it."""
-
-    what: str
-    ok: bool
-    detail: str
-    fix: str = ""
-    """Next step; empty if it works."""
 
 
 async def examine(project: Path, loaded: LoadedSettings, *, ask: bool) -> Sequence[DoctorFinding]:
@@ -57,7 +42,7 @@ async def examine(project: Path, loaded: LoadedSettings, *, ask: bool) -> Sequen
             ),
             _check_disk(project),
             *_check_programs(project),
-            *await _check_model(loaded, ask=ask),
+            *await check_models(loaded, ask=ask),
         )
 
 
@@ -171,46 +156,6 @@ def _check_programs(project: Path) -> Sequence[DoctorFinding]:
         DoctorFinding(what="programs", ok=True, detail=detail),
         DoctorFinding(what="test command", ok=True, detail=command or "none found"),
     ]
-
-
-async def _check_model(loaded: LoadedSettings, *, ask: bool) -> Sequence[DoctorFinding]:
-    settings = loaded.settings
-    model = settings.role("worker").model or settings.llm.model
-    provider = split_provider(model)[0]
-    origin = loaded.origins.get("llm.api_key", "")
-    found = [DoctorFinding(what="key", ok=True, detail=f"from {origin}")] if origin else []
-    if provider and importlib.util.find_spec(f"langchain_{provider.replace('-', '_')}") is None:
-        fix = f"Install it: pip install langchain-{provider}"
-        return [
-            *found,
-            DoctorFinding(what="model", ok=False, detail=f"{model}: no package", fix=fix),
-        ]
-    once = settings.model_copy(update={"llm": settings.llm.model_copy(update={"tries": 1})})
-    endpoints = make_endpoints(once, SystemClock(), str)
-    name = model or "the endpoint's default"
-    try:
-        asked = endpoints.for_lane("worker", "doctor", model)
-        if not ask:
-            detail = f"{name}; not asked: mimir doctor --ask"
-            return [*found, DoctorFinding(what="model", ok=True, detail=detail)]
-        request = ModelRequest(
-            messages=(
-                Message(role="system", text="You answer with one word."),
-                Message(role="user", text="Answer: ready"),
-            ),
-            max_tokens=MOST_TOKENS,
-        )
-        began = SystemClock().monotonic()
-        answer = await asked.ask(request)
-        seconds = SystemClock().monotonic() - began
-    except MimirError as error:
-        fix = error.next_step or ""
-        return [*found, DoctorFinding(what="model", ok=False, detail=str(error), fix=fix)]
-    finally:
-        await endpoints.close()
-    usage = f"{answer.usage.total} tokens" if answer.usage else "it counts no tokens"
-    detail = f"{name} answered in {seconds:.1f} s, {usage}"
-    return [*found, DoctorFinding(what="model", ok=True, detail=detail)]
 
 
 def redact_findings(

@@ -1,11 +1,9 @@
 """Composition of the services of one project from its settings."""
 
-import asyncio
 import os
-import random
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,13 +23,9 @@ from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.message import ModelRequest
-from mimir.llm.config import OPENAI_URL, EndpointConfig
 from mimir.llm.endpoints import EndpointRegistry
 from mimir.llm.protocol import ChatModel
-from mimir.llm.proxies import choose_proxy
 from mimir.llm.wrappers.journaled_model import JournaledModel
-from mimir.llm.wrappers.rate_limits import RateLimiter
-from mimir.llm.wrappers.retrying_model import RetryPolicy
 from mimir.orchestrator import project_identity
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.checks.check_execution import CheckExecution
@@ -41,7 +35,8 @@ from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.recorded_history import RecordingHistory
 from mimir.scheduling.attempt_order import Unordered
 from mimir.scheduling.run_services import WorkSignals
-from mimir.settings import LoadedSettings, SandboxSettings, Settings
+from mimir.settings.layers import LoadedSettings
+from mimir.settings.model import SandboxSettings, Settings
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
 from mimir.store.publishing_store import PublishingStore
@@ -185,49 +180,6 @@ def _agentinator_factory(
     return make
 
 
-def make_endpoints(
-    settings: Settings, clock: SystemClock, veil: Callable[[str], str]
-) -> EndpointRegistry:
-    """Return the models that the settings name, with their limits."""
-    llm = settings.llm
-    return EndpointRegistry(
-        llm.model,
-        partial(_config, settings),
-        limits=partial(
-            RateLimiter,
-            clock=clock,
-            sleep=asyncio.sleep,
-            requests_per_minute=llm.requests_per_minute,
-            tokens_per_minute=llm.tokens_per_minute,
-            concurrency=llm.concurrency,
-        ),
-        policy=RetryPolicy(tries=llm.tries, window_seconds=llm.retry_seconds),
-        clock=clock,
-        chance=random.Random(),
-        veil=veil,
-    )
-
-
-def _config(settings: Settings, model: str) -> EndpointConfig:
-    llm = settings.llm
-    return EndpointConfig(
-        base_url=llm.base_url,
-        api_key=settings.api_key,
-        model=model or llm.model,
-        extra_body=llm.extra_body,
-        headers=llm.headers,
-        lane_header=llm.lane_header,
-        structured=llm.structured,
-        connect_seconds=llm.connect_seconds,
-        stall_seconds=llm.stall_seconds,
-        answer_seconds=llm.answer_seconds,
-        max_answer_bytes=llm.max_answer_bytes,
-        context_tokens=llm.context_tokens,
-        max_output_tokens=llm.max_output_tokens,
-        proxy=choose_proxy(llm.base_url or OPENAI_URL, llm.proxy.get_secret_value(), os.environ),
-    )
-
-
 def make_sandbox(settings: Settings, state_dir: Path, clock: Clock) -> Sandbox:
     """Return the sandbox that the settings name."""
     own = settings.sandbox
@@ -261,7 +213,7 @@ def _user_machine() -> UserMachine:
 def _choice(settings: Settings, role: str) -> ModelChoice:
     chosen = settings.role(role)
     return ModelChoice(
-        model=chosen.model or settings.llm.model,
+        model=settings.model_of(role),
         temperature=chosen.temperature,
         max_tokens=chosen.max_tokens,
     )
@@ -273,7 +225,13 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
         mode="json",
         exclude={
             # Secrets and addresses must not reach the store; they come from today's settings.
-            "llm": {"api_key", "headers", "extra_body", "proxy"},
+            "llm": {
+                **dict.fromkeys(("api_key", "headers", "extra_body", "proxy"), True),
+                # Absent if there is none, as in runs of older versions.
+                "endpoints": {"__all__": {"api_key", "headers", "extra_body"}}
+                if settings.llm.endpoints
+                else True,
+            },
             "sandbox": {"env"},
             "store": True,
             "history": True,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mimir.bootstrap import stored_project
 from mimir.orchestrator.runs import lookup
-from mimir.settings import LoadedSettings
+from mimir.settings.layers import LoadedSettings
 
 
 async def status(

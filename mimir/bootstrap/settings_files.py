@@ -15,17 +15,15 @@ from pydantic import BaseModel, SecretStr
 
 from mimir.domain.json_value import as_object, is_object
 from mimir.errors import ConfigurationError
-from mimir.settings import (
+from mimir.settings.layers import LoadedSettings, user_file, validate_tree
+from mimir.settings.model import RoleSettings
+from mimir.settings.names import (
     KNOWN,
-    SECTIONS,
-    LoadedSettings,
-    RoleSettings,
     is_forbidden,
     iterate_leaves,
     require_known,
+    section_of,
     set_value,
-    user_file,
-    validate_tree,
 )
 from mimir.workspace.atomic_write import write_atomically
 
@@ -75,9 +73,22 @@ def list_values(loaded: LoadedSettings) -> Mapping[str, object]:
             value = as_object(value).get(part, RoleSettings()) if is_role else getattr(value, part)
         if isinstance(value, SecretStr):
             value = "********" if value.get_secret_value() else ""
-        if not isinstance(value, BaseModel):
+        if path == "llm.endpoints":
+            found |= _list_endpoints(loaded)
+        elif not isinstance(value, BaseModel):
             found[path] = _mask(value, loaded.secrets)
     return found
+
+
+def _list_endpoints(loaded: LoadedSettings) -> Mapping[str, object]:
+    return {
+        f"llm.endpoints.{name}.{key}": "********"
+        if isinstance(value, SecretStr)
+        else _mask(value, loaded.secrets)
+        for name, one in loaded.settings.llm.endpoints.items()
+        for key, value in one
+        if key in one.model_fields_set
+    }
 
 
 def _mask(value: object, secrets: tuple[str, ...]) -> object:
@@ -93,9 +104,9 @@ def _mask(value: object, secrets: tuple[str, ...]) -> object:
 
 def is_secret(path: str) -> bool:
     """Return whether a setting is a key or a password."""
-    section, _, key = path.rpartition(".")
-    model = SECTIONS.get(section)
-    return model is not None and model.model_fields[key].annotation is SecretStr
+    model = section_of(path)
+    field = model and model.model_fields.get(path.rpartition(".")[2])
+    return field is not None and field.annotation is SecretStr
 
 
 def read_value(text: str) -> object:

@@ -16,7 +16,7 @@ from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.state_dir import ROOM
 
 if TYPE_CHECKING:
-    from mimir.settings import LoadedSettings
+    from mimir.settings.layers import LoadedSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from mimir.bootstrap.clock import SystemClock
 from mimir.domain.clock import Clock
 from mimir.errors import ConfigurationError, UsageError
-from mimir.settings import Settings
+from mimir.settings.model import Settings
 from mimir.store.neo4j import browser_links
 from mimir.store.neo4j.address import Neo4jAddress, is_address, parse
 from mimir.store.neo4j.browser_links import Link

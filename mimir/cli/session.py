@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mimir.bootstrap.stored_project import StoredProject
     from mimir.cli.console import Console
     from mimir.orchestrator.api import Mimir
-    from mimir.settings import LoadedSettings
+    from mimir.settings.layers import LoadedSettings
 
 T = TypeVar("T")
 
@@ -60,12 +60,12 @@ class CommandSession:
 
     def load(self, flags: Mapping[str, object] | None = None) -> "LoadedSettings":
         """Load the settings with these flags on top, and print their warnings."""
-        from mimir import settings
+        from mimir.settings.layers import load
 
         # A flag that was not given must not hide a weaker layer.
         given = {path: value for path, value in (flags or {}).items() if value is not None}
         store = {"store": self.store} if self.store else {}
-        loaded = settings.load(self.project, {**given, **store})
+        loaded = load(self.project, {**given, **store})
         for warning in loaded.warnings:
             self.console.note(f"warning: {warning}")
         return loaded
@@ -74,17 +74,9 @@ class CommandSession:
         """Require the key of the models, before the heavy libraries are loaded."""
         if self.replay is not None:
             return
-        from mimir.domain.agent import ROLES
-        from mimir.llm.config import EndpointConfig, split_provider
+        from mimir.bootstrap.models.endpoints import models_of_roles, require_keys
 
-        llm = loaded.settings.llm
-        names = {loaded.settings.role(role).model or llm.model for role in ROLES}
-        # Another provider has its own key, and a scripted model needs none.
-        if any(split_provider(name)[0] or name.startswith(SCRIPTED) for name in names):
-            return
-        EndpointConfig(
-            base_url=llm.base_url, api_key=loaded.settings.api_key, headers=llm.headers
-        ).require_key()
+        require_keys(loaded.settings, models_of_roles(loaded.settings))
 
     @asynccontextmanager
     async def open(

@@ -9,7 +9,7 @@ from mimir.domain.agent import ROLES
 from mimir.domain.run import RunBudget, RunResult
 from mimir.errors import UsageError
 from mimir.orchestrator.api import Mimir
-from mimir.settings import LoadedSettings, load
+from mimir.settings.layers import LoadedSettings, load
 from mimir.workspace.git.git_command import GitCommand
 
 HERE = Path(__file__).parent

@@ -39,3 +39,15 @@ ROLES: dict[str, RoleLimits] = {
     "qc_reporter": RoleLimits(answer_tokens=2000, working_tokens=2000, tools=()),
     "pm_reporter": RoleLimits(answer_tokens=3000, working_tokens=3000, tools=()),
 }
+
+
+def name_model(endpoint: str, own: str, common: str) -> str:
+    """Return the full name of a role's model.
+
+    Args:
+        endpoint: Of the role; empty: none is named.
+        own: Model of the role; empty: the common one.
+        common: Model of all roles; empty: the endpoint's default.
+    """
+    name = own or common
+    return f"{endpoint}/{name}" if endpoint else name

@@ -37,10 +37,24 @@ class EndpointConfig:
     Raises `ConfigurationError` for a value that can never work; the message never holds the key.
     """
 
+    name: str = ""
+    """Name in the settings; empty: the endpoint of `llm.base_url`."""
     base_url: str = ""
     """Usually ends in `/v1`; empty: OpenAI."""
     api_key: str = field(default="", repr=False)
     """Empty: none is sent (local servers)."""
+    key_source: str = "llm.api_key"
+    """Origin of the key, for messages."""
+    key_variable: str = "OPENAI_API_KEY"
+    """Variable that may hold the key, for messages. Empty: there is none."""
+    key_header: str = "authorization"
+    """Header of the key; `authorization` has the form `Bearer KEY`."""
+    needs_key: bool = False
+    """True: a request without a key is refused. OpenAI's own endpoint always needs one."""
+    token_parameter: str = ""
+    """Parameter that bounds an answer; empty: by the endpoint."""
+    without: frozenset[str] = frozenset()
+    """Parameters that the endpoint refuses or ignores."""
     model: str = ""
     """Default for requests without a model; `provider:model` for another LangChain chat model."""
     extra_body: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
@@ -67,11 +81,21 @@ class EndpointConfig:
 
     def __post_init__(self) -> None:
         # The class is frozen: normalised values can only be set around its own guard.
-        object.__setattr__(self, "base_url", _normalise_url(self.base_url))
-        object.__setattr__(self, "api_key", _normalise_key(self.api_key))
+        object.__setattr__(self, "base_url", _normalise_url(self.base_url, self.section))
+        object.__setattr__(self, "api_key", _normalise_key(self.api_key, self.key_source))
         for name, value in self.headers.items():
-            _check_header(name, value)
-        _check_extra(self.extra_body)
+            _check_header(name, value, self.section)
+        _check_extra(self.extra_body, self.section)
+
+    @property
+    def section(self) -> str:
+        """Name of the settings' section, for messages."""
+        return f"llm.endpoints.{self.name}" if self.name else "llm"
+
+    @property
+    def label(self) -> str:
+        """Name and address of the endpoint, for messages."""
+        return f"{self.name} ({self.base_url})" if self.name else self.base_url
 
     @property
     def is_openai(self) -> bool:
@@ -93,13 +117,21 @@ class EndpointConfig:
         return _limit_of(self.max_output_tokens, model)
 
     def require_key(self) -> None:
-        """Raise `ConfigurationError` for OpenAI's own endpoint without a key."""
-        has_header = any(name.lower() == "authorization" for name in self.headers)
-        if self.is_openai and not self.api_key and not has_header:
+        """Raise `ConfigurationError` for an endpoint that needs a key and has none."""
+        has_header = any(
+            name.lower() in ("authorization", self.key_header) for name in self.headers
+        )
+        if self.api_key or has_header or not (self.is_openai or self.needs_key):
+            return
+        if not self.name:
             raise ConfigurationError(
                 "No key for OpenAI's endpoint: llm.api_key is not set.",
                 next_step="Set OPENAI_API_KEY, or llm.base_url to a server that needs none; `mimir demo` needs no key.",
             )
+        raise ConfigurationError(
+            f"No key for the endpoint {self.label}: the variable {self.key_variable} is not set.",
+            next_step=f"Set {self.key_variable}, or write the key to your own file: mimir config set {self.section}.api_key -",
+        )
 
     def veil(self, text: str) -> str:
         """Replace the key and the header values in a text, encoded forms included."""
@@ -122,7 +154,7 @@ def _limit_of(limit: TokenLimit, model: str) -> int | None:
     return limit.get(model) if isinstance(limit, Mapping) else limit
 
 
-def _normalise_url(url: str) -> str:
+def _normalise_url(url: str, section: str) -> str:
     url = url.strip().rstrip("/") or OPENAI_URL
     try:
         parts = urlsplit(url)
@@ -132,51 +164,54 @@ def _normalise_url(url: str) -> str:
         is_http, parts = False, urlsplit("")
     if parts.username or parts.password:
         raise ConfigurationError(
-            "llm.base_url holds a user name or a password; addresses are shown and stored.",
-            next_step="Take it out; put the key into llm.api_key or the header into llm.headers.",
+            f"{section}.base_url holds a user name or a password; addresses are shown and stored.",
+            next_step=f"Take it out; put the key into {section}.api_key or the header into {section}.headers.",
         )
     if not is_http or parts.query or parts.fragment or not url.isprintable() or " " in url:
         raise ConfigurationError(
-            f"llm.base_url {url[:200]!r} is not an endpoint URL.",
+            f"{section}.base_url {url[:200]!r} is not an endpoint URL.",
             next_step="Write it like http://localhost:11434/v1: http or https, host, path; no query.",
         )
     return url
 
 
-def _normalise_key(key: str) -> str:
+def _normalise_key(key: str, source: str) -> str:
+    step = "Set the key again, without quotes and line ends."
+    if "\n" in key or "\r" in key:
+        raise ConfigurationError(f"The key of {source} holds a line break.", next_step=step)
     key = key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigurationError(
-            "llm.api_key is not a key: it holds spaces, control or non-ASCII characters.",
-            next_step="Set the key again, without quotes and line ends.",
+            f"The key of {source} is no key: it holds spaces, control or non-ASCII characters.",
+            next_step=step,
         )
     return key
 
 
-def _check_extra(extra: Mapping[str, object]) -> None:
+def _check_extra(extra: Mapping[str, object], section: str) -> None:
     if clash := sorted(_RESERVED & set(extra)):
         raise ConfigurationError(
-            f"llm.extra_body may not hold {clash[0]!r}: mimir sets it.",
-            next_step=f"Remove {clash[0]!r} from llm.extra_body.",
+            f"{section}.extra_body may not hold {clash[0]!r}: mimir sets it.",
+            next_step=f"Remove {clash[0]!r} from {section}.extra_body.",
         )
     try:
         json.dumps(dict(extra), allow_nan=False)
     except (TypeError, ValueError):
         raise ConfigurationError(
-            "llm.extra_body holds a value that is not JSON (a date, NaN).",
+            f"{section}.extra_body holds a value that is not JSON (a date, NaN).",
             next_step="Use texts, numbers, true and false, lists and tables only.",
         ) from None
 
 
-def _check_header(name: str, value: str) -> None:
+def _check_header(name: str, value: str, section: str) -> None:
     if name.lower() in _CONNECTION_HEADERS:
         raise ConfigurationError(
-            f"llm.headers may not hold {name!r}: mimir sets the headers of the connection.",
-            next_step=f"Remove {name!r} from llm.headers.",
+            f"{section}.headers may not hold {name!r}: mimir sets the headers of the connection.",
+            next_step=f"Remove {name!r} from {section}.headers.",
         )
     if not _HEADER_NAME.fullmatch(name) or not value.isascii() or not value.isprintable():
         raise ConfigurationError(
-            f"The header {name!r} of llm.headers cannot be sent.",
+            f"The header {name!r} of {section}.headers cannot be sent.",
             next_step="Use an ASCII name without spaces and a printable ASCII value.",
         )
 

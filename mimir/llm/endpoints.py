@@ -5,7 +5,7 @@ Each model that it gives out is wrapped in rate limits, retries and redaction. T
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -30,15 +30,22 @@ class EndpointRegistry:
         default: str,
         config: Callable[[str], EndpointConfig],
         *,
+        split: Callable[[str], tuple[str, str]] = lambda name: ("", name),
+        models: Sequence[str] = (),
         limits: Callable[[], RateLimiter],
         policy: RetryPolicy,
         clock: Clock,
         chance: RandomSource,
         veil: Veil = str,
     ) -> None:
-        """Open nothing yet; an empty `default` is the endpoint's own default model."""
+        """Open nothing yet; an empty `default` is the endpoint's own default model.
+
+        `split` returns endpoint and own name of a model. `models` are those that a run may ask.
+        """
         self._default = default
         self._config = config
+        self._split = split
+        self._models = tuple(models) or (default,)
         self._limits = limits
         self._policy = policy
         self._clock = clock
@@ -52,11 +59,11 @@ class EndpointRegistry:
         """Return the model of one transcript; raise `ConfigurationError` without key or package."""
         del role  # the settings have already chosen the model of the role
         name = model or self._default
-        key = _endpoint_key(name)
+        key = self._endpoint_key(name)
         if key not in self._open:
             self._open[key] = self._open_endpoint(name)
             self._limits_by_endpoint[key] = self._limits()
-        bare = _NamedModel(self._open[key].for_lane(lane), split_provider(name)[1])
+        bare = _NamedModel(self._open[key].for_lane(lane), self._locate(name)[2])
         limited = RateLimitedModel(bare, self._limits_by_endpoint[key])
         retrying = RetryingModel(
             limited, self._policy, clock=self._clock, sleep=asyncio.sleep, chance=self._chance
@@ -69,16 +76,20 @@ class EndpointRegistry:
         return notices
 
     def check(self) -> None:
-        """Require the key of the default model, then start the slow import in a thread."""
-        if self._default.startswith(PLAY):
-            return
-        adapter = "mimir.llm.langchain"
-        if not split_provider(self._default)[0]:
-            self._config(self._default).require_key()
-            adapter = "mimir.llm.openai.endpoint"
+        """Require the keys of the models, then start the slow import in a thread."""
+        adapters: set[str] = set()
+        for name in self._models:
+            if name.startswith(PLAY):
+                continue
+            if self._locate(name)[1]:
+                adapters.add("mimir.llm.langchain")
+            else:
+                self._config(name).require_key()
+                adapters.add("mimir.llm.openai.endpoint")
         # Up to two seconds of CPU time, while git and the sandbox probe mostly wait.
         # A daemon: it must not delay the exit of the process.
-        threading.Thread(target=import_module, args=(adapter,), daemon=True).start()
+        for adapter in sorted(adapters):
+            threading.Thread(target=import_module, args=(adapter,), daemon=True).start()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -92,7 +103,7 @@ class EndpointRegistry:
 
             return ScriptedEndpoint(load_script(Path(name.removeprefix(PLAY))))
         config = self._config(name)
-        if split_provider(name)[0]:
+        if self._locate(name)[1]:
             from mimir.llm.langchain import open_model
 
             return open_model(config, clock=self._clock)
@@ -103,10 +114,15 @@ class EndpointRegistry:
 
         return OpenAIEndpoint(config, self._clock, note_change)
 
+    def _endpoint_key(self, name: str) -> str:
+        """Return the key that all models of one endpoint share."""
+        endpoint, provider, _ = self._locate(name)
+        return name if name.startswith(PLAY) else f"{endpoint}/{provider}"
 
-def _endpoint_key(name: str) -> str:
-    """Return the key that all models of one endpoint share: the script, or the provider."""
-    return name if name.startswith(PLAY) else split_provider(name)[0]
+    def _locate(self, name: str) -> tuple[str, str, str]:
+        """Return endpoint, LangChain provider and own name of a model."""
+        endpoint, own = self._split(name)
+        return (endpoint, "", own) if endpoint else ("", *split_provider(own))
 
 
 @dataclass(frozen=True, slots=True)

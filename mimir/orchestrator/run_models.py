@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 
 from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
-from mimir.domain.json_value import as_member, as_number, as_object, as_whole_number, is_object
+from mimir.domain.agent import name_model
+from mimir.domain.json_value import (
+    as_member,
+    as_number,
+    as_object,
+    as_text,
+    as_whole_number,
+    is_object,
+)
 from mimir.domain.run import APPLY_OPTIONS, Apply
 from mimir.domain.task_states import RunStatus
 from mimir.orchestrator.services import ProjectServices
@@ -40,7 +48,14 @@ def pinned_choice(settings: Mapping[str, object], role: str) -> ModelChoice | No
     named = settings.get("model") if role in _PLANNERS else ""  # set by planning runs alone
     temperature = as_number(own.get("temperature", 0.0))
     return ModelChoice(
-        model=str(named or own.get("model") or llm.get("model") or ""),
+        model=str(
+            named
+            or name_model(
+                as_text(own.get("endpoint", "")),
+                as_text(own.get("model", "")),
+                as_text(llm.get("model", "")),
+            )
+        ),
         temperature=None if temperature is None else float(temperature),
         max_tokens=as_whole_number(own.get("max_tokens")),
     )

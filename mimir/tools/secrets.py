@@ -64,6 +64,13 @@ class Redactor:
 
     def __init__(self, known: Collection[str] = ()) -> None:
         """Prepare for these values of keys and passwords."""
+        self._known: frozenset[str] = frozenset()
+        self.add(known)
+
+    def add(self, values: Collection[str]) -> None:
+        """Redact these values too from now on."""
+        self._known |= frozenset(values)
+        known = sorted(self._known)
         forms = {form for value in known for form in _forms(value)}
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
         # Short values would be found by chance if they may be spread.

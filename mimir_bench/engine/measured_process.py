@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from mimir import settings
 from mimir.bootstrap import app
 from mimir.domain.run import RunBudget
+from mimir.settings import layers
 from mimir.store.codec import decode
 from mimir.store.sqlite import malloc_tuning
 from mimir.workspace.tree_removal import remove_tree
@@ -70,7 +70,7 @@ async def _mimir(order: SubjectOrder, room: Path) -> Do:
     project = room / "project"
     await create_project(project, workload.project())
     flags = {"llm.base_url": f"{order.url}/v1", "llm.model": "bench", "llm.lane_header": True}
-    loaded = settings.load(project, flags, {"HOME": str(room)})
+    loaded = layers.load(project, flags, {"HOME": str(room)})
 
     async def do(load: Workload) -> int:
         async with app.open(project, loaded) as mimir:

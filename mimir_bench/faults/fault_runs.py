@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mimir import settings
 from mimir.bootstrap import app
 from mimir.bootstrap.clock import SystemClock
 from mimir.domain.plan import Plan, Task
@@ -16,6 +15,7 @@ from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
 from mimir.reporting.summary.run_data import RunData
+from mimir.settings import layers
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.tree_removal import remove_tree
 from mimir_bench.faults.attacks.attacked_case import AttackedCase, script_attack
@@ -83,7 +83,7 @@ async def _in_room(room: Path, case: ProjectCase, plays: Sequence[FaultRun]) -> 
     # JSON is YAML; it is written and read many times faster.
     words.write_text(json.dumps({"parts": _parts(case, made)}), encoding="utf-8")
     flags: dict[str, object] = {"llm.model": f"play:{words}"}
-    loaded = settings.load(project, flags, {"HOME": str(room)})
+    loaded = layers.load(project, flags, {"HOME": str(room)})
     # Only the target's worker receives altered results; its task id is unique.
     altered = {run.tasks[-1].id: run.script.altered for run in made}
     async with app.open(

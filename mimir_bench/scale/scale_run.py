@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from mimir import settings
 from mimir.bootstrap import app
 from mimir.bootstrap.clock import SystemClock
 from mimir.domain.json_value import as_number, as_object, as_objects, as_whole_number
@@ -22,6 +21,7 @@ from mimir.domain.plan import Criterion, Plan, Task
 from mimir.domain.run import RunBudget
 from mimir.errors import UnavailableError
 from mimir.orchestrator.api import Mimir
+from mimir.settings import layers
 from mimir_bench.scale.claim_timing import ClaimTimingStore
 from mimir_bench.subprocesses import question
 from mimir_bench.work_site import Part, WorkSite, drive_run, site
@@ -87,7 +87,7 @@ async def aid(order: ScaleOrder) -> list[float]:
     clock, took = app.SystemClock(), list[float]()
     project = Path(order.project)
     given = {"llm.model": f"play:{order.play}", **_flags(order)}
-    loaded = settings.load(project, given, {"HOME": str(project.parent)})
+    loaded = layers.load(project, given, {"HOME": str(project.parent)})
     async with app.open(
         project, loaded, around_store=lambda store: ClaimTimingStore(store, clock, took)
     ) as mimir:

@@ -21,7 +21,7 @@ from mimir.domain.plan import Plan, Task
 from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.errors import UsageError
-from mimir.settings import LoadedSettings
+from mimir.settings.layers import LoadedSettings
 
 RUN = "run-1"
 PLAN = """\

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from mimir import settings
 from mimir.bootstrap import app
 from mimir.domain.run import RunBudget
 from mimir.errors import MimirError, Paused
 from mimir.llm.scripted.faults import FAULTS
 from mimir.orchestrator.api import Mimir
 from mimir.planning.renderer import render
+from mimir.settings import layers
 from mimir.store.schema import NodeLabel
 from tests.support.run_facts import Facts, gather, store_of
 from tests.support.script_server import PlayServer
@@ -126,7 +126,7 @@ class Run:
             "llm.tries": 3,
             "llm.requests_per_minute": None,
         }
-        loaded = settings.load(self.project, given, {"HOME": str(self.project.parent)})
+        loaded = layers.load(self.project, given, {"HOME": str(self.project.parent)})
         async with app.open(self.project, loaded) as mimir:
             yield mimir
 

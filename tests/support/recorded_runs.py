@@ -10,7 +10,6 @@ from typing import cast
 
 import yaml
 
-from mimir import settings
 from mimir.bootstrap import app
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget, RunResult
@@ -18,7 +17,8 @@ from mimir.recordings.engine_replay.differences import ReplayResult
 from mimir.recordings.format.recording_file import hash_line
 from mimir.recordings.model_replay.recorded_models import RecordingUsage
 from mimir.recordings.model_replay.replay_session import ReplayingMimir
-from mimir.settings import LoadedSettings
+from mimir.settings import layers
+from mimir.settings.layers import LoadedSettings
 from tests.support.whole_run import PLAN_PATH, REST, Part
 
 Line = dict[str, object]
@@ -27,7 +27,7 @@ Line = dict[str, object]
 def loaded(project: Path, model: str = "", **flags: object) -> LoadedSettings:
     """Return settings without a key, and with no endpoint that could be asked."""
     given = {"llm.model": model, **{name.replace("__", "."): v for name, v in flags.items()}}
-    return settings.load(project, given, {"HOME": str(project.parent)})
+    return layers.load(project, given, {"HOME": str(project.parent)})
 
 
 async def record(

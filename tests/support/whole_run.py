@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 import yaml
 
-from mimir import settings
 from mimir.bootstrap import app
 from mimir.domain.plan import Check, CheckKind, Criterion, Plan, Task
 from mimir.domain.run import Apply, RunBudget, RunResult
@@ -30,6 +29,7 @@ from mimir.orchestrator.api import Mimir
 from mimir.planning import parser
 from mimir.planning.renderer import render
 from mimir.scheduling.completion.transition import ClaimJournal
+from mimir.settings import layers
 from tests.support.projects import make_project
 from tests.support.run_facts import Facts, gather
 
@@ -169,7 +169,7 @@ async def opened(project: Path, parts: Sequence[Part], **flags: object) -> Async
         "llm.model": f"play:{play}",
         **{name.replace("__", "."): v for name, v in flags.items()},
     }
-    loaded = settings.load(project, given, {"HOME": str(project.parent)})
+    loaded = layers.load(project, given, {"HOME": str(project.parent)})
     async with app.open(project, loaded) as mimir:
         yield mimir
 

@@ -7,14 +7,15 @@ from pydantic import BaseModel
 
 from mimir.domain.money import ModelPrice
 from mimir.errors import ConfigurationError
-from mimir.settings import (
+from mimir.settings.layers import load
+from mimir.settings.model import (
+    EndpointSettings,
     HistorySettings,
     LlmSettings,
     Neo4jSettings,
     RoleSettings,
     RunSettings,
     SandboxSettings,
-    load,
 )
 
 
@@ -172,7 +173,13 @@ def test_a_folder_of_programs_is_named_absolutely(tmp_path: Path):
 def test_every_setting_is_in_the_document():
     document = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
     told = set(re.findall(r"`([a-z0-9_.]+)`", document))
-    sections: list[type[BaseModel]] = [LlmSettings, RunSettings, RoleSettings, SandboxSettings]
+    sections: list[type[BaseModel]] = [
+        LlmSettings,
+        EndpointSettings,
+        RunSettings,
+        RoleSettings,
+        SandboxSettings,
+    ]
     names = {name for section in sections for name in section.model_fields}
     names |= {f"neo4j.{name}" for name in Neo4jSettings.model_fields}
     names |= {f"history.{name}" for name in HistorySettings.model_fields}

@@ -25,14 +25,29 @@ def show(session: CommandSession, every: All = False) -> int:
 
     Keys and passwords are masked.
     """
-    values, origins = _load(session)
+    from mimir.bootstrap import settings_files
+    from mimir.bootstrap.models.endpoints import describe_models
+
+    loaded = session.load()
+    values, origins = settings_files.list_values(loaded), loaded.origins
+    models = describe_models(loaded)
     shown = {name: value for name, value in values.items() if every or name in origins}
     if session.json:
         entries = [
             {"name": name, "value": value, "origin": origins.get(name, DEFAULT)}
             for name, value in shown.items()
         ]
-        session.console.json({"schema": 1, "settings": entries})
+        asked = [
+            {
+                "model": one.model,
+                "roles": list(one.roles),
+                "provider": one.provider,
+                "base_url": one.base_url,
+                "key": one.key,
+            }
+            for one in models
+        ]
+        session.console.json({"schema": 1, "settings": entries, "models": asked})
         return 0
     from mimir.cli.console import clean_line
     from mimir.cli.layout import table
@@ -44,6 +59,11 @@ def show(session: CommandSession, every: All = False) -> int:
     lines = table([("setting", "origin", "value"), *rows], session.console.width)
     if not every:
         lines.append(f"{len(values) - len(shown)} settings have their default: --all")
+    asked = [
+        (one.model or "the endpoint's default", one.where, one.key or "none", ", ".join(one.roles))
+        for one in models
+    ]
+    lines += ["", *table([("model", "endpoint", "key", "roles"), *asked], session.console.width)]
     session.console.say("\n".join(lines))
     return 0
 
@@ -53,13 +73,13 @@ def get(session: CommandSession, name: Name) -> int:
 
     NAME is a dotted name, such as run.workers. Its origin goes to standard error.
     """
-    from mimir.settings import require_known
+    from mimir.settings.names import require_known
 
     require_known(name, "the command line")
     values, origins = _load(session)
     # The short form of the sandbox is one of its values.
     full = name if name in values else f"{name}.backend"
-    value, origin = values[full], origins.get(full, DEFAULT)
+    value, origin = values.get(full, ""), origins.get(full, DEFAULT)
     if session.json:
         session.console.json({"schema": 1, "name": full, "value": value, "origin": origin})
     else:
@@ -77,7 +97,7 @@ def set_value(session: CommandSession, name: Name, value: Value, project: InProj
     """
     from mimir.bootstrap import settings_files
 
-    if name in settings_files.KNOWN and settings_files.is_secret(name) and value != "-":
+    if settings_files.is_secret(name) and value != "-":
         raise UsageError(
             f"{name} is a secret, and other users can see the arguments of a command.",
             next_step=f"Write it to standard input: mimir config set {name} -",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mimir.bootstrap.doctor import DoctorFinding
     from mimir.reporting.audit.verification import AuditResult
-    from mimir.settings import LoadedSettings
+    from mimir.settings.layers import LoadedSettings
 
 BROKEN = 1
 """Exit code of `verify` if a record differs from what was sealed."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mimir.orchestrator.plan_creation import PlanningResult
     from mimir.planning.format.diagnostics import SourceMap
     from mimir.qc.scope.owned_tests import OwnedTest
-    from mimir.settings import LoadedSettings
+    from mimir.settings.layers import LoadedSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mimir.domain.plan import Plan
     from mimir.domain.run import RunBudget, RunResult
     from mimir.orchestrator.api import Mimir
-    from mimir.settings import LoadedSettings
+    from mimir.settings.layers import LoadedSettings
 
 DECLINED = 1
 """Exit code if the confirmation was declined."""

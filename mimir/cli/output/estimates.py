@@ -11,7 +11,7 @@ from mimir.domain.plan import Plan, Task
 from mimir.errors import MimirError
 
 if TYPE_CHECKING:
-    from mimir.settings import LoadedSettings
+    from mimir.settings.layers import LoadedSettings
 
 PATIENCE_SECONDS = 5.0
 """Longest wait for the store; a plan can be checked without it."""

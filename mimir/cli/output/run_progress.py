@@ -28,7 +28,7 @@ from mimir.domain.task_states import RunStatus
 
 if TYPE_CHECKING:
     from mimir.orchestrator.api import Mimir
-    from mimir.settings import LoadedSettings
+    from mimir.settings.layers import LoadedSettings
 
 
 async def run_and_show(

@@ -92,7 +92,10 @@ class ChatClient:
 
     def _dialect(self, model: str) -> Capabilities:
         name = "max_completion_tokens" if self._config.is_openai else "max_tokens"
-        return self._dialects.get(model, Capabilities(tokens=name))
+        first = Capabilities(
+            tokens=self._config.token_parameter or name, dropped=self._config.without
+        )
+        return self._dialects.get(model, first)
 
     def _learn(
         self,
@@ -135,9 +138,9 @@ class ChatClient:
 
     def _report(self, model: str, parameter: str, change: str) -> None:
         if self._on_adapt is not None:
-            url = self._config.base_url
+            label = self._config.label
             self._on_adapt(
-                CapabilityChange(endpoint=url, model=model, parameter=parameter, change=change)
+                CapabilityChange(endpoint=label, model=model, parameter=parameter, change=change)
             )
 
     async def _try(
@@ -278,7 +281,7 @@ class ChatClient:
         next_step: str | None = None,
     ) -> ModelError:
         through = f" through the proxy {shown}" if (shown := hide_login(self._config.proxy)) else ""
-        where = f"The model endpoint {self._config.base_url}{through}"
+        where = f"The model endpoint {self._config.label}{through}"
         return ModelError(
             self._config.veil(f"{where}: {what.rstrip('.')}."),
             scope=scope,

@@ -24,7 +24,9 @@ class OpenAIEndpoint:
     ) -> None:
         """Require the key; `on_adapt` gets each parameter that the endpoint does not know, once."""
         config.require_key()  # now, so that no run starts without it
-        self._config = replace(config, model=split_provider(config.model)[1])
+        # The models of a named endpoint have names of their own.
+        own = config.model if config.name else split_provider(config.model)[1]
+        self._config = replace(config, model=own)
         self._connections = ConnectionPool(config)
         self._client = ChatClient(self._connections, self._config, clock, on_adapt)
 

@@ -66,7 +66,8 @@ class ConnectionPool:
             **{name.lower(): value for name, value in config.headers.items()},
         }
         if config.api_key:
-            headers.setdefault("authorization", f"Bearer {config.api_key}")
+            scheme = "Bearer " if config.key_header == "authorization" else ""
+            headers.setdefault(config.key_header, f"{scheme}{config.api_key}")
         self._headers = headers
         self._config = config
         self._url = URL(f"{config.base_url}/chat/completions")

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from mimir.bootstrap import stores
-from mimir.settings import load
+from mimir.settings.layers import load
 from mimir.store.neo4j.address import parse
 from mimir.store.neo4j.browser_links import links
 

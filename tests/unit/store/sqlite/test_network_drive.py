@@ -3,7 +3,7 @@
 import pytest
 
 from mimir.bootstrap import stores
-from mimir.settings import load
+from mimir.settings.layers import load
 from mimir.store.sqlite import network_drive
 
 MOUNTS = r"""

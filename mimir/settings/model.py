@@ -1,0 +1,234 @@
+"""The tree of settings, its sections and their defaults."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    field_validator,
+)
+
+from mimir.domain.agent import name_model
+from mimir.domain.money import ModelPrice
+from mimir.domain.run import ControlMode
+from mimir.settings.providers import PRESETS
+
+RoleName = Literal["ecko", "pm", "agentinator", "worker", "qc", "qc_reporter", "pm_reporter"]
+
+
+class _SettingsSection(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _temperature(value: object) -> object:
+    # TOML and the environment have no null.
+    return None if isinstance(value, str) and value.strip().lower() == "none" else value
+
+
+Temperature = Annotated[float | None, BeforeValidator(_temperature)]
+
+
+class RoleSettings(_SettingsSection):
+    """The model of one role. Unset values come from `llm`."""
+
+    endpoint: str = ""
+    """Name of an endpoint or preset. Empty: the prefix of the model's name decides."""
+    model: str = ""
+    temperature: Temperature = 0.0
+    max_tokens: int | None = Field(default=None, gt=0)
+
+
+_Money = Annotated[Decimal, Field(ge=0, le=10_000, decimal_places=6)]
+_Positive = Annotated[int, Field(gt=0)]
+_TokenLimit = _Positive | dict[str, _Positive] | None
+
+
+class PriceSettings(_SettingsSection):
+    """Price of a million tokens of a model, in the one currency of all prices."""
+
+    input: _Money
+    output: _Money
+
+
+EndpointName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+
+
+class EndpointSettings(_SettingsSection):
+    """A further endpoint. Unset values are those of the preset with its name."""
+
+    base_url: str = ""
+    api_key: SecretStr = SecretStr("")
+    api_key_env: str = ""
+    """Name of the variable that holds the key."""
+    api_key_in_keyring: bool = False
+    """True: the keyring holds the key: service "mimir", user: the endpoint's name."""
+    extra_body: dict[str, object] = {}
+    headers: dict[str, str] = {}
+    structured: Literal["", "auto", "json_schema", "text"] = ""
+    """Empty: `llm.structured`."""
+
+
+class LlmSettings(_SettingsSection):
+    """The model, its endpoint and its limits."""
+
+    base_url: str = ""
+    """OpenAI-compatible endpoint; empty: OPENAI_BASE_URL, otherwise the provider's."""
+    api_key: SecretStr = SecretStr("")
+    api_key_env: str = "OPENAI_API_KEY"
+    """Name of the variable that holds the key."""
+    model: str = ""
+    """A model of the endpoint, `ENDPOINT/MODEL`, or `provider:model` for another chat model."""
+    endpoints: dict[EndpointName, EndpointSettings] = {}
+    """Further endpoints, by name."""
+    extra_body: dict[str, object] = {}
+    headers: dict[str, str] = {}
+    lane_header: bool = False
+    """True: each request has X-Mimir-Lane: run/task/attempt/role."""
+    proxy: SecretStr = SecretStr("")
+    """URL of an HTTP proxy; "none": direct. Empty: HTTPS_PROXY and the like decide."""
+    structured: Literal["auto", "json_schema", "text"] = "auto"
+    connect_seconds: float = Field(default=10.0, gt=0)
+    stall_seconds: float = Field(default=120.0, gt=0)
+    """Longest wait for the first byte and between two bytes."""
+    answer_seconds: float = Field(default=600.0, gt=0)
+    """Longest wait for a whole answer."""
+    max_answer_bytes: int = Field(default=2_000_000, gt=0)
+    context_tokens: _TokenLimit = None
+    """Most tokens of prompt and answer; a table has one limit for each model."""
+    max_output_tokens: _TokenLimit = None
+    tries: int = Field(default=6, ge=1)
+    retry_seconds: float = Field(default=300.0, ge=0)
+    """Longest time of all tries of one call."""
+    requests_per_minute: int | None = Field(default=None, gt=0)
+    tokens_per_minute: int | None = Field(default=None, gt=0)
+    concurrency: int = Field(default=32, gt=0)
+    """Most calls at once."""
+    prices: dict[str, PriceSettings] = {}
+    """By model name; `run.max_cost` needs a price for each model of the run."""
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise ValueError(f"{path!r} is not an absolute path")
+    return path
+
+
+class SandboxSettings(_SettingsSection):
+    """The sandbox for commands."""
+
+    backend: Literal["bubblewrap", "none"] = "bubblewrap"
+    """`none` runs commands unprotected; the report states it."""
+    share: list[str] = []
+    """Further files, folders and globs for commands: of the project, or absolute."""
+    read_only: list[Annotated[str, AfterValidator(_absolute)]] = []
+    """Older form of `share` for absolute paths, which commands cannot write to."""
+    env: dict[str, str] = {}
+    """Variables of every command. They reach the outputs, so they must hold no secret."""
+    memory_mb: int = Field(default=4096, gt=0)
+    processes: int = Field(default=256, gt=0)
+    file_mb: int = Field(default=512, gt=0)
+
+
+class HistorySettings(_SettingsSection):
+    """Exchange of commits between processes in several directories or on several hosts."""
+
+    remote: str = ""
+    """A URL that git can push to. Empty: all processes of a run use one directory."""
+
+
+class Neo4jSettings(_SettingsSection):
+    """Login of a Neo4j store whose URI has none."""
+
+    user: str = "neo4j"
+    password: SecretStr = SecretStr("")
+    """Empty here and in the URI: no authentication."""
+    database: str = ""
+    """Empty: the user's default."""
+    browser: str = ""
+    """Address of Neo4j Browser, for the report's links; empty: http://HOST:7474/browser/."""
+    patience_seconds: float = Field(default=300.0, ge=0)
+    """Longest wait for a lost server before the run pauses."""
+
+
+class RunSettings(_SettingsSection):
+    """Limits and concurrency of a run."""
+
+    workers: int = Field(default=4, ge=1, le=256)
+    lease_seconds: float = Field(default=300.0, gt=0)
+    max_calls: int | None = Field(default=None, gt=0)
+    max_tokens: int | None = Field(default=None, gt=0)
+    max_cost: Decimal | None = Field(default=None, gt=0, le=100_000, decimal_places=6)
+    """In the currency of `llm.prices`."""
+    time_limit_minutes: float | None = Field(default=None, gt=0)
+    apply: Literal["auto", "never", "commit"] = "auto"
+    parallel_checks: int = Field(default=2, ge=1)
+    attempt_tokens: int = Field(default=1_000_000, gt=0)
+    """Limit of the tokens of one attempt's worker."""
+    deliverable_files: _Positive = 5_000
+    deliverable_mb: _Positive = 100
+
+
+class CheckSettings(_SettingsSection):
+    """How much proof a check must give."""
+
+    controls: ControlMode = "accepted"
+    """Whether a passed check must fail with changed expectations."""
+    repeat: int = Field(default=1, ge=1, le=20)
+
+
+class Settings(_SettingsSection):
+    """All settings."""
+
+    llm: LlmSettings = LlmSettings()
+    roles: dict[RoleName, RoleSettings] = {}
+    store: str = ""
+    """Empty: the project's `.mimir/mimir.db`; a file path, `sqlite:///…` or `neo4j://…`."""
+    neo4j: Neo4jSettings = Neo4jSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    history: HistorySettings = HistorySettings()
+    run: RunSettings = RunSettings()
+    checks: CheckSettings = CheckSettings()
+
+    @field_validator("sandbox", mode="before")
+    @classmethod
+    def _expand_backend(cls, value: object) -> object:
+        # `sandbox = "none"` is the short form of the table.
+        return {"backend": value} if isinstance(value, str) else value
+
+    def role(self, name: str) -> RoleSettings:
+        """Return one role's settings."""
+        return next((one for role, one in self.roles.items() if role == name), RoleSettings())
+
+    def model_of(self, role: str) -> str:
+        """Return the full name of a role's model, its endpoint included; empty: the default."""
+        own = self.role(role)
+        return name_model(own.endpoint, own.model, self.llm.model)
+
+    def split_endpoint(self, model: str) -> tuple[str, str]:
+        """Split `ENDPOINT/MODEL`; the endpoint is empty for `llm.base_url`, or OpenAI's.
+
+        A prefix is an endpoint if `llm.endpoints` or a role names it. It is also a preset if
+        `llm.base_url` is not set: gateways have such names of their own.
+        """
+        prefix, _, own = model.partition("/")
+        named = {*self.llm.endpoints, *(role.endpoint for role in self.roles.values())}
+        is_preset = prefix in PRESETS and not self.llm.base_url
+        return (prefix, own) if own and (prefix in named or is_preset) else ("", model)
+
+    @property
+    def prices(self) -> Mapping[str, ModelPrice]:
+        """The prices, by model name."""
+        given = self.llm.prices.items()
+        return {name: ModelPrice.per_million(one.input, one.output) for name, one in given}
+
+    @property
+    def api_key(self) -> str:
+        """The key; empty if there is none."""
+        return self.llm.api_key.get_secret_value()
