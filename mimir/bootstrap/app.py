@@ -1,5 +1,6 @@
 """Composition root: settings become an opened project, with its stores, models and tools."""
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -21,7 +22,7 @@ from mimir.bootstrap.project_services import (
     make_sandbox,
 )
 from mimir.errors import UsageError
-from mimir.orchestrator import project_identity, store_transfer
+from mimir.orchestrator import project_ids, store_transfer
 from mimir.orchestrator.api import Mimir
 from mimir.orchestrator.runs.lookup import find_run
 from mimir.orchestrator.services import ProjectServices
@@ -40,8 +41,8 @@ from mimir.store.protocol import GraphStore
 from mimir.store.transfer.store_copy import CopyResult
 from mimir.tools.secrets import Redactor
 from mimir.workspace.aio import gather_both
-from mimir.workspace.git.discovery import refuse_tracked
 from mimir.workspace.git.history import GitHistory
+from mimir.workspace.git.tracked_folder import refuse_tracked
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.state_dir import ROOM, prepare
 
@@ -72,7 +73,7 @@ async def open(
     name = _display_path(replay, project)
     recording = read_recording(replay, name)[0] if replay else None
     state_dir = prepare(project, create=create)
-    await refuse_tracked(project, ROOM, find_git())
+    await asyncio.to_thread(refuse_tracked, project, ROOM, find_git())
     redact = Redactor(loaded.secrets)
     owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
     owners = ProcessLocks(state_dir / "work" / "owners")
@@ -134,7 +135,7 @@ async def migrate(
         StoreError: The target holds something else under one of the ids; it is unchanged.
     """
     state_dir = prepare(project, create=True)
-    await refuse_tracked(project, ROOM, find_git())
+    await asyncio.to_thread(refuse_tracked, project, ROOM, find_git())
     async with contextlib.AsyncExitStack() as stack:
 
         async def open_one(uri: str, *, create: bool) -> GraphStore:
@@ -186,7 +187,7 @@ async def replay(
 
         if not what or not file.is_file():
             async with _open_read_only(project, loaded) as (store, history):
-                project_id = project_identity.find_project_id(project, project / ROOM)
+                project_id = project_ids.find_project_id(project, project / ROOM)
                 id = await find_run(store, project_id, what or None)
                 recorded = await store.read(partial(load_recorded_run, run=id))
                 return await replay_runs([recorded], (), setup(history))

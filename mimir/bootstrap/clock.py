@@ -1,6 +1,6 @@
 """System clock and random ids: the only sources of time and randomness in a process."""
 
-import secrets
+import os
 import time
 from datetime import UTC, datetime
 
@@ -23,4 +23,4 @@ class RandomIds:
     def new(self, kind: str) -> str:
         """Return an id such as `run-1121-1714-3fa9c2`."""
         # Six hexadecimal digits: two processes may create runs in the same minute.
-        return f"{kind}-{datetime.now(UTC):%m%d-%H%M}-{secrets.token_hex(3)}"
+        return f"{kind}-{datetime.now(UTC):%m%d-%H%M}-{os.urandom(3).hex()}"

@@ -3,7 +3,6 @@
 A damaged file or store completes nothing; it is never an error.
 """
 
-import asyncio
 import contextlib
 import os
 import tomllib
@@ -11,12 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from mimir.bootstrap.clock import SystemClock
+from mimir.bootstrap import local_store
 from mimir.domain.json_value import as_object, as_text
 from mimir.errors import MimirError
 from mimir.store.protocol import ReadOps
 from mimir.store.schema import NodeLabel
-from mimir.store.sqlite.sqlite_store import SqliteStore
 
 T = TypeVar("T")
 
@@ -53,12 +51,10 @@ def complete_tasks(project: Path, run: str) -> Candidates:
 
 def complete_models(project: Path) -> Candidates:
     """Return the models that the settings files and the environment name."""
-    home = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '')}/.config"
-    own = os.environ.get("MIMIR_CONFIG", f"{home}/mimir/mimir.toml")
     names = [os.environ.get("MIMIR_MODEL", "")]
-    for path in (Path(own), project / "mimir.toml"):
-        with contextlib.suppress(OSError, ValueError):
-            names += _models(tomllib.loads(path.read_text(encoding="utf-8")))
+    names += _models(local_store.read_own_file(os.environ))
+    with contextlib.suppress(OSError, ValueError):
+        names += _models(tomllib.loads((project / "mimir.toml").read_text(encoding="utf-8")))
     return [(name, "") for name in dict.fromkeys(names) if name]
 
 
@@ -71,19 +67,10 @@ def _models(tree: Mapping[str, object]) -> Iterator[str]:
 
 
 def _read(project: Path, work: Callable[[ReadOps], T]) -> T | None:
-    named = os.environ.get("MIMIR_STORE", "").removeprefix("sqlite://").removeprefix("sqlite:")
-    path = Path(named) if named else project / ".mimir" / "mimir.db"
-    if "://" in named or not path.is_file():
-        return None
-
-    async def job() -> T:
-        store = SqliteStore(path, SystemClock())
-        await store.init()
-        try:
-            return await store.read(work)
-        finally:
-            await store.close()
-
     with contextlib.suppress(MimirError, OSError, ValueError):
-        return asyncio.run(job())
+        uri = local_store.find_uri()
+        if uri is not None:
+            return local_store.look(
+                project, uri, lambda reads, place: work(reads), say=lambda warning: None
+            )
     return None

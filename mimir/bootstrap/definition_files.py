@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mimir.agents.preambles.trust import OwnPreambles
-from mimir.orchestrator.project_identity import id_of_path
+from mimir.orchestrator.project_ids import path_id
 from mimir.registry.agent_files import AgentFiles
 from mimir.registry.trust import AgentTrust
 from mimir.settings.layers import LoadedSettings
@@ -33,6 +33,6 @@ def open_agent_files(project: Path) -> AgentFiles:
         project_first=False,
         trust=AgentTrust(
             directory=Path(state) / "mimir" if state else None,
-            project_id=id_of_path(project),
+            project_id=path_id(project),
         ),
     )

@@ -26,7 +26,7 @@ from mimir.domain.message import ModelRequest
 from mimir.llm.endpoints import EndpointRegistry
 from mimir.llm.protocol import ChatModel
 from mimir.llm.wrappers.journaled_model import JournaledModel
-from mimir.orchestrator import project_identity
+from mimir.orchestrator import project_identity, project_ids
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.check_runner import CheckRunner
@@ -78,7 +78,7 @@ async def compose_services(
         )
     project_sandbox = ProjectSandbox(sandbox, history, project)
     project_id = (
-        project_identity.find_project_id(project, state_dir)
+        project_ids.find_project_id(project, state_dir)
         if is_replay
         else await project_identity.project_id(project, state_dir, history, store)
     )

@@ -1,6 +1,6 @@
 """A project whose store alone is opened; opening a whole project takes ten times as long."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.git_program import find_git
-from mimir.orchestrator import project_identity
-from mimir.store.protocol import GraphStore
+from mimir.orchestrator.project_ids import find_project_id
+from mimir.store.protocol import GraphStore, ReadOps
+from mimir.workspace.git.tracked_folder import refuse_tracked
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.state_dir import ROOM
 
@@ -20,11 +21,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredProject:
-    """Store of a project, and the facts that its status needs."""
+class ProjectPlace:
+    """Directory of a project, and the facts that its status needs."""
 
     directory: Path
-    store: GraphStore
     id: str
 
     @property
@@ -36,6 +36,18 @@ class StoredProject:
     def work(self) -> Path:
         """Directory of workspaces and locks."""
         return self.directory / ROOM / "work"
+
+    def read_status(self, reads: ReadOps, run: str | None) -> Mapping[str, object]:
+        """Return the status of a run in the shape of `status --json`.
+
+        Raises:
+            UsageError: There is no such run.
+        """
+        # Imported here: `mimir runs` needs no status.
+        from mimir.orchestrator.runs import lookup
+
+        id = lookup.find_id(reads, self.id, run, planning=True)
+        return lookup.read_status(reads, id, self.find_dead(), self.now)
 
     def find_dead(self) -> frozenset[str]:
         """Return the owners in leases whose process is dead."""
@@ -58,6 +70,25 @@ class StoredProject:
         return await history.diff(before, after)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredProject(ProjectPlace):
+    """A project and its open store."""
+
+    store: GraphStore
+
+
+def find_place(project: Path) -> ProjectPlace:
+    """Return the place of a project that has a state directory; nothing is created.
+
+    Raises:
+        PlanError: Git tracks the state directory.
+    """
+    # Only a repository can track it; a search for one needs no program.
+    if any((folder / ".git").exists() for folder in (project, *project.parents)):
+        refuse_tracked(project, ROOM, find_git())
+    return ProjectPlace(directory=project, id=find_project_id(project, project / ROOM))
+
+
 @asynccontextmanager
 async def open_stored_project(
     project: Path, loaded: "LoadedSettings", say: Callable[[str], None]
@@ -69,15 +100,6 @@ async def open_stored_project(
         UnavailableError: The store cannot be reached.
         PlanError: Git tracks the state directory.
     """
-    state_dir = project / ROOM
-    # Only a repository can track it; a search for one needs no program.
-    if any((folder / ".git").exists() for folder in (project, *project.parents)):
-        from mimir.workspace.git.discovery import refuse_tracked
-
-        await refuse_tracked(project, ROOM, find_git())
-    async with stores.opened_store(loaded.settings, state_dir, say=say, create=False) as store:
-        yield StoredProject(
-            directory=project,
-            store=store,
-            id=project_identity.find_project_id(project, state_dir),
-        )
+    place = find_place(project)
+    async with stores.opened_store(loaded.settings, project / ROOM, say=say, create=False) as store:
+        yield StoredProject(directory=project, id=place.id, store=store)

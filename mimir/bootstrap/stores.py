@@ -2,26 +2,27 @@
 
 import contextlib
 import os
-import secrets
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimir.bootstrap.clock import SystemClock
 from mimir.domain.clock import Clock
 from mimir.errors import ConfigurationError, UsageError
-from mimir.settings.model import Settings
-from mimir.store.neo4j import browser_links
 from mimir.store.neo4j.address import Neo4jAddress, is_address, parse
-from mimir.store.neo4j.browser_links import Link
 from mimir.store.protocol import GraphStore
 from mimir.store.sqlite.network_drive import network_drive
+
+if TYPE_CHECKING:  # `mimir runs` finds its file without the settings
+    from mimir.settings.model import Settings
+    from mimir.store.neo4j.browser_links import Link
 
 FILE = "mimir.db"
 """Name of the SQLite file in the project's `.mimir`."""
 
 
 def open_store(
-    settings: Settings,
+    settings: "Settings",
     room: Path,
     clock: Clock,
     *,
@@ -44,6 +45,14 @@ def open_store(
 
         patience = settings.neo4j.patience_seconds
         return Neo4jStore(_address(settings), clock, door=door, say=say, patience_seconds=patience)
+    path = find_file(uri, room, say=say, create=create)
+    from mimir.store.sqlite.sqlite_store import SqliteStore
+
+    return SqliteStore(path, clock)
+
+
+def find_file(uri: str, room: Path, *, say: Callable[[str], None], create: bool) -> Path:
+    """Return the SQLite file of a URI, or that of `room`; arguments as of `open_store`."""
     if "://" in uri and not uri.startswith("sqlite:"):
         raise ConfigurationError(
             f"There is no store of the kind {uri.split('://')[0]}://.",
@@ -62,17 +71,15 @@ def open_store(
             f"warning: The store {path} is on a network drive ({drive}), where SQLite's locks do not work: two processes can "
             "damage it. Name a local file or a Neo4j server with --store."
         )
-    from mimir.store.sqlite.sqlite_store import SqliteStore
-
-    return SqliteStore(path, clock)
+    return path
 
 
 @contextlib.asynccontextmanager
 async def opened_store(
-    settings: Settings, room: Path, *, say: Callable[[str], None], create: bool
+    settings: "Settings", room: Path, *, say: Callable[[str], None], create: bool
 ) -> AsyncGenerator[GraphStore]:
     """Open the store that the settings name during the block; arguments as of `open_store`."""
-    door = secrets.token_hex(8)
+    door = os.urandom(8).hex()
     store = open_store(settings, room, SystemClock(), door=door, say=say, create=create)
     await store.init()
     try:
@@ -81,7 +88,7 @@ async def opened_store(
         await store.close()
 
 
-async def check_connection(settings: Settings) -> None:
+async def check_connection(settings: "Settings") -> None:
     """Connect to the store's server once; a file is not opened.
 
     Raises:
@@ -94,10 +101,12 @@ async def check_connection(settings: Settings) -> None:
         await server.try_out(_address(settings))
 
 
-def node_links(settings: Settings) -> Link | None:
+def node_links(settings: "Settings") -> "Link | None":
     """Return the maker of links to the store's nodes; None: the store has no page for them."""
     if not is_address(settings.store):
         return None
+    from mimir.store.neo4j import browser_links
+
     return browser_links.links(_address(settings), settings.neo4j.browser)
 
 
@@ -115,7 +124,7 @@ def _file(uri: str) -> Path:
     return Path(uri.removeprefix("sqlite://").removeprefix("sqlite:"))
 
 
-def _address(settings: Settings) -> Neo4jAddress:
+def _address(settings: "Settings") -> Neo4jAddress:
     neo4j = settings.neo4j
     password = neo4j.password.get_secret_value()
     return parse(settings.store, user=neo4j.user, password=password, database=neo4j.database)

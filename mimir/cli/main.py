@@ -9,32 +9,19 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from typer.main import get_command
 
-from mimir.cli.commands import (
-    agents,
-    bench,
-    browsing,
-    completion,
-    configuration,
-    demo,
-    inspection,
-    plan_commands,
-    replay,
-    run_commands,
-    transfer,
-)
+from mimir.cli.command_table import HELP, NAME, CommandGroup
 from mimir.cli.session import (
     CommandSession,
     CommonOptions,
     Debug,
     Json,
     Store,
-    command,
     project_directory,
 )
 from mimir.errors import UsageError
@@ -42,14 +29,14 @@ from mimir.errors import UsageError
 if TYPE_CHECKING:
     from mimir.cli.error_output import CommandFailure
 
-NAME = "mimir"
+QUESTION = "__complete"
+"""First argument of a shell's question; the words of its line follow."""
 # Compiled at the first usage error: `mimir --help` needs no pattern.
 _NO_COMMAND = r"(?s)No such command (?:'|\")(.*?)(?:'|\")\."
 
-HELP = {"help_option_names": ["-h", "--help"]}
-
 app = typer.Typer(
     name=NAME,
+    cls=CommandGroup,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -87,85 +74,13 @@ def start(
     context.obj = CommonOptions(store=store, json=as_json)
     if context.invoked_subcommand is not None:
         return 0
+    from mimir.cli.commands import inspection
     from mimir.cli.console import Console
 
     session = CommandSession(
         project=project_directory(), console=Console.of_process(), store=store, json=as_json
     )
     return inspection.orientation(session)
-
-
-# Command, example, further names. The further names are not listed and not suggested.
-_COMMANDS: tuple[tuple[Callable[..., int], str, tuple[str, ...]], ...] = (
-    (plan_commands.chain, 'chain "Add a --json option to the report"', ("plan",)),
-    (plan_commands.check, "check my-plan --run", ("lint",)),
-    (run_commands.execute, "execute my-plan --max-calls 200", ("run",)),
-    (run_commands.resume, "resume --time-limit 2h", ()),
-    (run_commands.worker, "worker --concurrency 2", ()),
-    (inspection.status, "status --workers", ()),
-    (browsing.runs, "runs --all", ("ls",)),
-    (browsing.show, "show /task-1 --diff", ()),
-    (browsing.log, "log --follow", ("logs",)),
-    (inspection.report, "report --full", ()),
-    (browsing.pause, "pause run-1127", ()),
-    (run_commands.cancel, "cancel run-1127", ()),
-    (run_commands.apply, "apply --commit", ()),
-    (inspection.verify, "verify --explain task-1", ()),
-    (transfer.export, "export --format mermaid", ()),
-    (transfer.migrate, "migrate .mimir/mimir.db neo4j://localhost:7687", ()),
-    (replay.replay, "replay run-1127 --diff", ()),
-    (replay.serve_recording, "serve-recording run.jsonl --port 8000", ()),
-    (browsing.clean, "clean", ()),
-    (configuration.preambles, "preambles trust preambles/qc.md", ()),
-    (inspection.doctor, "doctor", ()),
-    (demo.demo, "demo --crash", ()),
-    (bench.bench, "bench engine --smoke", ()),
-    (
-        completion.completion,
-        "completion bash > ~/.local/share/bash-completion/completions/mimir",
-        (),
-    ),
-)
-for _body, _example, _further in _COMMANDS:
-    for _name in (_body.__name__.replace("_", "-"), *_further):
-        app.command(
-            _name,
-            hidden=_name in _further,
-            epilog=f"Example: {NAME} {_example}",
-            context_settings=HELP,
-        )(command(_body))
-configuration_app = typer.Typer(
-    rich_markup_mode=None, context_settings=HELP, help="Show and change settings."
-)
-for _body, _example in (
-    (configuration.show, "config show --all"),
-    (configuration.get, "config get run.workers"),
-    (configuration.set_value, "config set llm.model gpt-5"),
-    (configuration.path, "config path"),
-):
-    configuration_app.command(
-        _body.__name__.partition("_")[0],
-        epilog=f"Example: {NAME} {_example}",
-        context_settings=HELP,
-    )(command(_body))
-app.add_typer(configuration_app, name="config")
-agents_app = typer.Typer(
-    rich_markup_mode=None,
-    context_settings=HELP,
-    help="List and check agent definitions.",
-    epilog=f"Example: {NAME} agents --all",
-)
-agents_app.callback(invoke_without_command=True)(command(agents.list_agents, is_group=True))
-for _body, _example in (
-    (agents.show, "agents show project:reviewer"),
-    (agents.check, "agents check .claude/agents --matrix"),
-    (agents.trust, "agents trust project:reviewer"),
-    (agents.new, "agents new reviewer"),
-):
-    agents_app.command(_body.__name__, epilog=f"Example: {NAME} {_example}", context_settings=HELP)(
-        command(_body)
-    )
-app.add_typer(agents_app, name="agents")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -194,7 +109,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """Run the command line of this process, then end the process at once."""
-    if sys.argv[1:2] == [completion.QUESTION]:
+    if sys.argv[1:2] == [QUESTION]:
+        from mimir.cli.commands import completion
+
         code = completion.answer_shell(sys.argv[2:], get_command(app))
     else:
         code = run(sys.argv[1:])
@@ -221,6 +138,7 @@ def _print_failure(failure: "CommandFailure") -> int:
 def _describe_usage(error: typer.TyperException) -> "CommandFailure":
     """Return the message of a usage error, with the nearest option or command."""
     from mimir.cli.arguments import nearest
+    from mimir.cli.commands import completion
     from mimir.cli.error_output import CommandFailure
 
     # Only some subclasses of the library have these attributes.

@@ -12,10 +12,11 @@ import typer
 from mimir.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from mimir.bootstrap.stored_project import StoredProject
+    from mimir.bootstrap.stored_project import ProjectPlace, StoredProject
     from mimir.cli.console import Console
     from mimir.orchestrator.api import Mimir
     from mimir.settings.layers import LoadedSettings
+    from mimir.store.protocol import ReadOps
 
 T = TypeVar("T")
 
@@ -84,7 +85,7 @@ class CommandSession:
     ) -> AsyncGenerator["Mimir"]:
         """Open the project; with `create=False` it must exist, and nothing is created."""
         if not create:
-            self._require_state_dir(loaded)
+            self._require_state_dir(loaded.settings.store)
         async with AsyncExitStack() as stack:
             with self.show_wait("Opening the project", loaded):
                 if loaded.settings.store:
@@ -110,30 +111,40 @@ class CommandSession:
         """Open the store of the project alone; nothing is created."""
         from mimir.bootstrap import stored_project
 
-        self._require_state_dir(loaded)
+        self._require_state_dir(loaded.settings.store)
         opening = stored_project.open_stored_project(self.project, loaded, self.console.note)
         async with opening as opened:
             yield opened
 
-    async def quick_status(
-        self, loaded: "LoadedSettings", run: str | None
-    ) -> "Mapping[str, object]":
-        """Return the status of a run; only the store is opened."""
-        from mimir.bootstrap import quick_status
+    def look(self, work: "Callable[[ReadOps, ProjectPlace], T]") -> T:
+        """Run `work` on one view of the project's store; nothing is created.
 
-        self._require_state_dir(loaded)
-        return await quick_status.status(self.project, loaded, run, self.console.note)
+        A SQLite file is opened without settings, threads and event loop; a server takes them all.
+        """
+        from mimir.bootstrap import local_store
+
+        uri = local_store.find_uri(self.store)
+        if uri is not None:
+            self._require_state_dir(uri)
+            return local_store.look(self.project, uri, work, say=self.console.note)
+        loaded = self.load()
+
+        async def job() -> T:
+            async with self.open_store(loaded) as opened:
+                return await opened.store.read(lambda reads: work(reads, opened))
+
+        return self.run(job())
 
     def has_store(self, loaded: "LoadedSettings") -> bool:
         """Return whether the project has a store, or the settings name one."""
         return bool(loaded.settings.store) or (self.project / DEFAULT_STORE).exists()
 
-    def _require_state_dir(self, loaded: "LoadedSettings") -> None:
+    def _require_state_dir(self, store: str) -> None:
         if not (self.project / STATE_DIR).is_dir():
             join = "Go to the project's directory. A clone of it joins a run with: mimir worker"
             raise UsageError(
                 f"This directory is not a project of mimir yet: it has no {STATE_DIR}.",
-                next_step=join if loaded.settings.store else 'Start: mimir chain "REQUEST"',
+                next_step=join if store else 'Start: mimir chain "REQUEST"',
             )
 
     def show_wait(self, what: str, loaded: "LoadedSettings") -> AbstractContextManager[None]:

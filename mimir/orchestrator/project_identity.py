@@ -4,25 +4,20 @@ Reasons: docs/decisions/0007-which-project-a-directory-is.md.
 """
 
 import asyncio
-import hashlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimir.attempts.deliverable import HIDDEN
 from mimir.errors import UnavailableError, WorkspaceError
+from mimir.orchestrator.project_ids import DIGITS, FILE, load_id, path_id
 from mimir.store.protocol import GraphStore
 from mimir.store.schema import NodeLabel
 from mimir.workspace.atomic_write import write_atomically
 
-if TYPE_CHECKING:  # `mimir runs` calls `find_project_id` and must import nothing heavy
+if TYPE_CHECKING:
     from mimir.orchestrator.services import ProjectServices
     from mimir.store.records.run_records import RunRecord
     from mimir.workspace.git.history import GitHistory
-
-FILE = "project"
-"""File in `.mimir` with the id, which a moved or rewritten repository keeps."""
-DIGITS = 12
 
 
 async def project_id(project: Path, room: Path, history: "GitHistory", store: GraphStore) -> str:
@@ -31,22 +26,17 @@ async def project_id(project: Path, room: Path, history: "GitHistory", store: Gr
     All clones of a repository are one project: the id is derived from its first commits. A directory without commits, a shallow clone,
     and a project that the store knows by its path are identified by the path.
     """
-    saved = await asyncio.to_thread(_load_id, room / FILE)
+    saved = await asyncio.to_thread(load_id, room / FILE)
     if saved:
         return saved
     # A project that started without commits keeps the id by path after its first commit.
-    by_path = id_of_path(project)
+    by_path = path_id(project)
     lineage = await history.lineage()
     known = await store.read(lambda reads: reads.get(NodeLabel.PROJECT, by_path))
     id = by_path if known or not lineage else f"project-{lineage[:DIGITS]}"
     # Several processes may write the file at once; all write the same.
     await asyncio.to_thread(write_atomically, room / FILE, f"{id}\n".encode())
     return id
-
-
-def find_project_id(project: Path, room: Path) -> str:
-    """Return the saved id, otherwise the id by path; creates nothing."""
-    return _load_id(room / FILE) or id_of_path(project)
 
 
 async def require_same_project(services: "ProjectServices", run: "RunRecord") -> None:
@@ -86,16 +76,3 @@ async def _is_related(services: "ProjectServices", run: "RunRecord") -> bool:
     # A shallow clone shares no first commit, but may have the id of the project.
     is_same_project = run.project_id == services.project_id
     return related or (is_same_project and bool(await services.history.lineage()))
-
-
-def id_of_path(project: Path) -> str:
-    """Return the id of a directory that no history identifies."""
-    return f"project-{hashlib.sha256(os.fsencode(project)).hexdigest()[:DIGITS]}"
-
-
-def _load_id(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    # A damaged file counts as absent: the id can be derived again.
-    except (FileNotFoundError, UnicodeDecodeError):
-        return ""

@@ -1,15 +1,16 @@
 """Named queries of a file; each begins with a comment line `name: description`."""
 
+import pkgutil
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 
 
 @cache
 def load_queries(package: str, file: str, comment: str) -> Mapping[str, str]:
     """Return the queries of a file by name, without the lines that begin with `comment`."""
-    text = (files(package) / file).read_text(encoding="utf-8")
+    # `importlib.resources` would take longer to import than `mimir runs` to read.
+    text = (pkgutil.get_data(package, file) or b"").decode("utf-8")
     mark = re.escape(comment)
     parts = re.split(rf"^{mark} ([a-z-]+): .*$", text, flags=re.MULTILINE)[1:]
     comment_line = re.compile(rf"^{mark}.*$\n?", re.MULTILINE)

@@ -95,7 +95,7 @@ def test_what_a_project_may_not_choose_is_ignored_with_a_warning(
     said = report(here)
     assert "`bubblewrap`" in said
     assert (here.project / ".mimir/mimir.db").is_file()
-    shown = here.run("status")
+    shown = here.run("verify")
     assert "'sandbox.backend'" in shown.stdout + shown.stderr
 
 

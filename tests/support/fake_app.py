@@ -340,17 +340,36 @@ def module(mimir: FakeMimir) -> ModuleType:
     return fake
 
 
-def quick_status(mimir: FakeMimir) -> ModuleType:
-    """Return a module that shows the status of `mimir`."""
+@dataclass(frozen=True, slots=True)
+class FakePlace:
+    """A project whose status is that of `mimir`."""
 
-    async def status(
-        project: Path, loaded: LoadedSettings, run: str | None, say: object
-    ) -> Mapping[str, object]:
-        async with module(mimir).open(project, loaded, create=False, say=say) as opened:
-            return await opened.status(await opened.find_run(run))
+    mimir: FakeMimir
+    directory: Path
 
-    fake = ModuleType("mimir.bootstrap.quick_status")
-    fake.__dict__["status"] = status
+    def read_status(self, reads: object, run: str | None) -> Mapping[str, object]:
+        """Return the status of the fake."""
+
+        async def job() -> Mapping[str, object]:
+            async with module(self.mimir).open(
+                self.directory, None, create=False, say=None
+            ) as opened:
+                return await opened.status(await opened.find_run(run))
+
+        return asyncio.run(job())
+
+
+def local_store(mimir: FakeMimir) -> ModuleType:
+    """Return a module whose store holds nothing but a place."""
+
+    def look(
+        project: Path, uri: str, work: Callable[[object, object], object], *, say: object
+    ) -> object:
+        return work(None, FakePlace(mimir, project))
+
+    fake = ModuleType("mimir.bootstrap.local_store")
+    fake.__dict__["find_uri"] = str
+    fake.__dict__["look"] = look
     return fake
 
 
@@ -375,4 +394,8 @@ def install(mimir: FakeMimir) -> None:
 
 def fakes(mimir: FakeMimir) -> Mapping[str, ModuleType]:
     """Return the modules of `mimir.bootstrap` that the commands import, by name."""
-    return {"app": module(mimir), "quick_status": quick_status(mimir), "doctor": doctor(mimir)}
+    return {
+        "app": module(mimir),
+        "local_store": local_store(mimir),
+        "doctor": doctor(mimir),
+    }

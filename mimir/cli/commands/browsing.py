@@ -13,9 +13,10 @@ from mimir.cli.session import CommandSession
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mimir.bootstrap.stored_project import StoredProject
+    from mimir.bootstrap.stored_project import ProjectPlace
     from mimir.domain.event import Event
     from mimir.orchestrator.runs.browsing import Subject
+    from mimir.store.protocol import ReadOps
 
 POLL_SECONDS = 0.5
 DECLINED = 1
@@ -39,15 +40,9 @@ def runs(session: CommandSession, every: All = False) -> int:
     """
     from mimir.orchestrator.runs import listing
 
-    loaded = session.load()
-
-    async def job() -> "Sequence[Mapping[str, object]]":
-        async with session.open_store(loaded) as opened:
-            return await opened.store.read(
-                lambda reads: listing.list_runs(reads, opened.id, opened.find_dead(), opened.now)
-            )
-
-    found = session.run(job())
+    found = session.look(
+        lambda reads, place: listing.list_runs(reads, place.id, place.find_dead(), place.now)
+    )
     if session.json:
         session.console.json({"schema": 1, "runs": list(found)})
         return 0
@@ -71,25 +66,20 @@ def show(
     """
     from mimir.orchestrator.runs import browsing
 
-    loaded = session.load()
+    def read(
+        reads: "ReadOps", place: "ProjectPlace"
+    ) -> "tuple[Subject, dict[str, object], ProjectPlace, tuple[str, str]]":
+        subject = browsing.find_subject(reads, place.id, name)
+        shape = dict(_load_subject(reads, place, subject))
+        if calls:
+            shape["calls_made"] = browsing.list_calls(reads, subject)
+        if output:
+            shape["outputs"] = browsing.list_outputs(reads, subject, output)
+        return subject, shape, place, browsing.find_trees(reads, subject) if diff else ("", "")
 
-    async def job() -> "tuple[Subject, dict[str, object]]":
-        async with session.open_store(loaded) as opened:
-            read = opened.store.read
-            subject = await read(lambda reads: browsing.find_subject(reads, opened.id, name))
-            shape = dict(await _load_subject(opened, subject))
-            if calls:
-                shape["calls_made"] = await read(lambda reads: browsing.list_calls(reads, subject))
-            if output:
-                shape["outputs"] = await read(
-                    lambda reads: browsing.list_outputs(reads, subject, output)
-                )
-            if diff:
-                before, after = await read(lambda reads: browsing.find_trees(reads, subject))
-                shape["diff"] = await opened.diff(before, after) if before else ""
-            return subject, shape
-
-    subject, shape = session.run(job())
+    subject, shape, place, (before, after) = session.look(read)
+    if diff:
+        shape["diff"] = session.run(place.diff(before, after)) if before else ""
     if session.json:
         session.console.json({**shape, "schema": 1})
         return 0
@@ -97,12 +87,14 @@ def show(
     return 0
 
 
-async def _load_subject(opened: "StoredProject", subject: "Subject") -> "Mapping[str, object]":
+def _load_subject(
+    reads: "ReadOps", place: "ProjectPlace", subject: "Subject"
+) -> "Mapping[str, object]":
     from mimir.orchestrator.runs import browsing, lookup
 
     if subject.task:
-        return await opened.store.read(lambda reads: browsing.show_task(reads, subject))
-    return await lookup.status(opened.store, subject.run, opened.find_dead(), opened.now)
+        return browsing.show_task(reads, subject)
+    return lookup.read_status(reads, subject.run, place.find_dead(), place.now)
 
 
 def _pages(session: CommandSession, subject: "Subject", shape: "Mapping[str, object]") -> list[str]:
@@ -134,10 +126,10 @@ def log(session: CommandSession, run: Run = None, follow: Follow = False) -> int
     """
     from mimir.cli.live.line_output import as_json, as_line
     from mimir.domain.clock import moment
+    from mimir.domain.json_value import as_text
     from mimir.orchestrator.runs import lookup
     from mimir.store.operations import runs as stored
 
-    loaded = session.load()
     began: list[float] = []
 
     def print_all(events: "Sequence[Event]") -> None:
@@ -151,21 +143,31 @@ def log(session: CommandSession, run: Run = None, follow: Follow = False) -> int
         if lines and not session.json:
             session.console.say("\n".join(lines))
 
+    def read(
+        reads: "ReadOps", place: "ProjectPlace", named: str | None, after: int = 0
+    ) -> "tuple[Mapping[str, object], Sequence[Event]]":
+        id = lookup.find_id(reads, place.id, named, planning=True)
+        status = lookup.read_status(reads, id, place.find_dead(), place.now)
+        return status, stored.events(reads, id, after=after)
+
+    if not follow:
+        print_all(session.look(lambda reads, place: read(reads, place, run))[1])
+        return 0
+    loaded = session.load()
+
     async def job() -> None:
         import asyncio
 
         async with session.open_store(loaded) as opened:
-            id = await lookup.find_run(opened.store, opened.id, run, planning=True)
-            seen = 0
+            named, seen = run, 0
             while True:
-                status = await lookup.status(opened.store, id, opened.find_dead(), opened.now)
-                # The state is read first: every event of an ended run is then written.
-                found = await opened.store.read(
-                    lambda reads, after=seen: stored.events(reads, id, after=after)
+                status, found = await opened.store.read(
+                    lambda reads, named=named, after=seen: read(reads, opened, named, after)
                 )
                 print_all(found)
+                named = as_text(status.get("run"))
                 seen = found[-1].seq if found else seen
-                if not follow or status.get("outcome"):
+                if status.get("outcome"):
                     return
                 await asyncio.sleep(POLL_SECONDS)
 

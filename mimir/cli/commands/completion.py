@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from mimir.bootstrap.completion_source import Candidates
 
-QUESTION = "__complete"
-"""First argument of a shell's question; the words of its line follow."""
 _RUNS = ("status", "show", "log", "logs", "report", "verify", "apply", "resume", "pause", "cancel",
          "export", "replay")  # fmt: skip
 _PLANS = ("execute", "run", "check", "lint")
@@ -52,7 +50,7 @@ def completion(session: CommandSession, shell: Shell) -> int:
     It completes commands, options, runs, tasks, plans and models. For zsh, write it to a file
     _mimir in a directory of fpath; for fish, to ~/.config/fish/completions/mimir.fish.
     """
-    session.console.say(_SCRIPTS[shell].rstrip("\n"))
+    session.console.print_exact(_SCRIPTS[shell].rstrip("\n"))
     return 0
 
 

@@ -83,7 +83,7 @@ def get(session: CommandSession, name: Name) -> int:
     if session.json:
         session.console.json({"schema": 1, "name": full, "value": value, "origin": origin})
     else:
-        session.console.say(_as_text(value))
+        session.console.print_exact(_as_text(value))
         session.console.note(f"origin: {origin}")
     return 0
 

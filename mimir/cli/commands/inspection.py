@@ -46,17 +46,7 @@ def status(session: CommandSession, run: Run = None, workers: Workers = False) -
 
 
 def _show_status(session: CommandSession, run: str | None, *, workers: bool) -> int:
-    loaded = session.load()
-
-    async def job() -> "Mapping[str, object]":
-        # Only the list of processes needs the whole project.
-        if not workers:
-            return await session.quick_status(loaded, run)
-        async with session.open(loaded, create=False) as mimir:
-            id = await mimir.find_run(run)
-            return {**await mimir.status(id), **await mimir.workers(id)}
-
-    shape = session.run(job())
+    shape = _load_processes(session, run) if workers else _load_status(session, run)
     if session.json:
         session.console.json({"schema": 1, **shape})
         return 0
@@ -66,6 +56,22 @@ def _show_status(session: CommandSession, run: str | None, *, workers: bool) -> 
     # One text: each line would be flushed, and a run may have thousands of tasks.
     session.console.say("\n".join([*lines, *(processes.lines(shape) if workers else ())]))
     return 0
+
+
+def _load_status(session: CommandSession, run: str | None) -> "Mapping[str, object]":
+    return session.look(lambda reads, place: place.read_status(reads, run))
+
+
+def _load_processes(session: CommandSession, run: str | None) -> "Mapping[str, object]":
+    loaded = session.load()
+
+    async def job() -> "Mapping[str, object]":
+        # Only the list of processes needs the whole project.
+        async with session.open(loaded, create=False) as mimir:
+            id = await mimir.find_run(run)
+            return {**await mimir.status(id), **await mimir.workers(id)}
+
+    return session.run(job())
 
 
 def report(session: CommandSession, run: Run = None, full: Full = False) -> int:
@@ -183,16 +189,10 @@ def _latest_run(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[s
     if not session.has_store(loaded):
         return {}
 
-    async def job() -> "Mapping[str, object]":
-        async with session.open(loaded, create=False) as mimir:
-            # A store without a run is no error here.
-            try:
-                return await mimir.status(await mimir.find_run(None))
-            except UsageError:
-                return {}
-
     try:
-        return session.run(job())
+        return _load_status(session, None)
+    except UsageError:  # a store without a run is no error here
+        return {}
     except MimirError as error:
         session.console.note(f"warning: the store cannot be read: {error}")
         return {}

@@ -316,7 +316,7 @@ async def _run(
         size = await mimir.plan_size(chosen)
         lines = forecasts.describe_run(path, probable, size, limits)
         for line in lines:
-            session.console.note_wrapped(line)
+            session.console.note(line)
         if not await session.console.ask("Run it?"):
             session.console.note("Declined: no run was created.")
             return DECLINED

@@ -36,7 +36,9 @@ def export(session: CommandSession, run: Run = None, form: Format = "jsonl") -> 
         async with session.open(loaded, create=False) as mimir:
             is_whole = run is None and chosen != "mermaid"
             id = "" if is_whole else await mimir.find_run(run)
-            await mimir.export(id, chosen, lines.append if is_boxed else session.console.say)
+            await mimir.export(
+                id, chosen, lines.append if is_boxed else session.console.print_exact
+            )
             return id
 
     id = session.run(job())

@@ -23,13 +23,23 @@ async def find_run(
     Raises:
         UsageError: There is none, or several ids begin with the prefix.
     """
+    return await store.read(
+        partial(find_id, project_id=project_id, run=run, resumable=resumable, planning=planning)
+    )
 
-    def look(reads: ReadOps) -> str:
-        id = find_listed_run(reads, project_id, run, resumable=resumable, planning=planning)
-        # The last step raises, and names the nearest ids.
-        return id or load_run(reads, run or "").id
 
-    return await store.read(look)
+def find_id(
+    reads: ReadOps,
+    project_id: str,
+    run: str | None,
+    *,
+    resumable: bool = False,
+    planning: bool = False,
+) -> str:
+    """Return a run's id, as `find_run`."""
+    id = find_listed_run(reads, project_id, run, resumable=resumable, planning=planning)
+    # The last step raises, and names the nearest ids.
+    return id or load_run(reads, run or "").id
 
 
 async def status(

@@ -4,12 +4,15 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+from mimir.domain.clock import Clock, stamp
 from mimir.errors import DamagedNode
 from mimir.store import schema
 from mimir.store.conditions import Condition
-from mimir.store.protocol import Direction, Row, Value
+from mimir.store.protocol import Direction, ReadOps, Row, Value
 from mimir.store.row_fields import object_field
+from mimir.store.sqlite import database_file
 from mimir.store.sqlite.conditions import SqlText, conditions, group_expressions, order_by
 from mimir.store.sqlite.node import SELECT, Found, part_of, row_of, select_properties
 from mimir.store.sqlite.query_library import sql
@@ -181,3 +184,22 @@ def _among_ids(ids: Sequence[str]) -> SqlText:
 def bind_ids(ids: Iterable[str]) -> str:
     """Return ids as one bound list, without those that no node can have."""
     return json.dumps(known_ids(ids))
+
+
+@contextlib.contextmanager
+def view_file(path: Path, clock: Clock) -> Generator[ReadOps]:
+    """Open an existing store for the reads of the block.
+
+    Raises:
+        StoreError: The file is foreign, damaged or of a newer schema.
+        Paused: Another process holds it.
+    """
+    database_file.prepare(path)
+    try:
+        with contextlib.closing(database_file.connect(path)) as connection:
+            reads = SqliteReads(connection, lambda: stamp(clock.now()))
+            connection.execute("BEGIN")
+            yield reads
+            reads.end()
+    except sqlite3.Error as error:
+        raise database_file.problem(error, path) from error

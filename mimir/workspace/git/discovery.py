@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from mimir.errors import PlanError, WorkspaceError
+from mimir.errors import WorkspaceError
 from mimir.workspace.git import user_ignores
 from mimir.workspace.git.git_command import GitCommand
 
@@ -91,24 +91,6 @@ async def find(project: Path, program: str = "git") -> UserRepository | None:
         "ls-files", "-z", "--", repository.prefix, tree=repository.top, literal=True, max_bytes=1
     )
     return repository if tracked.out else None
-
-
-async def refuse_tracked(project: Path, folder: str, program: str = "git") -> None:
-    """Refuse a folder of the engine that git tracks: a clone would bring another user's runs.
-
-    Raises:
-        PlanError: Git tracks a file in it.
-    """
-    if not (project / folder).exists():
-        return
-    git = GitCommand(directory=None, program=program)
-    ask = ("-C", str(project), "ls-files", "-z", "--", f":(icase){folder}")
-    tracked = await git.run(*ask, ok=None, max_bytes=1)
-    if tracked.out:
-        raise PlanError(
-            f"Git tracks {folder}: its runs and settings may come from another user.",
-            next_step=f"Move it away, and remove it from the repository: git rm -r --cached {folder}",
-        )
 
 
 def _prefix(project: Path, top: str) -> str:

@@ -14,73 +14,11 @@ from pathlib import Path
 from mimir.domain.turn_hook import give_way
 from mimir.errors import Paused, WorkspaceError
 from mimir.workspace.child_processes import listen
+from mimir.workspace.git.git_environment import ENVIRONMENT, SETTINGS
 from mimir.workspace.safe_walk import disk_full
 
-# Where git is searched.
-SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin:/opt/local/bin"
 # First version with `merge-tree --write-tree`.
 OLDEST = (2, 38)
-
-_SETTINGS = {
-    "safe.directory": "*",
-    # No program of a repository runs: no hook, no file system monitor.
-    "core.hooksPath": "/dev/null",
-    "core.fsmonitor": "false",
-    "core.untrackedCache": "false",
-    "core.splitIndex": "false",
-    "core.sparseCheckout": "false",
-    # Only files that the engine names decide attributes and ignored paths.
-    "core.attributesFile": "/dev/null",
-    "core.excludesFile": "/dev/null",
-    "core.autocrlf": "false",
-    "core.safecrlf": "false",
-    "core.quotePath": "false",
-    "core.logAllRefUpdates": "false",
-    "core.commitGraph": "false",
-    # These are ordinary names on Linux; refusing them would let a worker stop every snapshot.
-    "core.protectNTFS": "false",
-    # One process for each core, in trees of a hundred files or more.
-    "checkout.workers": "0",
-    # Background maintenance could remove objects that a run needs.
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "commit.gpgSign": "false",
-    # Renames would be guesses: equal trees must give equal results.
-    "merge.renames": "false",
-    "merge.directoryRenames": "false",
-    "merge.conflictStyle": "merge",
-    "diff.renames": "false",
-    "submodule.recurse": "false",
-    "advice.addEmbeddedRepo": "false",
-    # No transport; only the exchange of a run allows some.
-    "protocol.allow": "never",
-    "init.templateDir": "",
-    "init.defaultBranch": "main",
-}
-
-_ENVIRONMENT = {
-    "PATH": SEARCH_PATH,
-    "HOME": "/nonexistent",
-    "XDG_CONFIG_HOME": "/nonexistent",
-    # Some messages are parsed, so their language is fixed.
-    "LC_ALL": "C",
-    "TZ": "UTC",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    # Replace refs would show another object under an id; a partial clone would fetch.
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_AUTHOR_NAME": "mimir",
-    "GIT_AUTHOR_EMAIL": "mimir@localhost",
-    "GIT_COMMITTER_NAME": "mimir",
-    "GIT_COMMITTER_EMAIL": "mimir@localhost",
-    "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
-    **{f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(_SETTINGS)},
-    **{f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(_SETTINGS.values())},
-}
 
 _PIECE = 1 << 16
 
@@ -122,7 +60,7 @@ class GitCommand:
 
     def with_settings(self, more: Mapping[str, str]) -> dict[str, str]:
         """Return environment that adds settings; unlike arguments, other users cannot read it."""
-        first = len(_SETTINGS)
+        first = len(SETTINGS)
         pairs = list(more.items())
         return {
             "GIT_CONFIG_COUNT": str(first + len(pairs)),
@@ -211,7 +149,7 @@ class GitCommand:
         stdin: int,
         stdout: int,
     ) -> asyncio.subprocess.Process:
-        environment = dict(_ENVIRONMENT)
+        environment = dict(ENVIRONMENT)
         if self.directory is not None:
             environment["GIT_DIR"] = str(self.directory)
         if self.alternates:

@@ -79,22 +79,22 @@ def test_errors_of_the_facade_become_exit_codes(
 
 
 def test_store_json_and_debug_go_before_the_command_too(mimir: Mimir, fake: FakeMimir):
-    before = mimir("--store", "a.db", "--json", "status")
-    behind = mimir("status", "--json", "--store", "a.db")
+    before = mimir("--store", "a.db", "--json", "verify")
+    behind = mimir("verify", "--json", "--store", "a.db")
     assert before.shape == behind.shape
     assert [loaded.settings.store for _, loaded, _ in fake.opened] == ["a.db", "a.db"]
 
 
 def test_a_line_of_the_project_that_opens_the_sandbox_is_warned_of(mimir: Mimir, project: Path):
     (project / "mimir.toml").write_text('sandbox = "none"\n')
-    said = mimir("status")
+    said = mimir("verify")
     assert said.code == 0
     assert said.err.startswith("warning: The project's settings name 'sandbox'")
 
 
 def test_a_setting_that_cannot_be_used_is_78(mimir: Mimir, project: Path):
     (project / "mimir.toml").write_text("wrkers = 3\n")
-    assert mimir("status").code == 78
+    assert mimir("verify").code == 78
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimir.errors import WorkspaceError
-from mimir.orchestrator import project_identity
+from mimir.orchestrator import project_identity, project_ids
 from mimir.store.publishing_store import PublishingStore
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from mimir.workspace.git.history import GitHistory
@@ -41,7 +41,7 @@ async def test_clone_is_the_same_project_and_keeps_its_name_whatever_becomes_of_
     moved = project.rename(tmp_path / "moved")
 
     assert await id_of(moved, store) == first
-    assert project_identity.find_project_id(moved, moved / ".mimir") == first
+    assert project_ids.find_project_id(moved, moved / ".mimir") == first
 
 
 async def test_directory_without_commits_is_known_by_its_path(tmp_path: Path, store: SqliteStore):
@@ -52,14 +52,14 @@ async def test_directory_without_commits_is_known_by_its_path(tmp_path: Path, st
     found = [await id_of(one, store), await id_of(two, store)]
 
     assert found[0] != found[1]
-    assert found[0] == project_identity.find_project_id(one, one / ".nothing")
+    assert found[0] == project_ids.find_project_id(one, one / ".nothing")
 
 
 async def test_project_that_the_store_knows_by_its_path_keeps_that_name(
     tmp_path: Path, store: SqliteStore
 ):
     project = make_project(tmp_path / "here")
-    before = project_identity.find_project_id(project, project / ".nothing")
+    before = project_ids.find_project_id(project, project / ".nothing")
     await store.write(lambda ops: ops.upsert("Project", [{"id": before, "name": "here"}]))
 
     assert await id_of(project, store) == before
