@@ -82,6 +82,11 @@ class Console:
         return self.out.isatty()
 
     @property
+    def is_error_terminal(self) -> bool:
+        """True if standard error is a terminal."""
+        return self.err.isatty()
+
+    @property
     def can_ask(self) -> bool:
         """True if the user can answer a question."""
         return sys.stdin is not None and sys.stdin.isatty() and self.err.isatty()  # pyright: ignore[reportUnnecessaryComparison]  closed before the process began
@@ -102,13 +107,19 @@ class Console:
             return 80
 
     def say(self, text: str = "") -> None:
-        """Print a result, line breaks kept."""
+        """Print a result, line breaks kept; on a terminal, long lines are wrapped at words."""
+        self._write(
+            self.out, _fit_lines(clean(text), self.width) if self.is_terminal else clean(text)
+        )
+
+    def print_exact(self, text: str) -> None:
+        """Print a text for a program, such as a patch or a script: no line is wrapped."""
         self._write(self.out, clean(text))
 
     def page(self, text: str) -> None:
         """Print a long result: through the user's pager on a terminal that it does not fit."""
         if not self.is_terminal or not self._show_in_pager(clean(text)):
-            self.say(text)
+            self.print_exact(text)
 
     def _show_in_pager(self, text: str) -> bool:
         """Return whether a pager showed the text."""
@@ -128,15 +139,9 @@ class Console:
         return False
 
     def note(self, text: str) -> None:
-        """Print one line to standard error."""
-        self._write(self.err, clean_line(text))
-
-    def note_wrapped(self, text: str) -> None:
-        """Print one paragraph to standard error, wrapped at the width of the terminal."""
-        from mimir.cli.layout import wrap
-
-        for line in wrap(clean_line(text), self.width, rest="  "):
-            self._write(self.err, line)
+        """Print one line to standard error; on a terminal, it is wrapped at words."""
+        line = clean_line(text)
+        self._write(self.err, _fit_lines(line, self.width) if self.is_error_terminal else line)
 
     def json(self, value: Mapping[str, object]) -> None:
         """Print one JSON object on one line, as ASCII."""
@@ -186,6 +191,18 @@ class Console:
     def _write(stream: TextIO, line: str) -> None:
         stream.write(f"{line}\n")
         stream.flush()
+
+
+def _fit_lines(text: str, width: int) -> str:
+    """Wrap each line that is too long at words, under its own indent."""
+    from mimir.cli.layout import columns_of, wrap
+
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        is_short = columns_of(line) <= width
+        lines += [line] if is_short else wrap(line, width, first=indent, rest=f"{indent}  ")
+    return "\n".join(lines)
 
 
 def _open_stream(stream: TextIO | None) -> TextIO:

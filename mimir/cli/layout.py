@@ -4,7 +4,7 @@ A word that is longer than the line continues on the next one; no character is l
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 MIN_TEXT = 24
 """Fewer columns than this are no place for text beside other cells."""
@@ -64,6 +64,26 @@ def _split(word: str, room: int, whole: int) -> list[str]:
             piece, left = "", max(2, whole)
         piece += character
     return [*pieces, piece]
+
+
+def shorten(text: str, width: int, cut: str, *, measure: Callable[[str], int] = columns_of) -> str:
+    """Return a text of at most `width` columns, cut between words; `cut` marks the end.
+
+    Only a word that is longer than half of the line is cut itself. `measure` counts columns.
+    """
+    if measure(text) <= width:
+        return text
+    kept = ""
+    for character in text:
+        if measure(kept + character + cut) > width:
+            break
+        kept += character
+    ends = [at for at, character in enumerate(kept) if not character.isalnum()]
+    # The word may end where the room does.
+    is_whole = len(kept) < len(text) and not text[len(kept)].isalnum()
+    if not is_whole and ends and ends[-1] >= len(kept) // 2:
+        kept = kept[: ends[-1]]
+    return kept.rstrip(" -_./,:;(·") + cut
 
 
 def text_block(text: str, width: int, *, indent: str = "  ") -> list[str]:

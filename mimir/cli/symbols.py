@@ -16,6 +16,7 @@ class Symbols:
     branch: str
     last: str
     dot: str
+    arrow: str
     cut: str
 
 
@@ -29,6 +30,7 @@ UNICODE = Symbols(
     branch="├─",
     last="└─",
     dot="·",
+    arrow="→",
     cut="…",
 )
 # A stream in the C locale cannot encode the others.
@@ -42,6 +44,7 @@ ASCII = Symbols(
     branch="|-",
     last="`-",
     dot="-",
+    arrow=">",
     cut="~",
 )
 

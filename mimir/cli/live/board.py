@@ -5,7 +5,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 
+from mimir.domain import money
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_objects, as_text, as_texts, as_whole_number
@@ -48,6 +50,9 @@ class TaskBoardRow:
     """Start of the latest attempt, in seconds of the events' clock."""
     until: float | None = None
     """End of the task, in the same seconds."""
+    began: float | None = None
+    """Start of its first attempt, in the same seconds."""
+    dependencies: tuple[str, ...] = ()
     score: float | None = None
     """Of the latest verdict, 0 to 100."""
     note: str = ""
@@ -82,6 +87,8 @@ class RunBoard:
     calls: int = 0
     """Model calls of the run."""
     tokens: int = 0
+    cost: int | None = None
+    """Of the model calls, in units of money. None: no call had a price."""
     note: str = ""
     """The last action of the run itself."""
     outcome: str = ""
@@ -98,7 +105,8 @@ def begin(status: Mapping[str, object]) -> RunBoard:
     for item in as_objects(status.get("tasks")):
         task, title = as_text(item.get("id")), as_text(item.get("title"))
         limit = as_whole_number(item.get("limit"))
-        rows[task] = TaskBoardRow(task=task, title=title, limit=limit)
+        needs = tuple(as_texts(item.get("dependencies")))
+        rows[task] = TaskBoardRow(task=task, title=title, limit=limit, dependencies=needs)
     return RunBoard(run=as_text(status.get("run")), title=as_text(status.get("title")), rows=rows)
 
 
@@ -161,7 +169,10 @@ def _apply_to_run(board: RunBoard, event: Event) -> RunBoard:
             # `calls` counts for the run, `tokens` for this call only.
             calls, tokens = number(data.get("calls")) or 0, number(data.get("tokens")) or 0
             return replace(
-                board, calls=max(board.calls, int(calls)), tokens=board.tokens + int(tokens)
+                board,
+                calls=max(board.calls, int(calls)),
+                tokens=board.tokens + int(tokens),
+                cost=_add_cost(board.cost, as_text(data.get("cost"))),
             )
         case EventKind.RUN_RESUMED:
             return replace(board, outcome="", note="resumed")
@@ -187,6 +198,13 @@ def _apply_to_run(board: RunBoard, event: Event) -> RunBoard:
             return board
 
 
+def _add_cost(known: int | None, cost: str) -> int | None:
+    try:
+        return (known or 0) + money.units(Decimal(cost)) if cost else known
+    except (InvalidOperation, ValueError):
+        return known
+
+
 def _apply_to_task(row: TaskBoardRow, event: Event, at: float) -> TaskBoardRow:
     row = _apply_status_change(row, event, at)
     data = event.data
@@ -195,7 +213,14 @@ def _apply_to_task(row: TaskBoardRow, event: Event, at: float) -> TaskBoardRow:
             return replace(row, is_ready=True)
         case EventKind.ATTEMPT_STARTED:
             return replace(
-                row, attempt=event.attempt, since=at, calls=0, activity="", score=None, note=""
+                row,
+                attempt=event.attempt,
+                since=at,
+                began=at if row.began is None else row.began,
+                calls=0,
+                activity="",
+                score=None,
+                note="",
             )
         case EventKind.LEASE_TAKEN:
             # Another process continues the attempt, so its counts stay.

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from rich.cells import cell_len, set_cell_size
 
 from mimir.cli.console import clean_line
+from mimir.cli.layout import shorten
 from mimir.cli.live.board import RunBoard, TaskBoardRow
 from mimir.cli.live.line_output import clock, score_of
 from mimir.cli.symbols import Symbols
+from mimir.domain import money
+from mimir.domain.pace import TaskTime, measure_pace
 from mimir.domain.task_states import TaskStatus
 
 NARROWEST = 20
@@ -22,6 +25,8 @@ _WITH_ATTEMPT, _WITH_SCORE, _WITH_DETAIL = 46, 52, 64
 """Least columns of a line that shows these."""
 _OUTSIDE = 3
 """Lines without a task: the run, its note, the count of other tasks."""
+_WITH_PACE = 8
+"""Least lines of a board that shows the pace of the run."""
 
 _STYLES = {
     TaskStatus.COMPLETED: "green",
@@ -57,28 +62,42 @@ class DrawnLine:
 
 
 def draw(
-    board: RunBoard, *, width: int, height: int, glyphs: Symbols, now: float, elapsed: float
+    board: RunBoard,
+    *,
+    width: int,
+    height: int,
+    glyphs: Symbols,
+    now: float,
+    elapsed: float,
+    workers: int = 1,
 ) -> list[DrawnLine]:
     """Draw the board within the width and the height of the terminal.
 
-    `now` is a time on the clock of the board; `elapsed` counts seconds since the view was opened.
+    `now` is a time on the clock of the board; `elapsed` counts seconds since the view was opened;
+    `workers` are the tasks that this process works on at once.
     """
     # A terminal may report fewer columns than a task needs, even zero.
     width = max(NARROWEST, width)
-    rows, left_out = _select_rows(list(board.rows.values()), max(1, height - _OUTSIDE - 1))
+    pace = "" if height < _WITH_PACE else _pace(board, now, workers, width, glyphs)
+    room = height - _OUTSIDE - 1 - bool(pace)
+    rows, left_out = _select_rows(list(board.rows.values()), max(1, room))
     column = _task_column([row.task for row in rows], width)
-    lines = [DrawnLine(text=_fit(_head(board, elapsed, glyphs), width), style="bold")]
+    lines = [DrawnLine(text=_fit(_head(board, elapsed, glyphs), width, glyphs), style="bold")]
+    lines += [DrawnLine(text=pace, style="dim")] if pace else []
     for index, row in enumerate(rows):
         is_last = index == len(rows) - 1 and not left_out
         branch = glyphs.last if is_last else glyphs.branch
         body = _row(row, width - cell_len(branch), column, glyphs, now)
-        lines.append(DrawnLine(text=_fit(branch + body, width), style=_style(row)))
+        lines.append(DrawnLine(text=_fit(branch + body, width, glyphs), style=_style(row)))
     if left_out:
         lines.append(
-            DrawnLine(text=_fit(glyphs.last + _count_line(left_out, glyphs), width), style="dim")
+            DrawnLine(
+                text=_fit(glyphs.last + _count_line(left_out, glyphs), width, glyphs),
+                style="dim",
+            )
         )
     if note := clean_line(board.note):
-        lines.append(DrawnLine(text=_fit(note, width), style="dim"))
+        lines.append(DrawnLine(text=_fit(note, width, glyphs), style="dim"))
     return lines
 
 
@@ -91,9 +110,47 @@ def _head(board: RunBoard, elapsed: float, glyphs: Symbols) -> str:
         f"{running} running",
         f"{board.calls} calls",
         f"{_short(board.tokens)} tokens",
+        *([] if board.cost is None else [f"cost {_short_money(board.cost)}"]),
         clean_line(board.title) or board.run,
     ]
     return f" {glyphs.dot} ".join(parts)
+
+
+def _pace(board: RunBoard, now: float, workers: int, width: int, glyphs: Symbols) -> str:
+    """Return the probable end, the lower bound and the critical path; empty: not yet known."""
+    if board.outcome or board.began is None:
+        return ""
+    running = sum(1 for row in board.rows.values() if row.is_running)
+    pace = measure_pace(
+        {id: _time_of(row, now) for id, row in board.rows.items()}, max(workers, running)
+    )
+    if pace is None:
+        return ""
+    known = f"about {clock(pace.left_seconds)} left {glyphs.dot} lower bound {clock(pace.bound_seconds)}"
+    before = f"{known} {glyphs.dot} critical path "
+    path = _fit_path(pace.path, width - cell_len(before), glyphs)
+    return before + path if path else _fit(known, width, glyphs)
+
+
+def _fit_path(path: Sequence[str], room: int, glyphs: Symbols) -> str:
+    """Return the end of a path that fits, as it decides the end of the run; empty: none does."""
+    # No id and its arrow take fewer than four columns.
+    ids = [clean_line(id) for id in path[-(max(0, room) // 4 + 1) :]]
+    for left_out in range(len(ids)):
+        is_whole = not left_out and len(ids) == len(path)
+        parts = ids if is_whole else [glyphs.cut, *ids[left_out:]]
+        if cell_len(text := f" {glyphs.arrow} ".join(parts)) <= room:
+            return text
+    return ""
+
+
+def _time_of(row: TaskBoardRow, now: float) -> TaskTime:
+    ends = now if row.until is None else row.until
+    return TaskTime(
+        dependencies=row.dependencies,
+        seconds=0.0 if row.began is None else max(0.0, ends - row.began),
+        has_ended=row.until is not None,
+    )
 
 
 def _row(row: TaskBoardRow, width: int, column: int, glyphs: Symbols, now: float) -> str:
@@ -179,12 +236,12 @@ def _cell(text: str, width: int, glyphs: Symbols) -> str:
     clean = clean_line(text)
     if cell_len(clean) <= width:
         return set_cell_size(clean, width)
-    return set_cell_size(clean, width - 1) + glyphs.cut
+    return set_cell_size(_fit(clean, width, glyphs), width)
 
 
-def _fit(text: str, width: int) -> str:
+def _fit(text: str, width: int, glyphs: Symbols) -> str:
     # A longer line would be wrapped, and the redrawn board would move up.
-    return text if cell_len(text) <= width else set_cell_size(text, width)
+    return shorten(text, width, glyphs.cut, measure=cell_len)
 
 
 def _short(count: int) -> str:
@@ -193,3 +250,9 @@ def _short(count: int) -> str:
         if count >= size:
             return f"{count / size:.1f}{unit}" if count < 100 * size else f"{count // size}{unit}"
     return str(count)
+
+
+def _short_money(amount: int) -> str:
+    """Write a cost with two decimals, or with four below one cent."""
+    value = amount / money.UNITS
+    return f"{value:.2f}" if value >= 0.01 or not amount else f"{value:.4f}"

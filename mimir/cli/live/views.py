@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from mimir.cli.console import Console, clean_line
+from mimir.cli.layout import shorten
 from mimir.cli.live.board import RunBoard, event_seconds, fold
 from mimir.cli.live.board_drawing import DrawnLine, draw
 from mimir.cli.live.line_output import as_json, as_line, clock
@@ -73,9 +74,15 @@ class TerminalOutput:
     """The board on a terminal."""
 
     def __init__(
-        self, console: Console, board: RunBoard, *, now: Callable[[], float] = time.monotonic
+        self,
+        console: Console,
+        board: RunBoard,
+        *,
+        workers: int = 1,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._console = console
+        self._workers = workers
         self._now = now
         self._started = now()
         # One tuple, replaced as a whole: the thread that draws reads it without a lock.
@@ -102,12 +109,12 @@ class TerminalOutput:
             glyphs=self._console.glyphs,
             now=board.now + (self._now() - at),
             elapsed=self._now() - self._started,
+            workers=self._workers,
         )
         # The outcome replaces the note as soon as the run is paused.
         if self._is_stopping and not board.outcome:
-            lines.append(
-                DrawnLine(text="Pausing; Ctrl-C again ends at once."[:width], style="bold")
-            )
+            text = shorten("Pausing; Ctrl-C again ends at once.", width, self._console.glyphs.cut)
+            lines.append(DrawnLine(text=text, style="bold"))
         return lines
 
 
@@ -165,7 +172,11 @@ def show_wait_clock(console: Console, what: str, *, color: bool) -> Generator[No
     def frame(width: int, height: int) -> list[DrawnLine]:
         seconds = time.monotonic() - started
         line = f"{clean_line(what)} {clock(seconds)}"
-        return [DrawnLine(text=line[:width], style="dim")] if seconds > PATIENCE_SECONDS else []
+        return (
+            [DrawnLine(text=shorten(line, width, console.glyphs.cut), style="dim")]
+            if seconds > PATIENCE_SECONDS
+            else []
+        )
 
     with redraw_while(console, frame, color=color, keep=False):
         yield

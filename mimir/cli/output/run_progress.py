@@ -125,7 +125,7 @@ def _open_view(
     # A log or a dumb terminal cannot move its cursor.
     if not can_draw(console):
         return LineOutput(console), nullcontext()
-    live = TerminalOutput(console, board)
+    live = TerminalOutput(console, board, workers=loaded.settings.run.workers)
     return live, redraw_while(console, live.frame, color=loaded.color, keep=True)
 
 

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mimir.cli.console import clean
+from mimir.cli.layout import shorten
 from mimir.cli.live.board import RunBoard, TaskBoardRow
 from mimir.cli.live.board_drawing import DrawnLine, draw
 from mimir.cli.symbols import ASCII, UNICODE, Symbols, for_encoding
@@ -89,7 +92,7 @@ def test_a_wide_terminal_shows_everything():
 def test_forty_columns_show_what_matters():
     lines = drawn([DONE, WORKING], width=40)
     assert [line.text.rstrip() for line in lines] == [
-        "0:42 · 1/2 done · 1 running · 0 calls ·",
+        "0:42 · 1/2 done · 1 running · 0 calls…",
         "├─✔ task-0   completed      0   0:04",
         "└─● task-1.1 working     5/12   0:31",
     ]
@@ -127,3 +130,51 @@ def test_the_clock_of_a_running_task_ticks():
     early = draw(board([WORKING]), width=80, height=9, glyphs=UNICODE, now=100, elapsed=1)
     late = draw(board([WORKING]), width=80, height=9, glyphs=UNICODE, now=101, elapsed=2)
     assert [a.text == b.text for a, b in zip(early, late, strict=True)] == [False, False]
+
+
+def paced(width: int, glyphs: Symbols = UNICODE) -> list[str]:
+    """Return the board of a run with a chain of three tasks and one beside it."""
+    first = replace(DONE, began=40.0, until=64.0)
+    rows = [
+        first,
+        replace(WORKING, began=64.0, dependencies=("task-0",)),
+        TaskBoardRow(task="write-the-documentation", dependencies=("task-1.1",)),
+        TaskBoardRow(task="beside"),
+    ]
+    picture = replace(board(rows), began=40.0, cost=1_230_000_000_000)
+    drawn = draw(picture, width=width, height=20, glyphs=glyphs, now=70.0, elapsed=30.0, workers=2)
+    return [line.text for line in drawn]
+
+
+def test_the_view_shows_cost_probable_end_lower_bound_and_critical_path():
+    head, pace, *_ = paced(120)
+    # One task took 24 s, so one of 6 s and two others are taken to need 18 s and twice 24 s.
+    assert "cost 1.23" in head
+    assert pace == (
+        "about 0:42 left · lower bound 1:12 · "
+        "critical path task-0 → task-1.1 → write-the-documentation"
+    )
+
+
+def test_a_narrow_view_leaves_out_the_beginning_of_the_path_and_cuts_no_id():
+    assert paced(90)[1].endswith("critical path … → task-1.1 → write-the-documentation")
+    assert paced(80, ASCII)[1].endswith("critical path ~ > write-the-documentation")
+    assert paced(60)[1] == "about 0:42 left · lower bound 1:12"
+
+
+def test_before_a_task_has_ended_and_after_the_end_there_is_no_pace():
+    rows = [replace(WORKING, began=64.0), TaskBoardRow(task="task-2")]
+    assert len(draw(board(rows), width=80, height=20, glyphs=UNICODE, now=70, elapsed=1)) == 3
+    ended = replace(board([replace(DONE, began=1.0)]), began=0.0, outcome="completed")
+    assert "lower bound" not in str(
+        draw(ended, width=80, height=20, glyphs=UNICODE, now=70, elapsed=1)
+    )
+
+
+@given(st.text(max_size=60), st.integers(1, 40))
+def test_a_shortened_text_fits_and_ends_between_words(text: str, width: int):
+    short = shorten(text, width, "…", measure=cell_len)
+    assert cell_len(short) <= width
+    if short != text:
+        assert short.endswith("…")
+        assert text.startswith(short[:-1])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mimir.bootstrap.doctor import DoctorFinding
 from mimir.cli.layout import columns_of, wrap
 from mimir.cli.output import forecasts, report_pages, run_pages, tables
 from mimir.cli.symbols import ASCII, UNICODE, Symbols
@@ -26,6 +27,17 @@ from tests.support.stores import opened
 
 Shape = Mapping[str, object]
 Screens = Callable[[int, Symbols], Mapping[str, Sequence[str]]]
+
+
+LOOK = (
+    DoctorFinding(what="store", ok=True, detail="sqlite:.mimir/mimir.db, 3 runs", fix=""),
+    DoctorFinding(
+        what="sandbox",
+        ok=False,
+        detail="bubblewrap cannot make a user namespace: kernel.apparmor_restrict_unprivileged_userns is 1",
+        fix="Allow it on this machine: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+)
 
 
 def many(status: Shape) -> Shape:
@@ -69,6 +81,7 @@ async def draw_screens(store: GraphStore, frozen_clock: FrozenClock) -> Screens:
                 "calls": run_pages.call_table(calls, width),
                 "report": report_pages.short(shape, glyphs, width, "chains/x/execution-report.md"),
                 "whole report": report_pages.lay_out(text, width),
+                "doctor": tables.doctor_table(LOOK, glyphs, width),
                 "question": [line for one in asked for line in wrap(one, width)],
             }
 
