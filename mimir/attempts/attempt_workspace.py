@@ -125,7 +125,9 @@ class AttemptWorkspace:
     async def write_scope(self) -> WriteScope:
         """Return the write scope of the task on the attempt's base."""
         if self._scope is None:
-            self._scope = await load_write_scope(self._services)
+            services = self._services
+            plan, base = services.facts.plan, services.start.base_tree
+            self._scope = await load_write_scope(services.history, plan, services.task, base)
         return self._scope
 
     async def deliverable(self) -> WorkspaceDiff:

@@ -1,12 +1,13 @@
 """Write scope of an attempt: the check surface of its base, and refused changes."""
 
+import contextlib
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, replace
 
-from mimir.attempts.services import AttemptServices
-from mimir.domain.plan import Task
+from mimir.domain.plan import Plan, Task
 from mimir.errors import RecordingMiss
-from mimir.qc.scope.check_surface import CheckSurface, find_surface, is_build_file
+from mimir.qc.scope.check_surface import CheckSurface, find_surface, is_build_file, is_config
+from mimir.qc.scope.loaded_files import find_named_files, is_makefile, is_script
 from mimir.qc.scope.test_owners import find_test_owners
 from mimir.qc.scope.write_scope import NOTHING, WriteRefusal, refuse_write
 from mimir.workspace.git.history import GitHistory
@@ -14,6 +15,8 @@ from mimir.workspace.git.trees import TreeChange
 
 _MOST_TEXTS = 60
 _TEXT_BYTES = 200_000
+_MOST_CALLS = 3
+"""Scripts that call scripts are followed so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +57,28 @@ async def refuse_changes(
     return {path: why for path in others if (why := scope.refuse(path, gone))}
 
 
-async def load_write_scope(services: AttemptServices) -> WriteScope:
-    """Return the write scope of an attempt's task on the attempt's base."""
-    history, base = services.history, services.start.base_tree
-    tasks = services.facts.plan.tasks
+async def load_write_scope(history: GitHistory, plan: Plan, task: Task, base: str) -> WriteScope:
+    """Return the write scope of a task on a base tree."""
+    checks = [check for one in plan.tasks for check in one.checks]
+    texts: dict[str, str] = {}
     try:
         paths = await history.paths(base)
-        named = [path for path in paths if is_build_file(path)][:_MOST_TEXTS]
-        texts = {path: await history.file(base, path) for path in named}
+        for path in [path for path in paths if is_build_file(path)][:_MOST_TEXTS]:
+            texts[path] = await _read_text(history, base, path)
     except RecordingMiss:
-        return WriteScope(task=services.task, surface=None)
-    surface = find_surface(
-        find_test_owners(services.facts.plan),
-        [check for task in tasks for check in task.checks],
-        paths,
-        {p: t[:_TEXT_BYTES].decode("utf-8", "replace") for p, t in texts.items() if t},
-    )
-    return WriteScope(task=services.task, surface=surface)
+        return WriteScope(task=task, surface=None)
+    known, commands = frozenset(paths), [" ".join(check.argv) for check in checks]
+    # A recording of an earlier version does not have the scripts.
+    with contextlib.suppress(RecordingMiss):
+        for _ in range(_MOST_CALLS):
+            called = {p: text for p, text in texts.items() if not is_config(p) or is_makefile(p)}
+            named = sorted(filter(is_script, find_named_files(called, commands, known)))
+            for path in [path for path in named if path not in texts][:_MOST_TEXTS]:
+                texts[path] = await _read_text(history, base, path)
+    owners = find_test_owners(plan)
+    return WriteScope(task=task, surface=find_surface(owners, checks, paths, texts))
+
+
+async def _read_text(history: GitHistory, tree: str, path: str) -> str:
+    content = await history.file(tree, path) or b""
+    return content[:_TEXT_BYTES].decode("utf-8", "replace")

@@ -9,6 +9,7 @@ from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, CheckKind, Task
 from mimir.qc.checks.check_runner import CheckRunner
 from tests.support.fake_trees import GREEN, RED, FakeHistory, FakeRan, FakeSandbox, Seen
+from tests.support.scoped_deliverables import restrict
 
 TEST = "tests/test_a.py"
 BASE = {"a.py": "bad", TEST: "wants good"}
@@ -54,10 +55,12 @@ class Bench:
         answer: str = "Done.",
     ) -> tuple[CheckOutcome, ...]:
         before, tree = self.history.put(base), self.history.put(after)
-        changed = [change.path for change in await self.history.diff_trees(before, tree)]
-        return await self.checks.outcomes(
-            task(*checks, files=files), base_tree=before, tree=tree, changed=changed, answer=answer
+        one = task(*checks, files=files)
+        work = await restrict(self.history, one, before, tree)
+        outcomes = await self.checks.outcomes(
+            one, base_tree=before, tree=work.tree, changed=work.changed, answer=answer
         )
+        return tuple(replace(o, findings=(*o.findings, *work.notes)) for o in outcomes)
 
 
 def check(kind: CheckKind | None = "flip", **more: Any) -> Check:

@@ -41,8 +41,15 @@ class FakeHistory:
             if old.get(p) != new.get(p)
         )
 
-    async def paths(self, tree: str, globs: Sequence[str]) -> tuple[str, ...]:
-        return tuple(p for p in self.trees[tree] if matches(p, globs))
+    async def paths(self, tree: str, globs: Sequence[str] | None = None) -> tuple[str, ...]:
+        return tuple(p for p in self.trees[tree] if globs is None or matches(p, globs))
+
+    async def file(self, tree: str, path: str) -> bytes | None:
+        text = self.trees[tree].get(path)
+        return None if text is None else text.encode()
+
+    async def find_installed(self, names: Sequence[str]) -> tuple[str, ...]:
+        return ()
 
     async def with_files(self, tree: str, from_tree: str, globs: Sequence[str]) -> str:
         kept = {p: t for p, t in self.trees[tree].items() if not matches(p, globs)}

@@ -1,7 +1,7 @@
 """A bench for checks with real git trees, the real sandbox and real test runners."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from tests.support.clock import FrozenClock
 from tests.support.projects import make_project, write_files
+from tests.support.scoped_deliverables import restrict
 
 PYTEST = ("python", "-m", "pytest", "-q")
 
@@ -42,11 +43,11 @@ class Bench:
                 (where / path).unlink()
         taken = await self.history.snapshot(where, index, base=self.base)
         task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,), files=files)
-        changed = [change.path for change in await self.history.diff_trees(self.base, taken.tree)]
+        work = await restrict(self.history, task, self.base, taken.tree)
         outcomes = await self.checks.outcomes(
-            task, base_tree=self.base, tree=taken.tree, changed=changed, answer=answer
+            task, base_tree=self.base, tree=work.tree, changed=work.changed, answer=answer
         )
-        return outcomes[0]
+        return replace(outcomes[0], findings=(*outcomes[0].findings, *work.notes))
 
 
 async def opened(tmp_path: Path, clock: FrozenClock) -> Bench:

@@ -18,6 +18,7 @@ from mimir_bench.faults.attacks.projects import PROJECTS
 from mimir_bench.faults.attacks.runner_project import AttackVersion, RunnerProject, all_versions
 from tests.support.clock import FrozenClock
 from tests.support.projects import make_project, write_files
+from tests.support.scoped_deliverables import restrict
 from tests.support.trust_sizes import Cases, sample, size
 
 # A cold build of Go's standard library takes minutes of CPU, so only `make trust` has its cases.
@@ -65,9 +66,9 @@ class _Bench:
         write_files(where, case.changes)
         taken = await self.history.snapshot(where, index, base=self.base)
         tree, _ = await self.history.restrict(taken.tree, self.base, files=files)
-        changed = [change.path for change in await self.history.diff_trees(self.base, tree)]
+        work = await restrict(self.history, task, self.base, tree)
         (outcome,) = await self.checks.outcomes(
-            task, base_tree=self.base, tree=tree, changed=changed, answer="Done."
+            task, base_tree=self.base, tree=work.tree, changed=work.changed, answer="Done."
         )
         if outcome.state != "passed":
             return False
@@ -78,7 +79,7 @@ class _Bench:
                 before=outcome.before,
                 after=outcome.after,
                 base_tree=self.base,
-                changed=changed,
+                changed=work.changed,
             )
         )
         return run.control is not None and run.control.state == "red"

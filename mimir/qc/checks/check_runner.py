@@ -2,17 +2,13 @@
 
 The run *before* sees the task's first base with the deliverable's files that make up the check. The run *after* sees the deliverable
 with the task's protected files as they were; a pattern that matches nothing in the base protects nothing. `decide_check` decides what
-the runs prove, `check_files` which files make up a check.
-
-A green run after the work is not enough where the attempt changed the check: a test in the way of a wrong change could be weakened,
-removed, or skipped by settings. `reruns` lists which runs must be green as well.
+the runs prove, `check_files` which files make up a check, and `earlier_tests` when the older tests must pass alone as well.
 """
 
 import asyncio
 import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckOutcome, CheckRun
@@ -23,22 +19,19 @@ from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_r
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
 from mimir.qc.controls.control_runner import ControlCase
-from mimir.qc.integrity.change_classes import (
-    ChangeClasses,
-    CheckTarget,
-    classify_changes,
-    describe_changes,
-)
 from mimir.qc.integrity.check_files import find_check_files, is_work
-from mimir.qc.integrity.further_files import find_all_files
-from mimir.qc.integrity.reruns import RERUNS, Rerun, RerunCase
+from mimir.qc.integrity.earlier_tests import (
+    FINDING,
+    ChangedTests,
+    CheckTarget,
+    describe_protected,
+    find_changed_tests,
+    list_new_tests,
+    list_weaker_tests,
+)
 from mimir.qc.results.comparison import complete_results, confirm_results
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
-
-_INFERRED_FLIP = (
-    "The plan gives no kind; taken as 'flip', because in its earlier form it fails before the work."
-)
 
 
 class CheckRunner:
@@ -150,7 +143,7 @@ class CheckRunner:
 
         async def run(mine: AcceptedTask, on: str) -> tuple[CheckRun, ...]:
             trees = (self._execution, self._history, mine, check, on, others, phase)
-            return await run_on_tree(*trees, self._before, controlled=controlled)
+            return await run_on_tree(*trees, controlled=controlled)
 
         runs = await run(accepted, tree)
         if runs[-1].green or check.kind == "flip":
@@ -163,33 +156,23 @@ class CheckRunner:
         return (*runs, *(replace(one, stands_for=tree) for one in more))
 
     async def _outcome(self, check: Check, target: CheckTarget) -> CheckOutcome:
-        changes = await self._classify(check, target)
+        changes = find_changed_tests(find_check_files(check), target)
         after_tree = await self._with(target.tree, target.own_base, changes.protected)
         # A test that cannot fail passes here as well, and so proves nothing.
-        before_tree = await self._before_tree(check, changes, target, after_tree)
+        before_tree = await self._before_tree(changes, target, after_tree)
         before = _correct_missing(await self._before(check, before_tree), target.task)
         if check.kind == "flip" and before.green and changes.reached:
             # `make test` passes on the old project: it is to flip by the tests that come with the work.
             new = [path for path in changes.reached if target.status[path] != "deleted"]
             before = await self._before(check, await self._with(before_tree, after_tree, new))
-        # With other settings of its runner, the base may list other tests.
-        has_same_settings = not changes.steering and not changes.planted
-        then = await self._complete_results(check, target, before) if has_same_settings else before
+        then = await self._complete_results(check, target, before)
         after = await self._execution.run(check, after_tree, "after", answer=target.answer)
-        after = _correct_missing(after, target.task)
-        # Changed runner settings may change the output itself; the reruns compare it then.
-        if has_same_settings:
-            after = _confirm(check, target, then, after)
-        notes = list(describe_changes(changes))
-        is_inferred_flip = (
-            check.kind is None and before.green and await self._was_red(check, changes, target)
-        )
-        if is_inferred_flip:
-            check = replace(check, kind="flip")
-            notes.append(_INFERRED_FLIP)
+        after = _confirm(check, target, then, _correct_missing(after, target.task))
+        notes = describe_protected(changes)
         if after.green and (kind_of(check, before) == "hold" or not before.green):
-            after, finding = await self._confirm_by_reruns(check, changes, target, then, after)
-            notes += finding
+            earlier = await self._run_earlier_tests(check, changes, target, before, after)
+            if earlier and not earlier.green:
+                after, notes = earlier, (*notes, FINDING)
         again = None
         on_base = await self._is_base_run(check, target, before, after)
         if needs_second_run(check, before, after, on_base=on_base):
@@ -199,19 +182,41 @@ class CheckRunner:
             if after.contradiction:
                 again = _confirm(check, target, then, again)
         elif after.green:
-            again = await self._repeat(check, target, then, after, compared=has_same_settings)
+            again = await self._repeat(check, target, then, after)
         # `make test` starts many tests: those of the attempt count only if the check was red.
-        is_new_evidence = changes.reached and not before.green
-        outcome = decide_check(
+        is_new_evidence = changes.reached and not before.green and after.results is not None
+        return decide_check(
             check,
             before,
             after,
             again,
             on_base=on_base,
             self_authored=bool(changes.tests or changes.beside or is_new_evidence),
-            notes=tuple(notes),
+            notes=notes,
         )
-        return replace(outcome, inferred=True) if is_inferred_flip else outcome
+
+    async def _run_earlier_tests(
+        self,
+        check: Check,
+        changes: ChangedTests,
+        target: CheckTarget,
+        before: CheckRun,
+        after: CheckRun,
+    ) -> CheckRun | None:
+        """Run a green check with the tests as they were; None: the attempt left them alone."""
+        paths = list_weaker_tests(changes, target) if before.green else []
+        if paths and not (await self._before(check, target.first_base)).green:
+            paths = []
+        if not paths and (paths := list_new_tests(changes, target)):
+            older = await self._history.paths(target.own_base, changes.found.all_tests)
+            if not any(
+                changes.found.collects(p) and target.status.get(p) != "deleted" for p in older
+            ):
+                return None
+        if not paths:
+            return None
+        tree = await self._with(after.tree, target.own_base, paths)
+        return await self._execution.run(check, tree, "after", answer=target.answer)
 
     async def _complete_results(
         self, check: Check, target: CheckTarget, before: CheckRun
@@ -236,8 +241,6 @@ class CheckRunner:
         target: CheckTarget,
         before: CheckRun,
         after: CheckRun,
-        *,
-        compared: bool,
     ) -> CheckRun | None:
         """Repeat a green run as often as the user wants; return the first red one, else the last."""
         again: CheckRun | None = None
@@ -245,7 +248,7 @@ class CheckRunner:
             again = await self._execution.run(
                 check, after.tree, "after", answer=target.answer, again=True
             )
-            again = _confirm(check, target, before, again) if compared else again
+            again = _confirm(check, target, before, again)
             if not again.green:
                 break
         return again
@@ -260,96 +263,16 @@ class CheckRunner:
             return False
         return (await self._before(check, target.first_base)).missing
 
-    async def _classify(self, check: Check, target: CheckTarget) -> ChangeClasses:
-        """Sort the attempt's changes by what they are to a check."""
-        new = [path for path, status in target.status.items() if status == "added"]
-        found = await find_all_files(
-            check,
-            lambda one: self._before(one, target.first_base),
-            new,
-            partial(self._history.paths, target.tree),
-        )
-        changes = classify_changes(found, target)
-        if changes.beside and not await self._history.paths(target.own_base, changes.found.tests):
-            # The files lay next to other tests: this check had none.
-            changes = replace(changes, beside=())
-        return changes
-
-    async def _confirm_by_reruns(
-        self,
-        check: Check,
-        changes: ChangeClasses,
-        target: CheckTarget,
-        before: CheckRun,
-        after: CheckRun,
-    ) -> tuple[CheckRun, tuple[str, ...]]:
-        """Run a green check again by the table of reruns.
-
-        The result is the run that decides, and the finding of the rerun that is red.
-        """
-
-        async def was_green() -> bool:
-            return (await self._before(check, target.first_base)).green
-
-        case = RerunCase(
-            check=check,
-            changes=changes,
-            target=target,
-            before=before,
-            was_green=was_green,
-            paths=self._history.paths,
-        )
-        last: CheckRun | None = None
-        for rerun in RERUNS:
-            if rerun.is_alternative and last:
-                continue
-            run = await self._rerun(rerun, case, after.tree, last)
-            if run is None:
-                continue
-            if rerun.compares_output:
-                run = _confirm(check, target, before, run)
-            if not run.green:
-                return run, (rerun.finding,)
-            last = last if rerun.is_alternative else run
-        return after, ()
-
-    async def _rerun(
-        self, rerun: Rerun, case: RerunCase, after_tree: str, last: CheckRun | None
-    ) -> CheckRun | None:
-        """Make one rerun; None: it is not needed. `last` is used again where it saw the same tree."""
-        run: CheckRun | None = None
-        for paths in await rerun.restore(case):
-            tree = await self._with(after_tree, case.target.own_base, paths)
-            run = run or last
-            if run is None or run.tree != tree:
-                run = await self._execution.run(
-                    case.check, tree, "after", answer=case.target.answer
-                )
-            if run.green:
-                break
-        return run
-
     async def _before_tree(
-        self, check: Check, changes: ChangeClasses, target: CheckTarget, after_tree: str
+        self, changes: ChangedTests, target: CheckTarget, after_tree: str
     ) -> str:
-        """Return the first base with the deliverable's files of the check; none is removed."""
-        data = [path for path in changes.beside if path not in target.task.files]
-        if data and not (await self._before(check, target.first_base)).green:
-            data = []  # a red check is the purpose of the work, and must pass by the old expectations
-        judging = frozenset((*changes.steering, *data))
-        added = [
+        """Return the first base with the deliverable's tests of the check; none is removed."""
+        tests = [
             change.path
             for change in await self._history.diff_trees(target.first_base, after_tree)
-            if change.status != "deleted"
-            and (change.path in judging or matches(change.path, changes.found.tests))
+            if change.status != "deleted" and matches(change.path, changes.found.tests)
         ]
-        return await self._with(target.first_base, after_tree, added)
-
-    async def _was_red(self, check: Check, changes: ChangeClasses, target: CheckTarget) -> bool:
-        """True if the attempt changed undeclared files of a check that was red before the work."""
-        status, files = target.status, target.task.files
-        is_changed = any(status[path] != "added" and path not in files for path in changes.own)
-        return is_changed and not (await self._before(check, target.first_base)).green
+        return await self._with(target.first_base, after_tree, tests)
 
     async def _before(self, check: Check, tree: str) -> CheckRun:
         """Return the run before the work, made once for each command and tree."""

@@ -1,17 +1,13 @@
 """Regression checks: a passed check must pass on every merged tree and on the final tree.
 
-Later work may break the subject of a check and hide it, by a weaker test or by settings and hooks that skip the test. So where other
-tasks changed the check files or what the task protects, the check runs once more with those files put back.
-
-A file stays as it is now if its change was requested: the other task names the very file in its `files`, or, for a test, in a check of
-its own. New tests are put back with settings and hooks, because they may need them. Tests that were changed on request may need
-them too, so there the check passes if it passes with those tests as they were. Where others changed what the task made, the check must
-pass without their new tests as well: one of them may repair it for the others.
+Only the owner of a test, and tasks whose `files` name a setting, can change it (`scope`). A task that began before the tests of another one
+were there can still add tests, settings and modules that repair for these tests what it broke. So where that is possible, the
+check runs once more without them.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import has_wildcard, matches
@@ -20,17 +16,11 @@ from mimir.domain.test_results import TestResults
 from mimir.qc.checks.check_execution import Phase, TreeReader
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.controls.control_runner import ControlCase
-from mimir.qc.integrity.check_files import (
-    CheckFiles,
-    configures_runner,
-    find_check_files,
-    is_declared_file,
-)
-from mimir.qc.integrity.further_files import find_all_files
+from mimir.qc.integrity.check_files import CheckFiles, find_check_files, is_declared_file
 from mimir.qc.results.comparison import confirm_results
+from mimir.qc.scope.check_surface import is_config
+from mimir.qc.scope.module_shadows import name_module
 from mimir.store.schema import well_formed
-
-RunBefore = Callable[[Check, str], Awaitable[CheckRun]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +57,13 @@ async def run_on_tree(
     tree: str,
     others: Iterable[AcceptedTask],
     phase: Phase,
-    before: RunBefore,
     *,
     controlled: bool = False,
 ) -> tuple[CheckRun, ...]:
     """Run a check of an accepted task on a merged or final tree; the last run decides.
 
-    `others` are accepted too, or about to be. `before` runs a command on an unchanging tree, once. `controlled`: a green run of which only
-    the exit code is known must also fail with changed expectations, because work of others is in the tree.
+    `others` are accepted too, or about to be. `controlled`: a green run of which only the exit code is known must also fail with changed
+    expectations, because work of others is in the tree.
     """
 
     async def run(on: str, *, again: bool = False) -> CheckRun:
@@ -98,13 +87,11 @@ async def run_on_tree(
         runs.append(await run(tree, again=True))
     if not runs[-1].green:
         return tuple(runs)
-    restored = await _restored_trees(before, trees, mine, check, tree, others)
-    for one in restored:
-        runs.append(replace(await run(one), stands_for=tree))
-        if runs[-1].green:
-            return tuple(runs)
-    if restored:
-        runs.append(replace(await run(restored[-1], again=True), stands_for=tree))
+    earlier = await _without_new_files(trees, mine, check, tree, others)
+    if earlier:
+        runs.append(replace(await run(earlier), stands_for=tree))
+        if not runs[-1].green:
+            runs.append(replace(await run(earlier, again=True), stands_for=tree))
     return tuple(runs)
 
 
@@ -132,79 +119,52 @@ async def _confirm_by_control(
     return replace(run, cut_short=True) if is_insensitive else run
 
 
-async def _restored_trees(
-    before: RunBefore,
+async def _without_new_files(
     trees: TreeReader,
     mine: AcceptedTask,
     check: Check,
     tree: str,
     others: Sequence[AcceptedTask],
-) -> list[str]:
-    """Return trees with the check files put back, one of which must pass; empty: no need."""
-    others = [one for one in others if one.task.id != mine.task.id]
-    theirs = {path for one in others for path in one.changed}
-    if not mine.tree or not theirs:
-        return []
-    found = await find_all_files(
-        check, lambda one: before(one, mine.tree), theirs, partial(trees.paths, tree)
-    )
-    # Protected files are part of a check as its tests are.
-    protect = [glob for one in mine.task.checks for glob in one.protect]
-    found = replace(found, tests=(*found.all_tests, *protect))
-    authors = _find_authors(found, others)
-    if not authors:
-        return []
-    status = {
-        change.path: change.status
-        for change in await trees.diff_trees(mine.tree, tree)
-        # Only files that other tasks changed: the task's own state of a file is accepted.
-        if well_formed(change.path) in authors
-    }
-    undeclared, new_tests = _find_undeclared_changes(found, authors, status)
-    made = {path for path in mine.changed if not matches(path, found.tests)}
-    if not undeclared and not made.isdisjoint(theirs):
-        # A runner loads new tests with the old ones, which may pass only together with them.
-        new = {p for p in status if status[p] == "added" and found.collects(p)}
-        undeclared = frozenset(() if any(path in found.tests for path in new) else new)
-    wanted = [undeclared]
-    if new_tests - undeclared:
-        wanted.append(undeclared | new_tests)
-    return [await trees.with_files(tree, mine.tree, sorted(paths)) for paths in wanted if paths]
-
-
-def _find_authors(found: CheckFiles, others: Iterable[AcceptedTask]) -> Mapping[str, list[Task]]:
-    """Return the tasks that changed files of a check, by path."""
+) -> str:
+    """Return the tree without what others added; empty: they cannot have repaired anything."""
     authors: dict[str, list[Task]] = {}
     for other in others:
-        for path in other.changed:
-            if matches(path, found.tests) or configures_runner(found, path):
+        if other.task.id != mine.task.id:
+            for path in other.changed:
                 authors.setdefault(path, []).append(other.task)
-    return authors
-
-
-def _find_undeclared_changes(
-    found: CheckFiles, authors: Mapping[str, list[Task]], status: Mapping[str, str]
-) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the paths to put back, and those to add if these hold new tests or settings."""
-
-    def is_undeclared(path: str, is_declared: Callable[[str, Task], bool]) -> bool:
-        return not any(is_declared(path, task) for task in authors[well_formed(path)])
-
-    new = {path for path, how in status.items() if how == "added"}
-    steering = {path for path in status if configures_runner(found, path, is_new=path in new)}
-    tests = {path for path in status if matches(path, found.tests)} - steering
-    weaker = {path for path in tests - new if is_undeclared(path, _is_declared_test)}
-    steering = {
-        p
-        for p in steering
-        if is_undeclared(p, lambda path, task: is_declared_file(path, task.files))
+    if not mine.tree or not authors:
+        return ""
+    found = find_check_files(check)
+    names = Counter(map(name_module, authors))
+    helpers = {
+        path
+        for path, tasks in authors.items()
+        if _may_repair(found, path, names) and not any(_names(one, path) for one in tasks)
     }
-    if not weaker and not steering:
-        return frozenset(), frozenset()
-    return frozenset(weaker | steering | (tests & new)), frozenset(tests)
+    made = {path for path in mine.changed if not matches(path, found.tests)}
+    # A task that leaves alone what this one made cannot have broken it.
+    is_touched = bool(helpers) or not made.isdisjoint(authors)
+    tests = {path for path in authors if is_touched and found.collects(path)}
+    if not helpers and not tests:
+        return ""
+    new = {
+        change.path
+        for change in await trees.diff_trees(mine.tree, tree)
+        if change.status == "added" and well_formed(change.path) in helpers | tests
+    }
+    # A test that the check names by its path is what the check is about.
+    if not new or any(path in found.tests for path in new):
+        return ""
+    return await trees.with_files(tree, mine.tree, sorted(new))
 
 
-def _is_declared_test(path: str, task: Task) -> bool:
-    """True if a task declares a test: its `files` or one of its checks name the file."""
-    judged = (find_check_files(check).tests for check in task.checks)
-    return path in task.files or any(path in tests for tests in judged)
+def _may_repair(found: CheckFiles, path: str, names: Mapping[str, int]) -> bool:
+    """True for settings, and for a module next to tests with the name of another changed one."""
+    is_double = (
+        name_module(path) != "" and names[name_module(path)] > 1 and matches(path, found.all_tests)
+    )
+    return is_config(path) or matches(path, found.tools) or is_double
+
+
+def _names(task: Task, path: str) -> bool:
+    return path in task.files or is_declared_file(path, task.files)

@@ -1,6 +1,6 @@
-"""Files of a check: its tests, and the files that configure their runner. Pure.
+"""Files of a check: its tests, and the files next to them. Pure.
 
-A check proves something only as far as it is not the work itself. So its files are part of the run before the work, too: a test that
+A check proves something only as far as it is not the work itself. So its tests are part of the run before the work, too: a test that
 cannot fail passes there, and is found. `tests` of the plan decide. If they are absent, path arguments of `run` belong to the check if
 their name says that they test, and the files that a test runner collects.
 
@@ -9,14 +9,14 @@ Rules and reasons: docs/decisions/0017-write-scope-and-test-owners.md.
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from mimir.domain.globs import is_outside, matches
 from mimir.domain.plan import Check, Task
-from mimir.qc.integrity import linters, test_runners
-from mimir.qc.integrity.command_line import ProgramCall, find_programs
+from mimir.qc.integrity import test_runners
+from mimir.qc.integrity.command_line import SHELLS, ProgramCall, find_programs
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
@@ -31,20 +31,12 @@ class CheckFiles:
     """Further tests that a build tool or script may start (`make test`, `run_tests.sh`)."""
     beside: tuple[str, ...] = ()
     """Files next to its tests; only if they existed before the work."""
-    hooks: tuple[str, ...] = ()
-    """Files that configure its runner; part of the check if an attempt changes them."""
-    settings: tuple[str, ...] = ()
-    """The same, but only if the file existed before the work."""
-    shadows: tuple[str, ...] = ()
-    """The same, but only if the file is new: it would replace a module of the runner."""
     collected: tuple[str, ...] = ()
     """Files that its runners collect below a directory; empty: it has no runner."""
-    started_by: tuple[str, ...] = ()
-    """Files in which build tools define what they start."""
-    rules: tuple[str, ...] = ()
-    """Those of its settings that hold rules of linters."""
-    judged: tuple[str, ...] = ()
-    """Files that its linters judge, or that start them; if none existed, rules are work."""
+    tools: tuple[str, ...] = ()
+    """Launchers and settings of its tools whose names say so only together with the command."""
+    only_reads: bool = False
+    """True: its programs read files and start none of them."""
 
     @property
     def all_tests(self) -> tuple[str, ...]:
@@ -56,13 +48,6 @@ class CheckFiles:
         # A file that is merely in a folder of tests may be a helper, or data.
         return matches(path, (glob for glob in self.collected if not glob.endswith("/**")))
 
-    def are_tests(self, paths: Iterable[str]) -> bool:
-        """True if paths of `all_tests` contain a test, not only data or an `__init__.py`."""
-        return any(
-            not self.collected or path in self.tests or matches(path, self.collected)
-            for path in paths
-        )
-
 
 @lru_cache(maxsize=1024)
 def find_check_files(check: Check) -> CheckFiles:
@@ -72,109 +57,42 @@ def find_check_files(check: Check) -> CheckFiles:
     tests = check.tests
     if tests is None:
         tests = tuple(dict.fromkeys(glob for command in started for glob in _find_tests(command)))
-    judging = _globs_of(started, linters.RULES)
-    found = CheckFiles(
+    collected = [
+        glob
+        for one in started
+        for name in test_runners.COLLECTED.get(one.program, ())
+        for glob in (name, _join_path(one, name))
+        if not is_outside(glob)
+    ]
+    starts_tests = any(map(_starts_tests, started))
+    if starts_tests:
+        collected += test_runners.STARTED_TESTS
+    collected = list(dict.fromkeys(collected))
+    return CheckFiles(
         tests=tests,
-        hooks=(*_globs_of(started, test_runners.HOOKS), *_find_launchers(started)),
-        settings=(*_globs_of(started, test_runners.SETTINGS), *judging),
-        shadows=_globs_of(started, test_runners.SHADOWS),
-        collected=_globs_of(started, test_runners.COLLECTED),
-        rules=judging,
-        judged=_globs_of(started, linters.JUDGED),
+        reached=(*test_runners.STARTED_TESTS, *test_runners.BESIDE) if starts_tests else (),
+        beside=_find_companions(tests, collected),
+        collected=tuple(collected),
+        tools=tuple(dict.fromkeys(glob for one in started for glob in _find_tools(one))),
+        only_reads=all(one.program in test_runners.READERS for one in started),
     )
-    found = replace(found, beside=_find_companions(found))
-    return _add_started_programs(found, [one for one in started if _may_start(one)])
 
 
-def _find_launchers(started: Iterable[ProgramCall]) -> Iterator[str]:
+def _find_tools(command: ProgramCall) -> Iterator[str]:
     """Yield the paths of known programs inside the project: `bin/rspec`, `vendor/bin/phpunit`."""
-    for one in started:
-        if one.path and one.program in test_runners.KNOWN and not is_outside(one.path):
-            yield _join_path(one, one.path)
+    path = command.path
+    if path and command.program in test_runners.KNOWN and not is_outside(path):
+        yield _join_path(command, path)
+    for name in test_runners.AMBIGUOUS.get(command.program, ()):
+        yield _join_path(command, name)
 
 
-def _find_companions(found: CheckFiles) -> tuple[str, ...]:
+def _find_companions(tests: Sequence[str], collected: Sequence[str]) -> tuple[str, ...]:
     """Return the files next to tests: anywhere for a runner, otherwise in test folders."""
-    if found.tests and found.collected:
+    if tests and collected:
         return test_runners.BESIDE
-    folders = dict.fromkeys(posixpath.dirname(path) for path in found.tests)
+    folders = dict.fromkeys(posixpath.dirname(path) for path in tests)
     return tuple(f"{folder}/**" for folder in folders if says_it_tests(folder))
-
-
-def _add_started_programs(found: CheckFiles, starters: Sequence[ProgramCall]) -> CheckFiles:
-    """Add the files of programs that may start any runner or linter."""
-    if not starters:
-        return found
-    started_by = _globs_of(starters, test_runners.SETTINGS)
-    found = replace(
-        found,
-        settings=(*found.settings, *linters.STARTED_RULES),
-        rules=(*found.rules, *linters.STARTED_RULES),
-        judged=(*found.judged, *started_by, *found.tests),
-        started_by=started_by,
-    )
-    # `make lint` runs no tests, so hooks of runners cannot affect it.
-    if all(map(_lints, starters)):
-        return found
-    found = replace(
-        found,
-        hooks=(*found.hooks, *test_runners.STARTED_HOOKS),
-        settings=(*found.settings, *test_runners.STARTED_SETTINGS),
-    )
-    if not any(map(_starts_tests, starters)):
-        return found
-    return replace(
-        found,
-        reached=(*test_runners.STARTED_TESTS, *test_runners.BESIDE),
-        collected=(*found.collected, *test_runners.STARTED_TESTS),
-    )
-
-
-def find_config_changes(
-    found: CheckFiles, task: Task, changed: Iterable[str], added: Collection[str]
-) -> tuple[str, ...]:
-    """Return the changed paths that configure the check's runner and are not declared work.
-
-    `changed` includes deleted paths, and the new ones, `added`.
-    """
-    return tuple(
-        path
-        for path in changed
-        if (matches(path, found.hooks) or (path not in added and matches(path, found.settings)))
-        and not is_declared_file(path, task.files)
-    )
-
-
-def find_new_config(found: CheckFiles, task: Task, added: Iterable[str]) -> tuple[str, ...]:
-    """Return new files that may configure the runner and are not declared work."""
-    may = (*_anywhere(found.settings), *found.shadows)
-    return tuple(
-        path for path in added if matches(path, may) and not is_declared_file(path, task.files)
-    )
-
-
-def find_rules(found: CheckFiles, paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the paths that hold rules of a check's linters, in any folder."""
-    named = _anywhere(found.rules)
-    return tuple(path for path in paths if matches(path, named))
-
-
-def configures_runner(found: CheckFiles, path: str, *, is_new: bool = True) -> bool:
-    """True if a change may configure the runner: a hook, or settings (new: in any folder)."""
-    return _steers(path, found.hooks, found.settings, found.shadows, is_new)
-
-
-@lru_cache(maxsize=16_384)
-def _steers(
-    path: str,
-    hooks: tuple[str, ...],
-    settings: tuple[str, ...],
-    shadows: tuple[str, ...],
-    is_new: bool,
-) -> bool:
-    # Cached: most checks of a plan share their runner, and all are asked of all files.
-    may = (*_anywhere(settings), *shadows) if is_new else settings
-    return matches(path, hooks) or matches(path, may)
 
 
 def is_declared_file(path: str, globs: Iterable[str]) -> bool:
@@ -198,42 +116,19 @@ def _module_paths(name: str) -> Iterator[str]:
         yield from (f"{below}{name}{end}" for end in (".py", "/__init__.py", "/__main__.py"))
 
 
-def _anywhere(settings: Iterable[str]) -> list[str]:
-    return [f"**/{name}" for name in settings]
-
-
-def _globs_of(
-    started: Iterable[ProgramCall], table: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...]:
-    """Return the globs of programs, in the directory of their call and at the top."""
-    found = [
-        glob
-        for one in started
-        for name in table.get(one.program, ())
-        for glob in (name, _join_path(one, name))
-        if not is_outside(glob)
-    ]
-    return tuple(dict.fromkeys(found))
-
-
-def _may_start(command: ProgramCall) -> bool:
-    """True if a file defines what a program starts: a build tool or a test script."""
-    return command.program in test_runners.STARTERS or test_runners.says_it_tests(
-        _script_words(command)
-    )
-
-
 def _starts_tests(command: ProgramCall) -> bool:
-    """True if it starts tests rather than linters or readers."""
+    """True if a build tool or script starts tests that the command does not name."""
     if command.program in test_runners.STARTERS:
         return not _lints(command)
+    is_script = command.path != "" and not is_outside(command.path)
+    is_script &= command.program not in test_runners.KNOWN | test_runners.READERS
+    if is_script or command.program in SHELLS:
+        return True
     return test_runners.says_it_runs_tests(_script_words(command))
 
 
 def _lints(command: ProgramCall) -> bool:
     """True if a build tool starts linters, and nothing else."""
-    if command.program not in test_runners.STARTERS:
-        return False
     targets = [_words_of(word) for word in command.arguments if not word.startswith("-")]
     targets = [words for words in targets if words != {"run"}]
     return targets != [] and all(map(test_runners.says_it_lints, targets))

@@ -56,10 +56,3 @@ LINTERS: Mapping[str, Linter] = {
     "tsc": Linter(_JS, ("tsconfig*.json",)),
     "yamllint": Linter("**", (".yamllint*",)),
 }
-
-RULES: Mapping[str, tuple[str, ...]] = {
-    name: (*linter.own, *linter.shared) for name, linter in LINTERS.items()
-}
-JUDGED: Mapping[str, tuple[str, ...]] = {name: (linter.judged,) for name, linter in LINTERS.items()}
-STARTED_RULES = tuple(dict.fromkeys(name for linter in LINTERS.values() for name in linter.own))
-"""Rule files for programs that may start any linter."""

@@ -19,10 +19,6 @@ def _table(text: str) -> Mapping[str, tuple[str, ...]]:
     return {name.strip(): _globs(globs) for names, globs in rows for name in names.split(",")}
 
 
-def _modules(words: str) -> tuple[str, ...]:
-    return tuple(f"{name}{end}" for name in words.split() for end in (".py", "/__init__.py"))
-
-
 COMPARERS = _names("cmp diff")
 """Readers that compare the work with a file; a test file among these is the check."""
 READERS = (
@@ -74,67 +70,36 @@ BESIDE = _globs(
 )
 """Files next to tests: the data and helpers by which they judge."""
 
-_SITE = "**/sitecustomize.py **/usercustomize.py"
-_PACKAGES = f"**/tests/__init__.py **/test/__init__.py {_SITE}"
 _JS_HOOKS = "**/setupTests.* **/jest.setup.* **/jest-setup.* **/vitest.setup.* __mocks__/**"
-HOOKS = _table(
-    f"""
-    jest, vitest: {_JS_HOOKS}
-    pytest, py.test: **/conftest.py pytest.py pytest/** _pytest/** {_PACKAGES}
-    unittest: unittest.py unittest/** {_PACKAGES}
-    nose2: {_PACKAGES}
-    manage.py test: **/manage.py {_PACKAGES}
-    rails test, rails spec: bin/rails
-    artisan test: artisan
-    cargo: .cargo/**
-    mix test: **/test_helper.exs
-    dotnet test: **/*.runsettings **/Directory.Build.*
-    gradle: gradle/** gradlew buildSrc/** **/init.gradle*
-    mvn: .mvn/** mvnw
-    prove: .proverc
-    npm: .npmrc
-    yarn: .yarnrc .yarnrc.yml
-    pnpm: .npmrc .pnpmfile.cjs
-    """
-)
-"""Files that configure a runner, also new ones: hooks, and replacements of its modules."""
-
-_IMPORTED = _modules(
-    "argparse asyncio contextlib difflib fnmatch functools inspect pkgutil pprint shlex traceback "
-    "unittest warnings weakref"
-)
-_OF_PYTEST_TOO = _modules("attr exceptiongroup iniconfig packaging pluggy py tomli")
-SHADOWS: Mapping[str, tuple[str, ...]] = {
-    "pytest": (*_IMPORTED, *_OF_PYTEST_TOO),
-    "py.test": (*_IMPORTED, *_OF_PYTEST_TOO),
-    "unittest": _IMPORTED,
-    "nose2": _IMPORTED,
-}
-"""Modules that a runner imports: a new file of that name in its directory replaces one."""
-
-_OF_PYTEST = "pytest.ini .pytest.ini pytest.toml .pytest.toml"
 _OF_MANY = "tox.ini setup.cfg pyproject.toml .coveragerc"
 _PHPUNIT = "phpunit.xml phpunit.xml.dist phpunit.dist.xml"
-SETTINGS = _table(
+CONFIG = _table(
     f"""
-    pytest, py.test: {_OF_PYTEST} {_OF_MANY}
+    python: **/sitecustomize.py **/usercustomize.py
+    pytest, py.test: **/conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml {_OF_MANY}
+    manage.py test: **/manage.py
     tox: tox.toml {_OF_MANY}
     nox: noxfile.py
-    npm, yarn, pnpm, node --test: package.json
-    jest: package.json jest.config.*
-    vitest: package.json vitest.config.* vite.config.*
+    npm: package.json .npmrc
+    yarn: package.json .yarnrc .yarnrc.yml
+    pnpm: package.json .npmrc .pnpmfile.cjs
+    node --test: package.json
+    jest: package.json jest.config.* {_JS_HOOKS}
+    vitest: package.json vitest.config.* vite.config.* {_JS_HOOKS}
     mocha: package.json .mocharc*
     make: Makefile makefile GNUmakefile
     just: justfile .justfile Justfile
-    cargo: Cargo.toml build.rs
+    cargo: Cargo.toml build.rs .cargo/**
     go: go.mod go.work
     rspec: .rspec
     bun, bun test: package.json bunfig.toml
     deno, deno test: deno.json deno.jsonc
-    mix, mix test: mix.exs
+    mix, mix test: mix.exs **/test_helper.exs
+    dotnet test: **/*.runsettings **/Directory.Build.*
     swift test: Package.swift
-    gradle: build.gradle build.gradle.kts settings.gradle settings.gradle.kts gradle.properties
-    mvn: pom.xml
+    gradle: build.gradle build.gradle.kts settings.gradle settings.gradle.kts gradle.properties gradle/** gradlew buildSrc/** **/init.gradle*
+    mvn: pom.xml .mvn/** mvnw
+    prove: .proverc
     phpunit, artisan test: {_PHPUNIT}
     composer: composer.json
     rake: Rakefile rakefile Rakefile.rb
@@ -143,13 +108,18 @@ SETTINGS = _table(
     ng test: package.json angular.json karma.conf.*
     behave: behave.ini {_OF_MANY}
     lein test: project.clj
-    invoke, inv: tasks.py
     ant: build.xml
     sbt: build.sbt
     task: Taskfile.yml Taskfile.yaml
     """
 )
-"""Files that configure a runner and more: new ones are work, changed ones may bypass."""
+"""Files that configure a runner or build tool, by their names."""
+AMBIGUOUS = _table("""
+    invoke, inv: tasks.py
+    rails test, rails spec: bin/rails
+    artisan test: artisan
+    """)
+"""The same, for names that a module of the project may have: a check must start the tool."""
 
 STARTERS = _names(
     "ant bun composer deno inv invoke just make mix nox npm pnpm rake sbt task tox yarn"
@@ -158,12 +128,6 @@ STARTERS = _names(
 KNOWN = STARTERS | frozenset(COLLECTED) | frozenset(LINTERS)
 """Programs that run tests, judge files, or start such programs."""
 STARTED_TESTS = tuple(dict.fromkeys(glob for globs in COLLECTED.values() for glob in globs))
-STARTED_HOOKS = _globs(f"**/conftest.py **/test_helper.exs .proverc {_SITE} {_JS_HOOKS}")
-STARTED_SETTINGS = _globs(
-    f"{_OF_PYTEST} jest.config.* vitest.config.* vite.config.* .mocharc* {_PHPUNIT}"
-)
-"""Files that configure runners alone: a starter of one runner may start any of them."""
-
 TAKE_A_VALUE: Mapping[str, frozenset[str]] = {
     "pytest": _names(
         "-k -m -c -p -n -o -W --cov --cov-report --cov-config --rootdir --ignore --deselect "

@@ -3,43 +3,30 @@
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check
 from mimir.qc.integrity import test_runners
-from mimir.qc.integrity.check_files import find_check_files
+from mimir.qc.integrity.check_files import find_check_files, says_it_tests
 from mimir.qc.integrity.command_line import PYTHON, find_programs
 from mimir.qc.integrity.linters import LINTERS
-from mimir.qc.scope.loaded_files import find_loaded_files, find_targets, is_makefile
+from mimir.qc.scope.loaded_files import (
+    find_linter_rules,
+    find_loaded_files,
+    find_named_files,
+    find_targets,
+    is_makefile,
+)
 from mimir.qc.scope.module_shadows import ImportRoots, find_import_roots
 from mimir.qc.scope.test_owners import FileOwners
 
-_TABLES = (test_runners.HOOKS, test_runners.SETTINGS)
-# A module of a project can have one of these names: they count if a check starts their tool.
-_AMBIGUOUS = frozenset(("tasks.py", "artisan", "bin/rails"))
-# `module_shadows` finds the modules by a rule.
-_MODULES = frozenset(
-    (
-        *("pytest.py", "pytest/**", "_pytest/**", "unittest.py", "unittest/**"),
-        *("tests/__init__.py", "test/__init__.py"),
-    )
-)
-
 
 def _list_config() -> tuple[str, ...]:
-    names = [
-        glob.removeprefix("**/") for table in _TABLES for all in table.values() for glob in all
-    ]
+    names = [glob.removeprefix("**/") for all in test_runners.CONFIG.values() for glob in all]
     names += [name for linter in LINTERS.values() for name in linter.own]
-    names += [
-        "*.mk",
-        "jest.config.*",
-        "vitest.config.*",
-        "*.dist-info/**",
-        "*.egg-info/**",
-        "*.pth",
-    ]
-    return tuple(dict.fromkeys(f"**/{n}" for n in names if n not in _AMBIGUOUS | _MODULES))
+    names += ["*.mk", "*.dist-info/**", "*.egg-info/**", "*.pth"]
+    return tuple(dict.fromkeys(f"**/{name}" for name in names))
 
 
 _CONFIG = _list_config()
@@ -52,8 +39,7 @@ _CONFIG_GLOBS = tuple(glob for glob in _CONFIG if glob.removeprefix("**/") not i
 _BUILD_NAMES = frozenset(
     name
     for tool in sorted(test_runners.STARTERS - {"tox", "nox", "inv", "invoke"})
-    for table in _TABLES
-    for name in table.get(tool, ())
+    for name in test_runners.CONFIG.get(tool, ())
 )
 _ANY_TESTS = tuple(g for g in test_runners.STARTED_TESTS if g.startswith("**/") and g[-3:] != "/**")
 """Tests by their own names, for checks that start an unknown runner."""
@@ -68,8 +54,12 @@ class CheckSurface:
     """All paths of the base."""
     folders: frozenset[str]
     test_globs: tuple[str, ...]
-    settings: tuple[str, ...]
-    """Globs of settings of the tools that checks start."""
+    tools: tuple[str, ...]
+    """Globs of launchers and ambiguous settings of the tools that checks start."""
+    rules: tuple[str, ...]
+    """Globs of rules by which linters judge files of the base."""
+    beside: tuple[str, ...]
+    """Globs of files next to tests."""
     tests: frozenset[str]
     """Tests of the base."""
     test_folders: frozenset[str]
@@ -86,11 +76,11 @@ class CheckSurface:
 
     def is_beside_tests(self, path: str) -> bool:
         """True for data and helpers of tests."""
-        return bool(self.tests) and matches(path, test_runners.BESIDE)
+        return bool(self.tests) and matches(path, (*test_runners.BESIDE, *self.beside))
 
     def configures(self, path: str) -> bool:
         """True for a file that configures a test runner, build tool, linter or package manager."""
-        return is_config(path) or matches(path, self.settings)
+        return is_config(path) or matches(path, (*self.tools, *self.rules))
 
     def is_beside_build_file(self, path: str) -> bool:
         """True for a build file next to another one; it may replace it (`GNUmakefile`)."""
@@ -100,6 +90,7 @@ class CheckSurface:
         )
 
 
+@lru_cache(maxsize=16_384)  # all files are asked for, for each task
 def is_config(path: str) -> bool:
     """True if a file configures a tool by its name."""
     return posixpath.basename(path) in _CONFIG_NAMES or matches(path, _CONFIG_GLOBS)
@@ -122,25 +113,28 @@ def find_surface(
         owners: Owners of the run's test files.
         checks: All checks of the run.
         paths: All paths of the tree.
-        texts: Path → text of those that `is_build_file` names.
+        texts: Path → text of those that `is_build_file` names, and of the scripts of checks.
     """
     base = frozenset(paths)
     found = [find_check_files(check) for check in checks]
     collected = [glob for one in found for glob in one.collected]
-    if any(one.started_by or one.reached for one in found):
+    if not all(one.only_reads for one in found):
         collected += _ANY_TESTS
     test_globs = tuple(dict.fromkeys((*owners.globs, *_list_by_name(collected))))
-    settings = [glob for one in found for glob in (*one.settings, *one.hooks)]
-    tests = frozenset(path for path in base if matches(path, (*test_globs, *collected)))
     commands = [" ".join(check.argv) for check in checks]
+    called = {p: text for p, text in texts.items() if is_makefile(p) or not is_config(p)}
+    named = {path for path in find_named_files(called, (), base) if says_it_tests(path)}
+    tests = named | {path for path in base if matches(path, (*test_globs, *collected))}
     scripts = [script for check in checks for script in _scripts(check)]
     return CheckSurface(
         owners=owners,
         paths=base,
         folders=_folders_of(base),
         test_globs=test_globs,
-        settings=tuple(dict.fromkeys(settings)),
-        tests=tests,
+        tools=tuple(dict.fromkeys(glob for one in found for glob in one.tools)),
+        rules=find_linter_rules(called, commands, base),
+        beside=tuple(dict.fromkeys(glob for one in found for glob in one.beside)),
+        tests=frozenset(tests),
         test_folders=_folders_of(tests),
         loaded=find_loaded_files(texts, commands),
         targets=find_targets(texts, commands),

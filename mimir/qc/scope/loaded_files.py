@@ -6,8 +6,11 @@ A build file includes others (`-include local.mk`), names plug-ins (`-p support.
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+
+from mimir.domain.globs import matches
+from mimir.qc.integrity.linters import LINTERS
 
 _INCLUDES = re.compile(r"^[ \t]*[-s]?include[ \t]+([^\n#]+)", re.MULTILINE)
 _VALUE = r"[\"']?[\s=,]+[\"']?([\w./@{}$()<>*-]+)"
@@ -26,6 +29,7 @@ _PLUGINS = re.compile(r"pytest_plugins\s*(?::[^=\n]+)?=\s*([^\n]+(?:\n[ \t)\]][^
 _QUOTED = re.compile(r"[\"']([^\"'\s]+)[\"']")
 _RULE = re.compile(r"^([^\s:#=%$][^:#=%$\n]*?)[ \t]*::?(?!=)([^=\n#;]*)", re.MULTILINE)
 _VARIABLE = re.compile(r"\$\([^)]*\)|\$\{[^}]*\}|\$\w|<rootDir>/")
+_WORD = re.compile(r"[\w./-]+")
 _MAKE = ("Makefile", "makefile", "GNUmakefile")
 
 
@@ -33,7 +37,7 @@ def find_loaded_files(texts: Mapping[str, str], commands: Iterable[str]) -> froz
     """Return globs of the files that build files and commands load; they may match nothing.
 
     Args:
-        texts: Path → text of each build file and runner configuration of the base.
+        texts: Path → text of each build file, runner configuration and script of the base.
         commands: Command lines of checks.
     """
     found: set[str] = set()
@@ -74,6 +78,44 @@ def _paths_of(value: str, folder: str) -> Iterator[str]:
             yield posixpath.normpath(posixpath.join(folder, form))
 
 
+def find_named_files(
+    texts: Mapping[str, str], commands: Iterable[str], base: Container[str]
+) -> frozenset[str]:
+    """Return the files of the base that commands and the texts of scripts name."""
+    words = [("", line) for line in commands] + [
+        (posixpath.dirname(p), t) for p, t in texts.items()
+    ]
+    paths = {
+        posixpath.normpath(posixpath.join(top, word))
+        for folder, text in words
+        for word in _WORD.findall(text)
+        for top in {"", folder}
+    }
+    return frozenset(path for path in paths if path in base)
+
+
+def find_linter_rules(
+    texts: Mapping[str, str], commands: Iterable[str], base: Collection[str]
+) -> tuple[str, ...]:
+    """Return globs of the rules of linters that commands and scripts name.
+
+    If the base has no file that a linter judges, its rules are the work.
+    """
+    words = {word for text in (*commands, *texts.values()) for word in _WORD.findall(text)}
+    return tuple(
+        f"**/{name}"
+        for program, linter in LINTERS.items()
+        if words.issuperset(program.split())
+        and any(matches(path, (linter.judged,)) for path in base)
+        for name in (*linter.own, *linter.shared)
+    )
+
+
+def is_script(path: str) -> bool:
+    """True if a shell may read a file as its script, by the name."""
+    return path.endswith(".sh") or "." not in posixpath.basename(path)
+
+
 def is_makefile(path: str) -> bool:
     """True if make reads a file by its name."""
     return posixpath.basename(path) in _MAKE or path.endswith(".mk")
@@ -81,7 +123,7 @@ def is_makefile(path: str) -> bool:
 
 def find_targets(texts: Mapping[str, str], commands: Iterable[str]) -> frozenset[str]:
     """Return the paths of targets that commands reach, without phony ones."""
-    words = {word for line in commands for word in re.findall(r"[\w./-]+", line)}
+    words = {word for line in commands for word in _WORD.findall(line)}
     found: set[str] = set()
     for path, text in texts.items():
         if not is_makefile(path):

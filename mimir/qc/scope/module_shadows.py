@@ -98,6 +98,11 @@ def _files_of(folder: str, name: str) -> Iterator[str]:
         yield from (posixpath.join(folder, f"{path}{ending}") for ending in _ENDINGS)
 
 
+def name_module(path: str) -> str:
+    """Return the name under which a file is imported from its folder; empty: it is no module."""
+    return _place_of(path)[1]
+
+
 def _place_of(path: str) -> tuple[str, str]:
     """Return (folder, name) of a module; an empty name: the file is none."""
     if not path.endswith(_ENDINGS):

@@ -92,11 +92,10 @@ def _creation_rules(
 
 
 def _bypasses(path: str, surface: CheckSurface) -> bool:
-    """True if a new setting affects existing tests, or is next to a build file."""
+    """True if a setting affects tests or judged files, or is next to a build file."""
     # A new `tests/conftest.py` decides about the tests below it, `GNUmakefile` replaces a `Makefile`.
-    return (
-        surface.configures(path) and posixpath.dirname(path) in surface.test_folders
-    ) or surface.is_beside_build_file(path)
+    is_above_tests = posixpath.dirname(path) in surface.test_folders and surface.configures(path)
+    return is_above_tests or matches(path, surface.rules) or surface.is_beside_build_file(path)
 
 
 def _replaced_by(path: str, surface: CheckSurface, gone: Container[str]) -> str:

@@ -1,7 +1,7 @@
 """Final gate: all checks of all completed tasks run again on the final tree.
 
-A check is red if it is required, passed in its task's accepted verdict, and now fails twice: as it is, or with its own files
-restored (`qc.checks.regression`). The result names the merge after which it first failed.
+A check is red if it is required, passed in its task's accepted verdict, and now fails twice: as it is, or without new files
+of other tasks (`qc.checks.regression`). The result names the merge after which it first failed.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -53,12 +53,12 @@ def counts(accepted: AcceptedTask, check: Check) -> bool:
 
 
 def describe_restored_files(run: CheckRun) -> str:
-    """Return the end of a sentence about a check with restored files; empty for others."""
+    """Return the end of a sentence about a check without new files; empty for others."""
     if not run.stands_for:
         return ""
     return (
-        " with its own files (its tests and the configuration of their runner) as they were when it passed; a task that changes "
-        "them must declare them in its files"
+        " without the tests and settings that other tasks added since it passed; a task that is to add settings must declare "
+        "them in its files"
     )
 
 
@@ -73,7 +73,7 @@ async def pass_through(
     results = await await_all([run_check(one, check, tree, accepted) for one, check in wanted])
     red: list[FailedGateCheck] = []
     for (one, check), runs in zip(wanted, results, strict=True):
-        # The last run decides: a red check was repeated, or ran with restored files.
+        # The last run decides: a red check was repeated, or ran without new files.
         if not runs[-1].green and counts(one, check):
             merge = await _find_first_red_merge(one, check, accepted, merges, run_check)
             red.append(FailedGateCheck(task=one.task.id, check=check.id, merge=merge, run=runs[-1]))

@@ -22,7 +22,8 @@ from mimir.domain.plan import Check
 from mimir.domain.task_states import Cause
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.regression import AcceptedTask, accepted_results
-from mimir.qc.integrity.check_files import configures_runner, find_check_files
+from mimir.qc.integrity.check_files import find_check_files
+from mimir.qc.scope.check_surface import is_config
 from mimir.qc.scope.test_owners import find_pending_tests
 from mimir.scheduling.completion.final_gate import counts, describe_restored_files
 from mimir.scheduling.run_services import RunServices
@@ -234,12 +235,14 @@ class TaskIntegration:
 def _touches(changed: Sequence[str], other: AcceptedTask) -> bool:
     """Return whether a completed task, or one of its checks, depends on these files."""
     check_files = [find_check_files(check) for check in other.task.checks]
-    globs = (*other.task.files, *(glob for one in check_files for glob in one.all_tests))
+    globs = [*other.task.files]
+    for one in check_files:
+        globs += (*one.all_tests, *one.tools)
     return any(
         # Compared as the store keeps names: a name may look like a glob that does not match itself.
         well_formed(path) in other.changed
         or matches(path, globs)
-        or any(configures_runner(one, path) for one in check_files)
+        or (check_files and is_config(path))
         for path in changed
     )
 

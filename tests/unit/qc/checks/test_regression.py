@@ -1,4 +1,4 @@
-"""A check that was passed, on trees that others changed: what is put back, what stays, and which run decides."""
+"""A check that was passed, on trees that others changed: what is left out, what stays, and which run decides."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,7 +13,7 @@ from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
 
 HOOK = {"tests/conftest.py": "skips all"}
 BAD = {**GOOD, "a.py": "bad"}
-WEAK = {**BAD, TEST: "anything"}
+HOOKED = {**BAD, **HOOK}
 HELD: tuple[bool, ...] = (True,)
 BROKEN: tuple[bool, ...] = (True, False, False)
 
@@ -66,8 +66,8 @@ def greens(runs: tuple[CheckRun, ...]) -> tuple[bool, ...]:
     return tuple(run.green for run in runs)
 
 
-async def test_a_weaker_test_of_another_is_put_back(look):
-    runs = await look(WEAK, author("a.py", TEST))
+async def test_a_new_hook_of_another_is_taken_away(look):
+    runs = await look(HOOKED, author("a.py", *HOOK))
 
     assert greens(runs) == BROKEN
     assert [run.again for run in runs] == [False, False, True]
@@ -76,48 +76,8 @@ async def test_a_weaker_test_of_another_is_put_back(look):
     assert "standsFor" not in run_body(runs[0])
 
 
-async def test_a_hook_of_another_is_taken_away(look):
-    assert greens(await look({**BAD, **HOOK}, author("a.py", *HOOK))) == BROKEN
-
-
-async def test_a_test_that_another_has_deleted_is_put_back(look):
-    more = "tests/test_b.py"
-    then, now = {**GOOD, more: "anything"}, {**BAD, more: "anything"}
-    del now[TEST]
-
-    assert greens(await look(now, author("a.py", TEST), then=then)) == BROKEN
-
-
 async def test_work_that_still_does_what_was_asked_passes_with_the_files_as_they_were(look):
-    assert greens(await look({**GOOD, TEST: "anything", **HOOK}, author(TEST, *HOOK))) == (
-        True,
-        True,
-    )
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"files": (TEST,)},
-        {"checks": (check(run=("pytest", TEST)),)},
-    ],
-)
-async def test_a_test_that_was_to_change_stays_as_it_is(look, asked):
-    assert greens(await look(WEAK, author("a.py", TEST, **asked))) == HELD
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"files": ("tests/**",)}, {"checks": (check(run=("pytest", "tests")),)}],
-)
-async def test_who_may_write_tests_was_not_asked_to_change_this_one(look, given):
-    assert greens(await look(WEAK, author("a.py", TEST, **given))) == BROKEN
-
-
-async def test_it_is_enough_that_one_of_those_who_changed_it_was_asked(look):
-    others = author("a.py", TEST), author(TEST, files=(TEST,), id="third")
-
-    assert greens(await look(WEAK, *others)) == HELD
+    assert greens(await look({**GOOD, **HOOK}, author(*HOOK))) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -137,48 +97,16 @@ async def test_new_tests_go_with_the_hook_that_they_may_need(look):
     assert greens(await look(now, author("tests/test_b.py", *HOOK))) == (True, True)
 
 
-async def test_new_tests_without_a_hook_stay(look):
-    now = {**GOOD, TEST: "anything", "tests/test_b.py": "wants something else"}
-
-    runs = await look(now, author(TEST, "tests/test_b.py"), program=lambda seen: GREEN)
-
-    assert greens(runs) == (True, True)
-
-
-async def test_a_changed_test_that_was_asked_for_may_need_the_hook(look):
-    """Without the hook it fails as it is now; as it was it passes, and that is enough."""
-    now = {**GOOD, **HOOK, TEST: "wants something else"}
-
-    runs = await look(now, author(TEST, *HOOK, files=(TEST,)))
-
-    assert greens(runs) == (True, False, True)
-
-
-async def test_what_its_task_protects_is_put_back_like_a_test(look):
-    then = {"a.py": "good", "wanted.txt": "good", TEST: "anything"}
-    now = {**then, "a.py": "bad", "wanted.txt": "bad"}
-
-    def compares(seen: Seen) -> FakeRan:
-        return GREEN if seen.files["a.py"] == seen.files["wanted.txt"] else RED
-
-    changed = author("a.py", "wanted.txt")
-    loose = await look(now, changed, then=then, program=compares)
-    strict = await look(now, changed, then=then, program=compares, protect=("wanted.txt",))
-
-    assert greens(loose) == HELD
-    assert greens(strict) == BROKEN
-
-
 @pytest.mark.parametrize(
     "more", [{"passed": ()}, {"required": False}], ids=["it was not passed", "nobody requires it"]
 )
 async def test_a_check_that_proved_nothing_runs_as_it_is(look, more):
-    assert greens(await look(WEAK, author("a.py", TEST), **more)) == HELD
+    assert greens(await look(HOOKED, author("a.py", *HOOK), **more)) == HELD
 
 
 async def test_what_the_person_changed_is_left_alone(look):
     """Between a run and the one that takes it over: no task did that."""
-    assert greens(await look(WEAK, author("a.py"))) == HELD
+    assert greens(await look(HOOKED, author("a.py"))) == HELD
 
 
 async def test_what_is_red_as_it_is_needs_no_more(look):
@@ -190,7 +118,7 @@ async def test_what_is_red_as_it_is_needs_no_more(look):
 async def test_one_red_run_with_the_files_put_back_is_not_red(look):
     ends = iter([GREEN, RED, GREEN])
 
-    runs = await look(WEAK, author("a.py", TEST), program=lambda seen: next(ends))
+    runs = await look(HOOKED, author("a.py", *HOOK), program=lambda seen: next(ends))
 
     assert greens(runs) == (True, False, True)
 

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.domain.globs import matches
-from mimir.domain.plan import Check, Task
-from mimir.qc.integrity.check_files import find_check_files, find_config_changes
+from mimir.domain.plan import Check
+from mimir.qc.integrity.check_files import find_check_files
 from mimir.qc.integrity.command_line import find_programs
 
 
@@ -93,54 +93,6 @@ def test_default_tests_are_what_makes_up_the_check_and_not_the_work(run, tests):
 @pytest.mark.parametrize("tests", [(), ("a/*.txt",)])
 def test_tests_of_the_plan_are_taken_as_they_stand(tests):
     assert find_check_files(check("pytest tests", tests=tests)).tests == tests
-
-
-@pytest.mark.parametrize(
-    ("run", "files", "changed", "added", "expected"),
-    [
-        ("pytest", (), ("conftest.py",), ("conftest.py",), ("conftest.py",)),
-        ("pytest", (), ("a/b/conftest.py", "a.py"), ("a/b/conftest.py",), ("a/b/conftest.py",)),
-        ("pytest", (), ("pytest.py",), ("pytest.py",), ("pytest.py",)),
-        ("pytest", (), ("pyproject.toml",), (), ("pyproject.toml",)),
-        ("pytest", (), ("pyproject.toml",), ("pyproject.toml",), ()),
-        ("pytest", ("pyproject.toml",), ("pyproject.toml",), (), ()),
-        ("pytest", ("**/conftest.py",), ("conftest.py",), ("conftest.py",), ()),
-        ("pytest", ("**", "src", "*.py"), ("src/conftest.py",), (), ("src/conftest.py",)),
-        ("pytest tests", (), ("tests/conftest.py",), (), ("tests/conftest.py",)),
-        ("pytest tests", ("tests/conftest.py",), ("tests/conftest.py",), (), ()),
-        ("make test", (), ("Makefile",), (), ("Makefile",)),
-        ("make test", (), ("Makefile",), ("Makefile",), ()),
-        ("npm test", (), ("package.json",), (), ("package.json",)),
-        ("bun test", (), ("bunfig.toml",), (), ("bunfig.toml",)),
-        ("./gradlew test", (), ("build.gradle", "gradlew"), (), ("build.gradle", "gradlew")),
-        ("./mvnw test", ("pom.xml",), ("pom.xml", ".mvn/jvm.config"), (), (".mvn/jvm.config",)),
-        ("mix test", (), ("test/test_helper.exs",), (), ("test/test_helper.exs",)),
-        ("rake test", (), ("Rakefile", "a.rb"), (), ("Rakefile",)),
-        (
-            "npx jest",
-            (),
-            ("src/setupTests.js", "a.js"),
-            ("src/setupTests.js",),
-            ("src/setupTests.js",),
-        ),
-        ("npm test", (), ("__mocks__/axios.js",), ("__mocks__/axios.js",), ("__mocks__/axios.js",)),
-        ("bin/rspec", (), ("bin/rspec", "bin/other"), (), ("bin/rspec",)),
-        ("python manage.py test", (), ("manage.py",), (), ("manage.py",)),
-        ("ruff check .", (), ("pyproject.toml", "a.py"), (), ("pyproject.toml",)),
-        ("ruff check .", ("pyproject.toml",), ("pyproject.toml",), (), ()),
-        ("ruff check .", (), ("ruff.toml",), ("ruff.toml",), ()),
-        ("cargo clippy", (), ("clippy.toml", "src/a.rs"), (), ("clippy.toml",)),
-        ("make lint", (), (".eslintrc.json", "conftest.py"), (), (".eslintrc.json",)),
-        ("grep -q x y", (), ("conftest.py", "Makefile"), (), ()),
-        ("bash -c 'cd a && pytest -q'", (), ("conftest.py",), (), ("conftest.py",)),
-    ],
-)
-def test_what_steers_the_runner_is_part_of_the_check_unless_it_is_the_work(
-    run, files, changed, added, expected
-):
-    task = Task(id="t", title="t", prompt="p", worker_role="w", files=files)
-
-    assert find_config_changes(find_check_files(check(run)), task, changed, added) == expected
 
 
 @given(st.lists(st.text(max_size=12), max_size=6).map(tuple))

@@ -1,0 +1,94 @@
+"""Earlier tests: a check must pass with the tests as they were before the attempt. Pure.
+
+Tests run in one process, so a new test can repair the work for the others while it is loaded. A task that may change a test can also
+disarm it. In both cases every test is reported as passed and its control is red; only a run with the earlier tests shows the fault.
+"""
+
+from dataclasses import dataclass
+
+from mimir.domain.globs import matches
+from mimir.domain.plan import Task
+from mimir.qc.integrity.check_files import CheckFiles
+
+FINDING = (
+    "With the tests as they were before the work, this check fails on the deliverable: it passes only together with the new ones, "
+    "or because older ones are weaker now."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckTarget:
+    """Subject of the checks of one attempt: its trees, answer and changes."""
+
+    task: Task
+    first_base: str
+    own_base: str
+    tree: str
+    answer: str
+    status: dict[str, str]
+    """Path → `added`, `modified` or `deleted` by this attempt, against its own base."""
+    green_runs: int = 1
+    """How many green runs after the work a check needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedTests:
+    """The changed paths that belong to one check."""
+
+    found: CheckFiles
+    """Files of the check."""
+    protected: tuple[str, ...]
+    """Older files that a check of the task protects."""
+    tests: tuple[str, ...]
+    reached: tuple[str, ...]
+    """Tests that it may start besides its own; see `CheckFiles.reached`."""
+    beside: tuple[str, ...]
+    """Older files next to its tests."""
+
+
+def find_changed_tests(found: CheckFiles, target: CheckTarget) -> ChangedTests:
+    """Sort the changed paths by their role in a check."""
+    status = target.status
+    protect = [glob for check in target.task.checks for glob in check.protect]
+    protected = [path for path, how in status.items() if how != "added" and matches(path, protect)]
+    free = [path for path in status if path not in protected]
+    tests = [path for path in free if matches(path, found.tests)]
+    others = [path for path in free if path not in tests]
+    reached = [path for path in others if matches(path, found.reached)]
+    older = [path for path in others if path not in reached and status[path] != "added"]
+    return ChangedTests(
+        found=found,
+        protected=tuple(protected),
+        tests=tuple(tests),
+        reached=tuple(reached),
+        beside=tuple(path for path in older if matches(path, found.beside)),
+    )
+
+
+def list_weaker_tests(changes: ChangedTests, target: CheckTarget) -> list[str]:
+    """Return the tests to put back if the check passed before the work, too."""
+    # A test that its task deletes is no longer wanted: the write scope lets no other task do it.
+    own = (*changes.tests, *changes.reached, *changes.beside)
+    left = [path for path in own if target.status[path] != "deleted"]
+    # New tests leave what was there as it was, so they alone are not worth another run.
+    return left if any(target.status[path] == "modified" for path in left) else []
+
+
+def list_new_tests(changes: ChangedTests, target: CheckTarget) -> list[str]:
+    """Return the new tests that a runner loads together with older ones."""
+    found = changes.found
+    new = [
+        path
+        for path in (*changes.tests, *changes.reached)
+        if target.status[path] == "added" and found.collects(path)
+    ]
+    # A test that the check names by its path is what the check is about.
+    return [] if any(path in found.tests for path in new) else new
+
+
+def describe_protected(changes: ChangedTests) -> tuple[str, ...]:
+    """Return the finding about protected files."""
+    if not changes.protected:
+        return ()
+    shown, more = ", ".join(changes.protected[:10]), len(changes.protected) - 10
+    return (f"Protected and restored before the run: {shown}{f' and {more} more' * (more > 0)}.",)

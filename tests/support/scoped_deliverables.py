@@ -1,0 +1,34 @@
+"""Deliverables of a task, restricted to its write scope as an attempt restricts them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mimir.attempts.deliverable import find_protected_changes
+from mimir.attempts.write_scopes import load_write_scope, refuse_changes
+from mimir.domain.plan import Plan, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScopedDeliverable:
+    tree: str
+    changed: list[str]
+    notes: tuple[str, ...]
+    """What the worker reads about refused changes."""
+
+
+async def restrict(history: Any, task: Task, base: str, tree: str) -> ScopedDeliverable:
+    """Leave out what the write scope of a one-task plan refuses."""
+    scope = await load_write_scope(history, Plan(title="P", tasks=(task,)), task, base)
+    changes = await history.diff_trees(base, tree)
+    in_base = [change.path for change in changes if change.status != "added"]
+    protected = find_protected_changes(task, in_base, in_base)
+    refused = await refuse_changes(scope, history, changes)
+    refused = {path: why for path, why in refused.items() if path not in protected}
+    if refused:
+        tree = await history.with_files(tree, base, tuple(refused))
+    changed = [change.path for change in await history.diff_trees(base, tree)]
+    return ScopedDeliverable(
+        tree=tree,
+        changed=changed,
+        notes=tuple(why.message(path) for path, why in refused.items()),
+    )
