@@ -19,8 +19,9 @@ def open_preambles(project: Path, loaded: LoadedSettings) -> OwnPreambles:
     )
 
 
-def open_agent_files(project: Path) -> AgentFiles:
+def open_agent_files(project: Path, loaded: LoadedSettings) -> AgentFiles:
     """Return the agent definitions of a project and its user."""
+    agents = loaded.settings.agents
     environment: Mapping[str, str] = os.environ
     home = environment.get("HOME") or None
     config = environment.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else None)
@@ -29,8 +30,10 @@ def open_agent_files(project: Path) -> AgentFiles:
         project=project,
         home=Path(home) if home else None,
         config=Path(config) if config else None,
-        extra=(),
-        project_first=False,
+        extra=[Path(one) for one in agents.path],
+        project_first=agents.project_first,
+        default_tools=tuple(agents.default_tools),
+        models=agents.models,
         trust=AgentTrust(
             directory=Path(state) / "mimir" if state else None,
             project_id=path_id(project),

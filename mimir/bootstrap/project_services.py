@@ -236,5 +236,7 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
             "store": True,
             "history": True,
             "neo4j": True,
+            # The plan and the pinned definition of an invocation hold what they decided.
+            "agents": True,
         },
     )

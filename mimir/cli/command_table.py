@@ -59,6 +59,11 @@ COMMANDS = (
     CommandEntry("transfer", "migrate", "migrate .mimir/mimir.db neo4j://localhost:7687"),
     CommandEntry("replay", "replay", "replay run-1127 --diff"),
     CommandEntry("replay", "serve_recording", "serve-recording run.jsonl --port 8000"),
+    CommandEntry(
+        "agents",
+        "invoke",
+        'invoke reviewer "Review src/app.py" --criterion "Each fault has a line"',
+    ),
     CommandEntry("browsing", "clean", "clean"),
     CommandEntry("configuration", "preambles", "preambles trust preambles/qc.md"),
     CommandEntry("inspection", "doctor", "doctor"),

@@ -7,11 +7,14 @@ from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event
 from mimir.domain.finding import Finding
 from mimir.domain.forecast import RunForecast
+from mimir.domain.invocation import PinnedDefinition
 from mimir.domain.plan import Plan
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
+from mimir.orchestrator.delegation.response import build_response
+from mimir.orchestrator.delegation.task_building import TASK
 from mimir.orchestrator.plan_creation import PlanningResult
-from mimir.orchestrator.runs import creation, execution, inspection, join
+from mimir.orchestrator.runs import browsing, creation, execution, inspection, join
 from mimir.orchestrator.runs.forecasting import forecast_plan
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning.format.diagnostics import SourceMap
@@ -66,6 +69,20 @@ class Mimir:
         return await creation.create_run(
             self._parts, plan, plan_path, only=only, limits=limits, from_run=source
         )
+
+    async def create_invocation(
+        self, plan: Plan, definition: PinnedDefinition, *, limits: RunBudget
+    ) -> str:
+        """Create the run of an invocation, with its definition pinned; return its id."""
+        return await creation.create_run(
+            self._parts, plan, "", only=(), limits=limits, from_run="", definition=definition
+        )
+
+    async def response(self, run: str, agent: str) -> Mapping[str, object]:
+        """Return the `AgentResponse` of an invocation as it is now."""
+        subject = browsing.Subject(run=run, task=TASK)
+        task = await self._parts.store.read(lambda reads: browsing.show_task(reads, subject))
+        return build_response(agent, await self.status(run), task)
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool

@@ -1,11 +1,12 @@
 """The agent definitions of one project and its user, with the trust in each."""
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mimir.domain.agent_definition import AgentDefinition
-from mimir.errors import UsageError
+from mimir.errors import ToolError, UsageError
 from mimir.registry import shipped
 from mimir.registry.catalogue import AgentCatalogue, build_catalogue
 from mimir.registry.discovery import (
@@ -19,6 +20,7 @@ from mimir.registry.discovery import (
 )
 from mimir.registry.formats.agent_reader import AgentFile, read_agent_file
 from mimir.registry.trust import AgentTrust
+from mimir.workspace.paths import DirectoryTree
 from mimir.workspace.safe_walk import quote_path
 
 
@@ -32,12 +34,20 @@ class AgentFiles:
     """Directory of the settings of all programs, such as `~/.config`."""
     extra: Sequence[Path]
     project_first: bool
+    default_tools: tuple[str, ...]
+    models: Mapping[str, str]
+    """Name in a definition → model."""
     trust: AgentTrust
 
     def load(self) -> AgentCatalogue:
         """Read every definition, in all places."""
         files = find_agent_files(list(self._places()))
-        return build_catalogue(map(self._read, files), project_first=self.project_first)
+        return build_catalogue(
+            map(self._read, files),
+            project_first=self.project_first,
+            default_tools=self.default_tools,
+            models=self.models,
+        )
 
     def check(self, paths: Sequence[str]) -> tuple[AgentDefinition, ...]:
         """Read the agent files and skills of some paths; without one, those of the project.
@@ -92,3 +102,11 @@ class AgentFiles:
             yield SearchPlace(root=root, place="", location="extra")
         yield SearchPlace(root=Path(shipped.__path__[0]), place="", location="shipped")
         yield from self._project_places()
+
+
+def hash_file(project: Path, path: str) -> str:
+    """Return the SHA-256 of a file of the project; empty: there is no such regular file."""
+    try:
+        return hashlib.sha256(DirectoryTree(project).read(path)).hexdigest()
+    except ToolError:
+        return ""

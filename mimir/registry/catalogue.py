@@ -1,11 +1,16 @@
 """Catalogue of the definitions: addresses, and the definition that each means. Pure."""
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from mimir.domain.agent import DEFAULT_TOOLS
 from mimir.domain.agent_definition import PROJECT_PREFIX, AgentDefinition
 from mimir.errors import UsageError
+from mimir.registry.findings import make_agent_finding
+from mimir.registry.tool_names import ToolGrant, grant_tools
+
+NO_MODELS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,6 +19,9 @@ class AgentEntry:
 
     definition: AgentDefinition
     address: str
+    grant: ToolGrant
+    model: str = ""
+    """The model that the settings choose for it; empty: that of the role."""
     hidden_by: str = ""
     """Path of the definition that the address means; empty: this one."""
 
@@ -52,24 +60,45 @@ def normalize_address(address: str) -> str:
 
 
 def build_catalogue(
-    definitions: Iterable[AgentDefinition], *, project_first: bool = False
+    definitions: Iterable[AgentDefinition],
+    *,
+    project_first: bool = False,
+    default_tools: tuple[str, ...] = DEFAULT_TOOLS,
+    models: Mapping[str, str] = NO_MODELS,
 ) -> AgentCatalogue:
     """Return the definitions with addresses; for each address the first one wins.
 
     Args:
         definitions: In the order in which they were found.
         project_first: Whether trusted definitions of the project precede all others.
+        default_tools: Tools of a definition that names none.
+        models: Name in a definition → model.
     """
     ordered = sorted(definitions, key=lambda one: _rank(one, project_first))
     entries: list[AgentEntry] = []
     winners: dict[str, str] = {}
-    for one in ordered:
+    for found in ordered:
+        model = next((models[name] for name in found.models if name in models), "")
+        one = found if model or not found.models else _note_model(found)
         address = _address_of(one)
         entries.append(
-            AgentEntry(definition=one, address=address, hidden_by=winners.get(address, ""))
+            AgentEntry(
+                definition=one,
+                address=address,
+                grant=grant_tools(one, default_tools),
+                model=model,
+                hidden_by=winners.get(address, ""),
+            )
         )
         winners.setdefault(address, one.source.path)
     return AgentCatalogue(entries=tuple(sorted(entries, key=_by_address)))
+
+
+def _note_model(definition: AgentDefinition) -> AgentDefinition:
+    message = f"No setting maps the model {definition.models[0][:80]!r}; the default model is used."
+    hint = "Set it in your own settings file: [agents.models]"
+    finding = make_agent_finding("model-unmapped", message, suggestion=hint)
+    return replace(definition, findings=(*definition.findings, finding))
 
 
 def _address_of(definition: AgentDefinition) -> str:

@@ -26,8 +26,7 @@ def shape_finding(finding: Finding) -> Mapping[str, object]:
 
 def shape_entry(entry: AgentEntry) -> dict[str, object]:
     """Return one definition of `mimir agents --json`."""
-    one = entry.definition
-    grant = grant_tools(one)
+    one, grant = entry.definition, entry.grant
     return {
         "address": entry.address,
         "kind": one.kind,
@@ -43,7 +42,7 @@ def shape_entry(entry: AgentEntry) -> dict[str, object]:
             "unmapped": list(grant.unmapped),
             "withheld": dict(grant.withheld),
         },
-        "model": {"requested": list(one.models), "used": ""},
+        "model": {"requested": list(one.models), "used": entry.model},
         "usable": one.is_usable,
         "hidden_by": entry.hidden_by,
         "findings": [shape_finding(finding) for finding in one.findings],

@@ -4,11 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mimir.domain.agent import ALL_TOOLS, MEMORY_TOOLS, READ_TOOLS, WRITE_TOOLS
+from mimir.domain.agent import ALL_TOOLS, DEFAULT_TOOLS, MEMORY_TOOLS, WRITE_TOOLS
 from mimir.domain.agent_definition import AgentDefinition, ToolRequest
 
-DEFAULT_TOOLS = (*READ_TOOLS, "read_artifact", *MEMORY_TOOLS)
-"""Granted to a definition that names no tools; it holds no writing and no commands."""
 EDIT_TOOLS = ("edit_file", "write_file", "delete_file")
 
 _FIND = ("grep", "list_files")

@@ -15,7 +15,7 @@ from pydantic import (
     field_validator,
 )
 
-from mimir.domain.agent import name_model
+from mimir.domain.agent import DEFAULT_TOOLS, name_model
 from mimir.domain.money import ModelPrice
 from mimir.domain.run import ControlMode
 from mimir.settings.providers import PRESETS
@@ -183,6 +183,29 @@ class CheckSettings(_SettingsSection):
     repeat: int = Field(default=1, ge=1, le=20)
 
 
+class AgentSettings(_SettingsSection):
+    """Agent definitions: where they are searched, and what they may do."""
+
+    path: list[Annotated[str, AfterValidator(_absolute)]] = []
+    """Further directories with definitions, which are trusted."""
+    default_tools: list[str] = list(DEFAULT_TOOLS)
+    """Tools of a definition that names none, and the most of one that is not trusted."""
+    project_first: bool = False
+    """Whether trusted definitions of the project precede those of the user."""
+    models: dict[str, str] = {}
+    """Name in a definition → model."""
+    tool_calls: int = Field(default=20, ge=1, le=200)
+    timeout_seconds: int = Field(default=300, ge=10, le=7200)
+
+    @field_validator("default_tools")
+    @classmethod
+    def _require_reading(cls, tools: list[str]) -> list[str]:
+        for tool in tools:
+            if tool not in DEFAULT_TOOLS:
+                raise ValueError(f"{tool!r} is not one of {', '.join(DEFAULT_TOOLS)}")
+        return tools
+
+
 class Settings(_SettingsSection):
     """All settings."""
 
@@ -195,6 +218,7 @@ class Settings(_SettingsSection):
     history: HistorySettings = HistorySettings()
     run: RunSettings = RunSettings()
     checks: CheckSettings = CheckSettings()
+    agents: AgentSettings = AgentSettings()
 
     @field_validator("sandbox", mode="before")
     @classmethod

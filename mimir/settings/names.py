@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from mimir.domain.json_value import is_object
 from mimir.errors import ConfigurationError
 from mimir.settings.model import (
+    AgentSettings,
     CheckSettings,
     EndpointSettings,
     HistorySettings,
@@ -38,10 +39,14 @@ _FROM_PROJECT_NEVER = (
     "neo4j",
     "tool_servers",
     "history",
+    "agents.path",
+    "agents.default_tools",
+    "agents.project_first",
+    "agents.models",
 )
 _OPEN = (
     "llm.extra_body", "llm.headers", "llm.prices", "llm.context_tokens", "llm.max_output_tokens",
-    "sandbox.env",
+    "sandbox.env", "agents.models",
 )  # fmt: skip
 """Tables that are values: their keys are not settings."""
 _ENDPOINT = "llm.endpoints."
@@ -85,6 +90,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "neo4j": Neo4jSettings,
     "run": RunSettings,
     "checks": CheckSettings,
+    "agents": AgentSettings,
     **{f"roles.{role}": RoleSettings for role in get_args(RoleName)},
 }
 KNOWN = ("store", "sandbox", *(f"{s}.{k}" for s, m in SECTIONS.items() for k in m.model_fields))

@@ -1,4 +1,4 @@
-"""Agent definitions by command line: list, show, check, trust and create."""
+"""Agent definitions by command line: list, show, check, trust, create and invoke."""
 
 import os
 import pty
@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.agent_corpus import claude, front
 from tests.support.cli_runner import Desk
 from tests.support.terminal import environment
+from tests.support.whole_run import REST, Part, worker, writes
 
 REVIEWER = claude("reviewer", "tools: Read, Edit, Bash")
 
@@ -127,3 +129,114 @@ def test_trust_is_asked_for_on_a_terminal(desk: Desk, tmp_path: Path):
     assert process.wait(60) == 1
     os.close(main)
     assert not (tmp_path / "home/.local/state/mimir").exists()
+
+
+def script(*parts: Part) -> str:
+    return yaml.safe_dump({"parts": [*parts, *REST]}, allow_unicode=False)
+
+
+@pytest.fixture
+def trusted(desk: Desk, tmp_path: Path) -> Desk:
+    desk.write(".claude/agents/fixer.md", claude("fixer", "tools: Read, Write, Bash"))
+    assert desk.type("agents", "trust", "project:fixer", "--yes").code == 0
+    desk.environ(MIMIR_MODEL="play:../script.yaml")
+    return desk
+
+
+def test_an_invocation_ends_completed_with_executed_checks(trusted: Desk, tmp_path: Path):
+    right = writes("out.txt", "42\n")
+    wrong = writes("out.txt", "41\n")
+    work = [
+        {**worker("task-1", wrong, {"text": "Done."}), "attempt": 1},
+        {**worker("task-1", right, {"text": "Now it is right."}), "attempt": 2},
+    ]
+    (tmp_path / "script.yaml").write_text(script(*work), encoding="utf-8")
+
+    done = trusted.type(
+        "invoke",
+        "fixer",
+        "Write 42 to out.txt.",
+        "--deliverable",
+        "out.txt",
+        "--check",
+        "grep -q 42 out.txt",
+        "--json",
+    )
+
+    assert done.code == 0, done.err + done.out
+    answer = done.events[-1]
+    assert answer["event"] == "AgentAnswered"
+    assert (answer["status"], answer["assurance"]["level"]) == ("completed", "executed")
+    assert answer["deliverables"]["documents"] == [{"path": "out.txt"}]
+    assert answer["metadata"]["attempts"] == 2
+    assert not (trusted.project / "out.txt").exists()
+    run = answer["run"]
+    assert run.startswith("agent-")
+    assert trusted.type("verify", run).code == 0
+    assert trusted.type("replay", run).code == 0
+    shown = trusted.type("show", f"{run}/task-1", "--calls").out
+    assert "agentinator" not in shown
+    assert trusted.type("apply", run).code == 0
+    assert (trusted.project / "out.txt").read_text() == "42\n"
+
+
+def test_an_invocation_without_its_deliverable_is_no_success(trusted: Desk, tmp_path: Path):
+    work = worker("task-1", writes("other.txt", "x\n"), {"text": "Done."})
+    (tmp_path / "script.yaml").write_text(script(work, work), encoding="utf-8")
+
+    done = trusted.type(
+        "invoke",
+        "fixer",
+        "Write out.txt.",
+        "--deliverable",
+        "out.txt",
+        "--files",
+        "*.txt",
+        "--json",
+    )
+
+    assert done.code == 1
+    answer = done.events[-1]
+    assert (answer["status"], answer["assurance"]["level"]) == ("partial", "none")
+    assert answer["error"]["next"] == f"mimir report {answer['run']}"
+
+
+def test_refusals_create_no_run(trusted: Desk):
+    trusted.write(".claude/agents/reader.md", claude("reader", "tools: Read, Write"))
+    trusted.write(
+        ".agents/agents/tool/config.yaml", "description: Runs.\ntype: cli\nprogram: claude\n"
+    )
+    trusted.write(".agents/agents/tool/prompt.md", "Use the program for this task.")
+    for code, words in (
+        (2, ("nothing", "Do it.", "--criterion", "x")),
+        (2, ("fixer", "Do it.")),
+        (2, ("fixer", "Do it.", "--deliverable", "../out.txt")),
+        (65, ("project:reader", "Do it.", "--deliverable", "a.txt")),
+        (65, ("project:reader", "Do it.", "--criterion", "x", "--files", "**")),
+        (65, ("project:tool", "Do it.", "--criterion", "x")),
+        (69, ("claude_code", "Do it.", "--criterion", "x")),
+        (65, ("fixer", "Do it.", "--criterion", "x", "--tools", "grep")),
+    ):
+        refused = trusted.type("invoke", *words)
+        assert (refused.code, len(refused.error) >= 1) == (code, True), words
+    assert not (trusted.project / ".mimir").exists()
+
+
+def test_an_untrusted_agent_reads_and_its_changes_are_left_out(trusted: Desk, tmp_path: Path):
+    trusted.write(".claude/agents/reader.md", claude("reader", "tools: Read, Write, Bash"))
+    trusted.write("notes.txt", "The answer is 42.\n")
+    work = worker("task-1", writes("notes.txt", "changed\n"), {"text": "The answer is 42."})
+    (tmp_path / "script.yaml").write_text(script(work, work), encoding="utf-8")
+
+    done = trusted.type(
+        "invoke",
+        "project:reader",
+        "What is the answer?",
+        "--criterion",
+        "It names the answer",
+        "--apply",
+        "auto",
+    )
+
+    assert done.code in (0, 1), done.err
+    assert (trusted.project / "notes.txt").read_text() == "The answer is 42.\n"

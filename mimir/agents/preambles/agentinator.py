@@ -148,6 +148,18 @@ class Agentinator:
         return accept_generated(await model.ask(replace(self._asking, messages=brief)))
 
 
+def use_definition(role: str, prompt: str) -> Preamble:
+    """Return the preamble of an agent definition: its prompt, then the fixed rules."""
+    return Preamble(
+        kind="worker",
+        role=role,
+        text=f"{prompt}\n\n{templates.fixed_rules('worker')}",
+        hash=templates.digest(prompt),
+        path="",
+        origin="found",
+    )
+
+
 def _use_template(recipe: PreambleKey, why: str) -> Preamble:
     text = f"{recipe.template.text}\n\n{recipe.guidance.text}"
     entry = CachedPreamble(text=text, hash=templates.digest(text))

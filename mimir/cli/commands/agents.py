@@ -1,9 +1,10 @@
-"""`mimir agents`: list, show, check, trust and create agent definitions."""
+"""`mimir agents` and `mimir invoke`: look at agent definitions, trust and invoke them."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mimir.cli.commands import options as opt
 from mimir.cli.session import CommandSession
 from mimir.errors import PlanError, UsageError
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from mimir.registry.agent_files import AgentFiles
     from mimir.registry.catalogue import AgentEntry
+    from mimir.settings.layers import LoadedSettings
 
 DATA_ERROR = 65
 DECLINED = 1
@@ -25,6 +27,30 @@ Every = Annotated[bool, typer.Option("--all", help="Trust every usable definitio
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")]
 Kind = Annotated[str, typer.Option("--type", metavar="sdk|cli", help="Kind of the agent.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", hidden=True)]
+Prompt = Annotated[list[str], typer.Argument(metavar="PROMPT", hidden=True)]
+Criteria = Annotated[
+    list[str] | None, typer.Option("--criterion", metavar="TEXT", help="Criterion for QC.")
+]
+Checks = Annotated[
+    list[str] | None, typer.Option("--check", metavar="CMD", help="Command that must pass.")
+]
+Deliverables = Annotated[
+    list[str] | None,
+    typer.Option("--deliverable", metavar="PATH", help="File that the agent must write."),
+]
+Files = Annotated[
+    list[str] | None, typer.Option("--files", metavar="GLOB", help="Files that it may write.")
+]
+Tools = Annotated[str | None, typer.Option("--tools", metavar="A,B", help="Only these tools.")]
+Material = Annotated[
+    list[str] | None, typer.Option("--context", metavar="TEXT|@FILE", help="Text as material.")
+]
+ContextFiles = Annotated[
+    list[str] | None, typer.Option("--context-file", metavar="PATH", help="File to show to it.")
+]
+Timeout = Annotated[
+    int | None, typer.Option("--timeout", metavar="S", min=10, max=7200, help="Seconds of work.")
+]
 
 
 def list_agents(session: CommandSession, every: All = False) -> int:
@@ -146,6 +172,83 @@ def new(session: CommandSession, name: Name, kind: Kind = "sdk") -> int:
     return 0
 
 
+def invoke(
+    session: CommandSession,
+    address: Address,
+    prompt: Prompt,
+    criterion: Criteria = None,
+    check: Checks = None,
+    deliverable: Deliverables = None,
+    files: Files = None,
+    tools: Tools = None,
+    material: Material = None,
+    context_file: ContextFiles = None,
+    timeout: Timeout = None,
+    max_calls: opt.MaxCalls = None,
+    max_tokens: opt.MaxTokens = None,
+    max_cost: opt.MaxCost = None,
+    model: opt.Model = None,
+    apply: opt.ApplyMode = "never",
+    record: opt.Record = None,
+) -> int:
+    """Invoke an agent for one task, as a run with one task.
+
+    PROMPT is text, "-" for standard input, or @FILE. Criteria, checks and deliverables decide
+    the result; at least one is needed. The result is not applied without --apply.
+    """
+    from mimir.cli import arguments
+    from mimir.cli.commands.plan_commands import run_limits
+    from mimir.cli.output.run_progress import run_and_show
+    from mimir.domain.invocation import InvocationRequest
+    from mimir.orchestrator.delegation.task_building import InvocationLimits, build_plan
+    from mimir.registry.agent_files import hash_file
+
+    session.record = record
+    limits = {"run.max_calls": max_calls, "run.max_tokens": max_tokens, "run.apply": apply}
+    cost = None if max_cost is None else arguments.amount(max_cost)
+    loaded = session.load({**limits, "run.max_cost": cost, "llm.model": model})
+    request = InvocationRequest(
+        prompt=arguments.read_request(prompt, session.project),
+        criteria=tuple(criterion or ()),
+        checks=tuple(check or ()),
+        deliverables=tuple(deliverable or ()),
+        files=tuple(files or ()),
+        tools=None if tools is None else tuple(name.strip() for name in tools.split(",")),
+        context=tuple(arguments.read_request([text], session.project) for text in material or ()),
+        context_files=tuple(context_file or ()),
+        timeout_seconds=timeout,
+    )
+    own = loaded.settings.agents
+    entry = _open(session, loaded).load().find(address)
+    plan, definition = build_plan(
+        entry,
+        request,
+        InvocationLimits(tool_calls=own.tool_calls, timeout_seconds=own.timeout_seconds),
+        lambda path: hash_file(session.project, path),
+    )
+    session.require_model(loaded)
+
+    async def job() -> int:
+        async with session.open(loaded) as mimir:
+            budget = run_limits(loaded)
+            run = await mimir.create_invocation(plan, definition, limits=budget)
+            code = await run_and_show(
+                session, mimir, loaded, run, limits=budget, apply=apply, resumed=False
+            )
+            response = await mimir.response(run, entry.address)
+            if session.json:
+                session.console.json({"event": "AgentAnswered", **response})
+            else:
+                from mimir.cli.output import agent_pages
+
+                session.console.say(
+                    "\n".join(agent_pages.response_lines(response, session.console.width))
+                )
+            return code
+
+    return session.run(job())
+
+
 def _choose(
     files: "AgentFiles", addresses: "Sequence[str]", *, every: bool
 ) -> "Sequence[AgentEntry]":
@@ -176,7 +279,7 @@ def _choose(
     return chosen
 
 
-def _open(session: CommandSession) -> "AgentFiles":
+def _open(session: CommandSession, loaded: "LoadedSettings | None" = None) -> "AgentFiles":
     from mimir.bootstrap.definition_files import open_agent_files
 
-    return open_agent_files(session.project)
+    return open_agent_files(session.project, loaded or session.load())

@@ -1,11 +1,12 @@
 """Agent definitions as lines: the list, one definition, findings and the matrix."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mimir.cli.console import clean, clean_line
 from mimir.cli.layout import table, text_block, wrap
 from mimir.domain.agent_definition import AgentDefinition
+from mimir.domain.json_value import as_object, as_objects, as_text
 from mimir.registry.catalogue import AgentEntry
 from mimir.registry.listing import judge_usability
 from mimir.registry.tool_names import grant_tools
@@ -41,7 +42,7 @@ def _describe_rights(entry: AgentEntry) -> str:
         return "unusable"
     if found.kind == "cli":
         return "program" if found.source.is_trusted else "untrusted"
-    granted = grant_tools(found).granted
+    granted = entry.grant.granted
     if "run" in granted:
         return "write, run" if "write_file" in granted else "read, run"
     if not granted:
@@ -52,7 +53,7 @@ def _describe_rights(entry: AgentEntry) -> str:
 def entry_page(entry: AgentEntry, width: int) -> list[str]:
     """Return everything about one definition; the prompt is its last part."""
     one, source = entry.definition, entry.definition.source
-    grant = grant_tools(one)
+    grant = entry.grant
     trust = "trusted" if source.is_trusted else "not trusted: it may only read"
     facts = [
         ("agent", entry.address),
@@ -60,7 +61,7 @@ def entry_page(entry: AgentEntry, width: int) -> list[str]:
         ("file", f"{clean_line(source.path)} ({source.format}, {source.location})"),
         ("hash", f"{source.hash[:12]} · {trust}"),
         ("kind", f"cli: {one.program}" if one.kind == "cli" else "sdk"),
-        ("model", clean_line(", ".join(one.models)) or "that of the caller"),
+        ("model", clean_line(entry.model or ", ".join(one.models)) or "that of the caller"),
         ("requested", _list(one.tools.requested) or "no tools named; the default set"),
         ("denied", _list(one.tools.denied)),
         ("granted", _list(grant.granted) or "none"),
@@ -134,3 +135,18 @@ def matrix_lines(found: Sequence[AgentDefinition], width: int) -> list[str]:
     share = f" ({(requested - unmapped) / requested:.1%})" if requested else ""
     total = f"{_count_noun(len(found), 'file')}; {requested - unmapped} of {requested} requested tools are mapped{share}."
     return [*table(rows, width, right=(2,)), *wrap(total, width)]
+
+
+def response_lines(response: Mapping[str, object], width: int) -> list[str]:
+    """Return agent, status, assurance, changed files and answer of an invocation."""
+    result, proof = as_object(response.get("deliverables")), as_object(response.get("assurance"))
+    paths = [as_text(one.get("path")) for one in as_objects(result.get("documents"))]
+    rows = [
+        ("agent", as_text(response.get("agent"))),
+        ("status", as_text(response.get("status"))),
+        ("assurance", as_text(proof.get("level"))),
+        ("changed", _list(paths)),
+    ]
+    lines = table([(name, value) for name, value in rows if value], width)
+    answer = clean(as_text(result.get("analysis")))
+    return [*lines, *(["answer", *text_block(answer, width)] if answer else [])]

@@ -6,6 +6,7 @@ from functools import partial
 
 from mimir.agents.context.receipt import ContextReceipt, GivenPiece, fingerprint
 from mimir.agents.context.task_context import PlannerKnowledge
+from mimir.agents.preambles.agentinator import Preamble, use_definition
 from mimir.agents.preambles.preamble_cache import Kind
 from mimir.agents.preambles.trust import describe_ignored
 from mimir.attempts.deliverable import HIDDEN
@@ -13,7 +14,8 @@ from mimir.attempts.services import PinnedPreamble, PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.json_value import as_object, as_objects
+from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
+from mimir.domain.json_value import NO_MEMBERS, as_object, as_objects, as_text
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
@@ -62,8 +64,9 @@ async def create_run(
     only: Sequence[str],
     limits: RunBudget,
     from_run: str,
+    definition: PinnedDefinition | None = None,
 ) -> str:
-    """Create a run of a checked plan; return its id.
+    """Create a run of a checked plan, or of an invocation with its definition; return its id.
 
     Raises:
         BusyError: Another process runs the plan.
@@ -78,7 +81,7 @@ async def create_run(
     if limits.max_cost is not None:
         budget.must_have_prices(services.prices, models_of_plan(services, plan))
     await _require_not_running(services, plan_path)
-    run = services.ids.new("run")
+    run = services.ids.new("agent" if definition else "run")
     plan_text, (base, rules) = await _prepare(services, run, plan)
     new = services.new_run(
         run,
@@ -104,6 +107,8 @@ async def create_run(
     def work(ops: WriteOps) -> None:
         runs.create(ops, new, plan_text)
         save_change(ops, run, environment)
+        if definition is not None:
+            save_run_text(ops, run, AGENT_TEXT, pack(definition.as_json()))
         _save_provenance(ops, run, services.project_id, plan_path)
         roles = [task.worker_role for task in plan.tasks]
         known = estimates.load_estimates(ops, services.project_id, roles)
@@ -241,8 +246,16 @@ async def _make_preambles(services: ProjectServices, run: str, plan: Plan) -> Pr
     roles = list(dict.fromkeys(wanted))
 
     agentinator = services.agentinator(partial(services.open_transcript, run), run)
+    pinned = await services.store.read(lambda reads: find_json(reads, run, AGENT_TEXT), brief=True)
+    given = pinned.value.mapping() if pinned else NO_MEMBERS
+
+    async def make(kind: Kind, role: str) -> Preamble:
+        if kind == "worker" and role == given.get("role"):
+            return use_definition(role, as_text(given.get("prompt")))
+        return await agentinator.preamble(kind, role)
+
     # All roles at once: each is one model call, and they are independent.
-    made = await await_all([agentinator.preamble(kind, role) for kind, role in roles])
+    made = await await_all([make(kind, role) for kind, role in roles])
     preambles: Preambles = {
         key: PinnedPreamble(text=one.text, hash=one.hash)
         for key, one in zip(roles, made, strict=True)

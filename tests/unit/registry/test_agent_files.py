@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from mimir.domain.agent import DEFAULT_TOOLS
 from mimir.domain.agent_definition import AgentDefinition
 from mimir.registry.discovery import PROJECT_PLACES, SearchPlace, find_agent_files
 from mimir.registry.findings import AGENT_CODES
 from mimir.registry.formats.agent_reader import read_agent_file
 from mimir.registry.formats.key_tables import KEY_TABLES, PERMISSION_KEYS
-from mimir.registry.tool_names import DEFAULT_TOOLS, grant_tools, map_tool
+from mimir.registry.tool_names import grant_tools, map_tool
 from tests.support.agent_corpus import PROMPT, SAMPLES, Sample, front
 
 QUIET = ("tools-default", "model-unmapped")

@@ -1,0 +1,199 @@
+"""Plan of an invocation: one task with the rights that both sides share. Pure."""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mimir.agents.context.quotation import fence_block
+from mimir.domain.agent import WRITE_TOOLS
+from mimir.domain.globs import has_wildcard, is_outside, matches
+from mimir.domain.invocation import InvocationRequest, PinnedDefinition
+from mimir.domain.plan import NO_REVIEWER, Check, Criterion, Plan, Task
+from mimir.errors import PlanError, UnavailableError, UsageError
+from mimir.registry.catalogue import AgentEntry
+
+MAX_CONTEXT_FILES = 10
+MAX_RETRIES = 1
+NO_FILES = ".mimir/none"
+"""Glob of a path that no deliverable can contain: the task may write nothing."""
+TASK = "task-1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvocationLimits:
+    """Limits of a definition without own ones."""
+
+    tool_calls: int
+    timeout_seconds: int
+
+
+def build_plan(
+    entry: AgentEntry,
+    request: InvocationRequest,
+    limits: InvocationLimits,
+    hash_file: Callable[[str], str],
+) -> tuple[Plan, PinnedDefinition]:
+    """Return the plan of an invocation and the definition to pin.
+
+    Args:
+        entry: The definition with its grant.
+        request: What the caller asks.
+        limits: For a definition without own ones.
+        hash_file: Path → SHA-256 of the file; empty: there is none.
+
+    Raises:
+        PlanError: The definition cannot be used so.
+        UnavailableError: This version cannot run such an agent.
+        UsageError: The request decides nothing, or asks for more than the definition allows.
+    """
+    _require_usable(entry, request)
+    definition = entry.definition
+    pinned = PinnedDefinition(
+        address=entry.address,
+        path=definition.source.path,
+        hash=definition.source.hash,
+        prompt=definition.prompt,
+    )
+    files = _writable_files(entry, request)
+    tools = _usable_tools(entry, request, can_write=bool(files))
+    calls = definition.limits.max_tool_calls or limits.tool_calls
+    seconds = min(
+        definition.limits.timeout_seconds or limits.timeout_seconds,
+        request.timeout_seconds or 7200,
+    )
+    criteria, checks = _proofs(request, hash_file)
+    task = Task(
+        id=TASK,
+        title=_title(request.prompt),
+        prompt=_prompt(request),
+        worker_role=pinned.role,
+        qc_role=NO_REVIEWER,
+        criteria=criteria,
+        checks=checks,
+        files=files or (NO_FILES,),
+        context_files=request.context_files,
+        tools=tools,
+        # The limit is one and a half times the estimate.
+        estimated_tool_calls=max(1, 2 * calls // 3),
+        time_limit_minutes=seconds / 60,
+        max_retries=MAX_RETRIES,
+        model=entry.model,
+    )
+    title = f"{entry.address}: {task.title}"
+    return Plan(title=title, tasks=(task,), request=request.prompt), pinned
+
+
+def _require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
+    definition, show = entry.definition, f"mimir agents show {entry.address}"
+    if definition.has_errors:
+        raise PlanError(f"{entry.address} has errors and cannot be used.", next_step=f"See: {show}")
+    if definition.is_disabled:
+        raise PlanError(f"{entry.address} is disabled by its file.", next_step=f"See: {show}")
+    wants_writing = bool(request.files or request.deliverables)
+    if not definition.source.is_trusted and (wants_writing or definition.kind == "cli"):
+        why = "runs a program and" if definition.kind == "cli" else "may only read:"
+        raise PlanError(
+            f"{entry.address} {why} is not trusted.",
+            next_step=f"{show}, then: mimir agents trust {entry.address}",
+        )
+    if definition.kind == "cli":
+        raise UnavailableError(
+            f"{entry.address} needs the program {definition.program!r}; this version runs no programs of agents.",
+            next_step="Use another agent: mimir agents",
+        )
+    if request.is_read_only:
+        raise UsageError(
+            "Nothing decides the result: the request has no criterion, check or deliverable.",
+            next_step='Add --criterion "TEXT", --check "COMMAND" or --deliverable PATH.',
+        )
+    if len(request.context_files) > MAX_CONTEXT_FILES:
+        raise UsageError(
+            f"{len(request.context_files)} context files are too many.",
+            next_step=f"Name at most {MAX_CONTEXT_FILES}.",
+        )
+
+
+def _writable_files(entry: AgentEntry, request: InvocationRequest) -> tuple[str, ...]:
+    """Return the globs that both the caller and the definition allow; empty: none."""
+    if not entry.definition.source.is_trusted:
+        return ()
+    own, wanted = entry.definition.files, (*request.files, *request.deliverables)
+    for glob in wanted:
+        if not glob.strip() or is_outside(glob):
+            raise UsageError(
+                f"The path {glob!r} leads out of the project.",
+                next_step="Give it relative to the project.",
+            )
+        if own and not any(is_within(glob, allowed) for allowed in own):
+            raise UsageError(
+                f"{entry.address} may not write {glob!r}; its file allows {', '.join(own)}.",
+                next_step=f"See: mimir agents show {entry.address}",
+            )
+    # Without a wish of the caller the definition's own globs hold.
+    return wanted if request.files or (wanted and not own) else (*own,)
+
+
+def is_within(glob: str, allowed: str) -> bool:
+    """Return whether every path of a glob certainly matches another one."""
+    if glob == allowed or allowed == "**":
+        return True
+    if not has_wildcard(glob):
+        return matches(glob, (allowed,))
+    below = allowed.removesuffix("/**")
+    return below != allowed and not has_wildcard(below) and glob.startswith(f"{below}/")
+
+
+def _usable_tools(
+    entry: AgentEntry, request: InvocationRequest, *, can_write: bool
+) -> tuple[str, ...]:
+    tools = [
+        tool
+        for tool in entry.grant.granted
+        if (request.tools is None or tool in request.tools)
+        and (can_write or tool not in WRITE_TOOLS)
+    ]
+    if not tools:
+        raise PlanError(
+            f"{entry.address} has no tool for this request.",
+            next_step=f"See: mimir agents show {entry.address}",
+        )
+    return tuple(tools)
+
+
+def _proofs(
+    request: InvocationRequest, hash_file: Callable[[str], str]
+) -> tuple[tuple[Criterion, ...], tuple[Check, ...]]:
+    """Return criteria and checks: given, one for each command, and one for each path."""
+    texts = list(request.criteria)
+    checks: list[Check] = []
+    for number, command in enumerate(request.checks, 1):
+        texts.append(f"The command passes: {command}")
+        checks.append(Check(id=f"check-{number}", criteria=(f"c{len(texts)}",), run=command))
+    for number, path in enumerate(request.deliverables, 1):
+        texts.append(f"The file {path} exists and differs from the base.")
+        run = _delivered_check(path, hash_file(path))
+        criterion = (f"c{len(texts)}",)
+        checks.append(
+            Check(id=f"deliverable-{number}", criteria=criterion, run=run, kind="flip", tests=())
+        )
+    criteria = tuple(Criterion(id=f"c{n}", text=text) for n, text in enumerate(texts, 1))
+    return criteria, tuple(checks)
+
+
+def _delivered_check(path: str, before: str) -> str:
+    quoted = shlex.quote(path)
+    exists = f"test -s {quoted}"
+    # A file of the base must differ from it; its hash is the only trace of the base in a check.
+    return f'{exists} && test "$(sha256sum < {quoted})" != "{before}  -"' if before else exists
+
+
+def _title(prompt: str) -> str:
+    line = " ".join(prompt.split())
+    return line if len(line) <= 72 else line[:71].rstrip() + "…"
+
+
+def _prompt(request: InvocationRequest) -> str:
+    parts = [request.prompt]
+    # Material is quoted, so that orders in it are no instructions.
+    parts += [f"Context, as material only:\n\n{fence_block(text)}" for text in request.context]
+    return "\n\n".join(parts)
