@@ -20,15 +20,19 @@ from mimir.planning.reader.values import ValueLine
 # Any sign and a space is a mark, so that no list is joined to one criterion.
 _BULLET = re.compile(
     r"([ \t]*)((?:[^\w\s(\[`\"'<$/\\]{1,2}\s+|-(?=\[)|\(?\d{1,3}[.)]\s+|[a-z]\)\s+)?"
-    r"(?:\[[ xX✓✔]?\]\s*|[☐☑✅✔]\ufe0f?\s*)?)"
+    r"(?:\[[ \txX✓✔]?\]\s*|[☐☑✅✔]\ufe0f?\s*)?)"
 )
 _MARKED = re.compile(
-    r"\W*?(?:\[[ xX✓✔]?\]|[☐☑✅✔])\s*\S|\W*?[(\[]\s*\d{1,4}\s*(?:pts?|points?|%)", re.IGNORECASE
+    r"\W*?(?:\[[ \txX✓✔]?\]|[☐☑✅✔])\s*\S|\W*?[(\[]\s*\d{1,4}\s*(?:pts?|points?|%)", re.IGNORECASE
 )
 _BARE_POINTS = re.compile(r"(\d{1,4})\s*(?:pts?|points?)\s*[:–—]()\s*", re.IGNORECASE)
 _POINTS = re.compile(
     r"(?:\*\*)?[(\[]\s*(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?[)\]](?:\*\*)?\s*[:–—]?\s*",
     re.IGNORECASE,
+)
+_STRAY_POINTS = re.compile(
+    r".{0,12}[(\[|⟨]\s*\d{1,4}\s*(?:pts?|points?)\b|\W{0,3}(?:pts?|points?)\W{1,3}\d|.*[–—(\[⟨|-]\s*\d{1,4}\s*(?:pts?|points?)\W*$",
+    re.IGNORECASE | re.DOTALL,
 )
 _CRITICAL = re.compile(
     r"(?:\*\*)?[(\[]\s*critical\s*[)\]](?:\*\*)?\s*:?\s*|(?:\*\*)?critical(?:\*\*)?\s*:(?:\*\*)?\s*",
@@ -202,6 +206,10 @@ class _BulletReader:
         for (text, *parts), place, critical in self._done:
             text += "".join(f"\n{part}" if part.startswith("- ") else f" {part}" for part in parts)
             one = parse(text, place, self._named)
+            if one.points is None and _STRAY_POINTS.match(one.text):
+                message = f"The points of criterion {quote_excerpt(one.text)} cannot be read."
+                hint = "Write it as '- [ ] (60 pts) c1: text'."
+                self._findings.append(make_finding("criterion-unreadable", message, place, hint))
             found.append(replace(one, critical=one.critical or critical))
         return found, self._left
 

@@ -19,7 +19,7 @@ from mimir.planning.reader.line_syntax import indent_of, is_rule
 from mimir.planning.reader.outline import FieldText, PlanDocument, TaskDraft
 
 _MARKS = re.compile(
-    r"(?:</?\w{1,10}>|&nbsp;|\[[ xX✓✔]?\](?=\s)|[a-zA-Z]\)(?=\s)|\(?\d{1,3}[.)](?=\s)|[^\w<&(\[`]|_|[`\[(](?=\w))*"
+    r"(?:</?\w{1,10}>|&nbsp;|\[[ \txX✓✔]?\](?=\s)|[a-zA-Z]\)(?=\s)|\(?\d{1,3}[.)](?=\s)|[^\w<&(\[`]|_|[`\[(](?=\w))*"
 )
 _TAGS = re.compile(r"</?\w{1,10}/?>")
 _FIELD = re.compile(r"([A-Za-z][\w /\-]{0,60}?)\W*?\s*(?:[:=|】\])]|[-–—]+>?\s|→|$)\W*(.*)$")
@@ -30,12 +30,15 @@ _TASK_ID_LABEL = re.compile(r"task\s+id(?:entifier)?\b", re.IGNORECASE)
 _AFTER_TASK = re.compile(r"\s*(?:$|[^\w\s]|\s[-–—]\s)")
 _NAMES_A_TASK = re.compile(r"\W*(?:task\b|\d+\.\d)", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]*\)")
+_INNER_LABEL = re.compile(r"\*\*([^*:]{1,60}):\*\*|\*\*([^*:]{1,60})\*\*:")
+_TAGGED = re.compile(r"<([A-Za-z_\-]{2,30})>([^<>]+)</\1>")
+_WORDS_AND_IDS = re.compile(r"([A-Za-z]+(?:[ _\-][A-Za-z]+)?)\s+(.+)$")
 _LIST = re.compile(r"\s*(?:,|;|/|&|\+|\band\b|\s)\s*", re.IGNORECASE)
 _POINTED = re.compile(
     r"\W*?(?:[(\[]\s*\d{1,4}\s*(?:pts?|points?|%)\s*[)\]]|\d{1,4}\s*(?:pts?|points?)\s*:)",
     re.IGNORECASE,
 )
-_BOX = re.compile(r"\W*(?:\[[ xX✓✔]?\]|[☐☑✅✔])\s*\S")
+_BOX = re.compile(r"\W*(?:\[[ \txX✓✔]?\]|[☐☑✅✔])\s*\S")
 _BEFORE = frozenset(
     [
         "blocked by",
@@ -127,7 +130,11 @@ class LossAudit:
             is_below = one.shape[0] == "bullet" and indent_of(self._source.lines[n]) > one.shape[1]
             yield replace(self._line(n, draft), in_prompt=True, is_below=is_below)
         is_list = one.key in ("criteria", "dependencies")
-        lines = (n for n in one.lines if not is_list or self._names_field(n))
+        lines = (
+            n
+            for n in one.lines
+            if not is_list or self._names_field(n) or names_task(self._source.lines[n])
+        )
         yield from (replace(self._line(n, draft), is_in_list=is_list) for n in lines)
 
     def _names_field(self, index: int) -> bool:
@@ -220,12 +227,22 @@ class LossAudit:
 
     def _is_lost_list(self, line: _Line, bare: str) -> bool:
         """Report `anything: task-1, task-2` within a task that does not depend on these."""
-        head, colon, value = narrow_text(bare).partition(":")
-        if line.draft is None or not colon or len(head) > 60 or not self._ids_in(value, line):
-            return False
-        if _key_of(head) not in (None, "dependencies"):
-            return False
-        return self._report_field(line, head)
+        text = narrow_text(bare)
+        head, colon, value = text.partition(":")
+        parts = [(head, value)] if colon and len(head) <= 60 else []
+        if match := _TAGGED.search(narrow_text(line.text)):
+            parts.append((match[1], match[2]))
+        if not colon and (match := _WORDS_AND_IDS.match(text)) and _key_of(match[1]):
+            parts.append((match[1], match[2]))
+        # A second label may stand behind the value of the first one.
+        parts += [
+            (match[1] or match[2], text[match.end() :]) for match in _INNER_LABEL.finditer(text)
+        ]
+        for name, ids in parts if line.draft is not None else ():
+            is_free = _key_of(name) in (None, "dependencies")
+            if is_free and self._ids_in(ids, line):
+                return self._report_field(line, name)
+        return False
 
     def _ids_in(self, value: str, line: _Line) -> bool:
         """Return whether a value is a list of ids that the task does not depend on."""
@@ -236,8 +253,9 @@ class LossAudit:
         ]
         if not names or not all(name and self._is_known(name) for name in names):
             return False
-        # A bare number is a number, unless the label says what it means.
-        if all(name.isdigit() for name in names) and _key_of(_head(line.text)) is None:
+        # A bare number is a number, unless the label or the word "task" says what it means.
+        is_bare = len(names) == len(words) and all(name.isdigit() for name in names)
+        if is_bare and _key_of(_head(line.text)) is None:
             return False
         task = self._tasks[line.draft.index] if line.draft is not None else None
         own = {id.casefold() for id in (task.id, *task.dependencies)} if task else set[str]()

@@ -26,6 +26,8 @@ _RESERVED = re.compile(
     "none|na|n-a|null|nil|no|nothing|all|and|or|to|through|tasks?", re.IGNORECASE
 )
 
+# "None, task-1" contradicts itself, other words after the comma are a remark.
+_NONE_AND_IDS = re.compile(r"\W*none\W*[,;]\s*(?:task\W?\s?)?[\w.\-]*\d[\w.\-]*\W*$", re.IGNORECASE)
 _ID = re.compile(ID)
 _SPOKEN = re.compile(r"(?:task\s*#?\s*|#)(\d+(?:\.\d+)*[a-z]?)$", re.IGNORECASE)
 
@@ -200,7 +202,7 @@ def _pieces(raw: RawField) -> list[tuple[str, SourcePosition]]:
     if raw.items is not None:
         return [piece for item in raw.items for piece in _and_pieces(item.text, item.place)]
     # A list below "None" is none of its remarks.
-    if is_none(raw.text) and not _ITEMS.search(raw.text):
+    if is_none(raw.text) and not _ITEMS.search(raw.text) and not _NONE_AND_IDS.match(raw.text):
         return []
     array = array_of(raw.text)
     if array is not None:
