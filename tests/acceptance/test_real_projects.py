@@ -56,7 +56,41 @@ def node_project(where: Path) -> tuple[Path, str, str, Check]:
     return root / "packages/a", "add.js", right, check("node", "--test")
 
 
-@pytest.mark.parametrize("shape", [python_project, node_project], ids=lambda shape: shape.__name__)
+VITEST = Path(__file__).parents[1] / "support/vitest.mjs"
+
+
+def typescript_project(where: Path) -> tuple[Path, str, str, Check]:
+    """A package of a workspace whose `vitest`, a stand-in, is hoisted to the root."""
+    root = make_project(
+        where / "repository",
+        {
+            ".gitignore": "node_modules/\n.mimir/\n",
+            "package.json": '{"private": true, "workspaces": ["packages/*"]}\n',
+            "packages/a/package.json": '{"name": "a", "scripts": {"test": "vitest run"}}\n',
+            "packages/a/src/add.ts": "export const add = (a: number, b: number) => a - b;\n",
+            "packages/a/test/add.test.ts": 'import { expect, test } from "vitest";\nimport { add } from "../src/add";\n'
+            'import { four } from "dep";\n\ntest("adds", () => {\n  expect(add(1, 3)).toBe(four);\n});\n',
+        },
+    )
+    write_files(
+        root,
+        {
+            "node_modules/dep/index.js": "exports.four = 4;\n",
+            "node_modules/vitest/vitest.mjs": VITEST.read_text(encoding="utf-8"),
+            "node_modules/vitest/package.json": '{"name": "vitest", "version": "3.0.0"}\n',
+        },
+    )
+    (root / "node_modules/vitest/vitest.mjs").chmod(0o755)
+    (root / "node_modules/.bin").mkdir()
+    (root / "node_modules/.bin/vitest").symlink_to("../vitest/vitest.mjs")
+    right = "export const add = (a: number, b: number) => a + b;\n"
+    return root / "packages/a", "src/add.ts", right, check("npx", "vitest", "run")
+
+
+SHAPES = (python_project, node_project, typescript_project)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 async def test_first_run_of_a_real_project_completes(shape: object, tmp_path: Path):
     project, path, right, unit = shape(tmp_path)  # type: ignore[operator]
     task = step("a", files=(path,), checks=(unit,))
