@@ -60,6 +60,8 @@ class CheckRun:
     """Results of single tests. None: the command started no known test runner."""
     control: ControlResult | None = None
     """Conclusion of a control. None: the run is of another phase."""
+    shared: bool = False
+    """True: the result of an equal command on this tree, which was not executed again."""
 
     @property
     def green(self) -> bool:

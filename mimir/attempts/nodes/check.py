@@ -1,5 +1,6 @@
 """Check node: the task's checks run on clean checkouts, and their outcomes are sealed."""
 
+from mimir.attempts.anticipation import stop_background
 from mimir.attempts.results import Checking, Judging
 from mimir.attempts.services import AttemptServices, Bodies, seal_records
 from mimir.domain.clock import stamp
@@ -14,6 +15,13 @@ from mimir.store.records.task_changes import ChecksCompletedChange
 
 async def run_checks(services: AttemptServices, state: Checking) -> Judging:
     """Run the task's checks and seal the deliverable and their outcomes."""
+    try:
+        return await _run_checks(services, state)
+    finally:
+        await stop_background(services)
+
+
+async def _run_checks(services: AttemptServices, state: Checking) -> Judging:
     work, facts = state.work, services.facts
     upstream = facts.graph.upstream(services.task.id)
     outcomes = await services.checks.outcomes(

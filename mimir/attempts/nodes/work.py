@@ -8,6 +8,7 @@ from mimir.agents.agent_loop import Conversation, LoopServices, ModelSettings, c
 from mimir.agents.circuit_breaker import CircuitBreaker, Trip
 from mimir.agents.citations import find_unsupported, parse_citations
 from mimir.agents.stopwatch import WorkTimer
+from mimir.attempts.anticipation import AnticipatingModel
 from mimir.attempts.attempt_workspace import AttemptWorkspace, WorkspaceDiff
 from mimir.attempts.deliverable import (
     DeliverableRefusal,
@@ -102,7 +103,7 @@ async def _converse(services: AttemptServices, workspace: AttemptWorkspace) -> C
     conversation = await converse(
         services.start.brief,
         LoopServices(
-            model=JournaledModel(model, transcript),
+            model=AnticipatingModel(JournaledModel(model, transcript), services, workspace),
             tools=tools,
             context=services.context,
             breaker=_circuit_breaker(services),

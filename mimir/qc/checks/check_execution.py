@@ -5,9 +5,10 @@ A command sees exactly one tree and, as a read-only file at `$MIMIR_ANSWER`, the
 
 import asyncio
 import contextlib
+import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -33,6 +34,8 @@ _MAX_HEAD = MAX_TAIL // 4
 ANSWER_VARIABLE = "MIMIR_ANSWER"
 ANSWER_PATH = "/mimir/answer.md"
 """Path of the closing answer inside the sandbox."""
+_MOST_TEXT = 1_000_000
+"""Bytes of a file that is searched for the name of the variable."""
 _CHECKOUT = "workspace"
 _REPORTS = "results"
 _REPORTERS = Path(__file__).parent.parent / "results" / "reporters"
@@ -58,6 +61,15 @@ class TreeReader(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedRun:
+    """An executed check run."""
+
+    run: CheckRun
+    reads_answer: bool
+    """True: its command, or a file of its tree, names the variable of the closing answer."""
+
+
 class CheckExecution:
     """Executor of checks with bounded concurrency."""
 
@@ -81,6 +93,12 @@ class CheckExecution:
         self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
     ) -> CheckRun:
         """Run a check on a tree; raise `Paused` if the sandbox or the disk failed."""
+        return (await self.observe(check, tree, phase, answer=answer, again=again)).run
+
+    async def observe(
+        self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
+    ) -> ObservedRun:
+        """Run a check on a tree, and observe whether it may depend on the answer."""
         run = await self._run(check, tree, phase, answer, again=again)
         if run is None:
             raise AssertionError("only an altered checkout may have nothing to run")
@@ -91,7 +109,8 @@ class CheckExecution:
 
         async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
             check = replace(case.check, timeout_seconds=seconds)
-            return await self._run(check, tree, "control", case.answer, alter=alter)
+            run = await self._run(check, tree, "control", case.answer, alter=alter)
+            return run and run.run
 
         return await run_control(case, execute)
 
@@ -104,14 +123,15 @@ class CheckExecution:
         *,
         again: bool = False,
         alter: Alter | None = None,
-    ) -> CheckRun | None:
+    ) -> ObservedRun | None:
         """Run a check on a tree; `alter` may change the checkout. None: it has nothing to run."""
         async with self._slots:
             try:
-                result, directory, tests = await self._run_isolated(check, tree, answer, alter)
+                made = await self._run_isolated(check, tree, answer, alter)
             except ToolError as error:
                 # Words that no program can receive count as a missing program: a finding on the plan.
-                return _unstartable_run(check, tree, phase, str(error), again=again)
+                run = _unstartable_run(check, tree, phase, str(error), again=again)
+                return ObservedRun(run=run, reads_answer=False)
             except SandboxError as error:
                 raise Paused(
                     f"The sandbox failed, so check {check.id!r} cannot run: {error}",
@@ -125,14 +145,15 @@ class CheckExecution:
                     reason="disk",
                     next_step="Free disk space, then: mimir resume",
                 ) from error
-        if result is None:
+        if made is None:
             return None
+        result, directory, tests, reads_answer = made
         # Directory names are random, so two runs of one check would differ by them.
         output = result.output.replace(str(directory / _CHECKOUT), request.WORKSPACE)
         # Everyone who reads the result sees the advice: QC, the next attempt, report and screen.
         notes = [result.advice, tests.contradiction if tests and result.exit_code == 0 else ""]
         output = "\n".join((output, *(f"[{note}]" for note in notes if note)))
-        return CheckRun(
+        run = CheckRun(
             check=check.id,
             argv=check.argv,
             phase=phase,
@@ -148,10 +169,11 @@ class CheckExecution:
             again=again,
             results=None if result.is_program_missing else tests,
         )
+        return ObservedRun(run=run, reads_answer=reads_answer)
 
     async def _run_isolated(
         self, check: Check, tree: str, answer: str, alter: Alter | None
-    ) -> tuple[CommandResult | None, Path, TestResults | None]:
+    ) -> tuple[CommandResult, Path, TestResults | None, bool] | None:
         """Run in a new directory; its path is returned so that outputs can hide it."""
         self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         directory = Path(tempfile.mkdtemp(dir=self._work_dir, prefix="check-"))
@@ -165,9 +187,10 @@ class CheckExecution:
             if alter is not None:
                 argv = await asyncio.to_thread(alter, directory / _CHECKOUT)
             if argv is None:
-                return None, directory, None
+                return None
             wanted = request.request_report(argv, str(toolchain.interpreter()))
             programs = await asyncio.to_thread(_prepare_report, directory)
+            reads_answer = await asyncio.to_thread(_names_answer, argv, directory / _CHECKOUT)
             result = await self._sandbox.run(
                 wanted.argv,
                 workspace=directory / _CHECKOUT,
@@ -190,11 +213,26 @@ class CheckExecution:
             tests = await asyncio.to_thread(
                 read_results, directory / _REPORTS, wanted, own, self._redact
             )
-            return result, directory, tests
+            return result, directory, tests, reads_answer
         finally:
             # Shielded, so that a cancelled run leaves no checkout; files that resist removal stay.
             with contextlib.suppress(WorkspaceError):
                 await to_thread_shielded(remove_tree, directory)
+
+
+def _names_answer(argv: Sequence[str], checkout: Path) -> bool:
+    """Return whether a command, or a file that it may run, names the variable of the answer."""
+    if any(ANSWER_VARIABLE in word for word in argv):
+        return True
+    wanted = ANSWER_VARIABLE.encode()
+    for folder, _, names in os.walk(checkout):
+        for name in names:
+            path = Path(folder, name)
+            with contextlib.suppress(OSError):
+                is_text = not path.is_symlink() and path.stat().st_size <= _MOST_TEXT
+                if is_text and wanted in path.read_bytes():
+                    return True
+    return False
 
 
 def _prepare_report(directory: Path) -> Path:

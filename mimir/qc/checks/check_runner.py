@@ -6,6 +6,7 @@ the runs prove, `check_files` which files make up a check, and `earlier_tests` w
 """
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from mimir.qc.checks.check_execution import Phase, TreeReader
 from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_run
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
+from mimir.qc.checks.shared_runs import RedAheadError, RunsAhead
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_work
 from mimir.qc.integrity.earlier_tests import (
@@ -42,12 +44,46 @@ class CheckRunner:
         history: TreeReader,
         execution: CheckExecutor,
         known: MutableMapping[str, CheckRun] | None = None,
+        unrecorded: RunsAhead | None = None,
     ) -> None:
-        """Bind the runner; `known` is a cache of runs before the work, by check and tree."""
+        """Bind the runner.
+
+        Args:
+            history: Reader of trees.
+            execution: Executor of all runs that a decision uses.
+            known: Cache of runs before the work, by check and tree.
+            unrecorded: Executor of runs that may not be needed. None: none is made ahead.
+        """
         self._history = history
         self._execution = execution
         self._known: MutableMapping[str, CheckRun] = {} if known is None else known
         self._locks: dict[str, asyncio.Lock] = {}
+        self._unrecorded = unrecorded
+
+    async def anticipate(
+        self,
+        task: Task,
+        *,
+        base_tree: str,
+        tree: str,
+        changed: Sequence[str],
+        own_base: str,
+        pending: PendingTests,
+    ) -> None:
+        """Make the runs of `outcomes` ahead, up to the first red one after the work."""
+        if self._unrecorded is None:
+            return
+        ahead = CheckRunner(self._history, self._unrecorded)
+        with contextlib.suppress(RedAheadError):
+            await ahead.outcomes(
+                task,
+                base_tree=base_tree,
+                tree=tree,
+                changed=changed,
+                answer="",
+                own_base=own_base,
+                pending=pending,
+            )
 
     async def prepare(self, task: Task, base_tree: str) -> tuple[CheckRun, ...]:
         """Make the runs before the work whose files exist already, before the first model call.

@@ -66,6 +66,8 @@ def run_body(run: CheckRun, *, task: str = "") -> Body:
     # Added later: payloads without it keep the hash of older versions.
     if run.cut_short:
         body["cutShort"] = True
+    if run.shared:
+        body["shared"] = True
     if run.stands_for:
         body["standsFor"] = run.stands_for
     if run.results is not None:

@@ -58,7 +58,10 @@ def _check_runs(summary: RunSummary) -> Iterator[str]:
     if summary.controls == "never":
         yield '- Controls: none, as the setting `checks.controls = "never"` says'
     checks = summary.proof.checks
-    runs, controls = sum(len(one.runs) for one in checks), sum(one.control.runs for one in checks if one.control)  # fmt: skip
+    # Runs before the work are sealed with each attempt that uses them.
+    made = {(one.command, run.phase, run.tree, run.again, run.seconds)
+            for one in checks for run in one.runs if not run.shared}  # fmt: skip
+    runs, controls = len(made), sum(one.control.runs for one in checks if one.control)
     attempts = len({(one.task, one.attempt) for one in checks})
     if attempts and summary.controls:  # reports of older versions stay as they were
         yield (

@@ -48,6 +48,8 @@ class CheckRunLine:
     counted: int = 0
     """Tests that decided something. 0: the exit code alone is known."""
     skipped: int = 0
+    shared: bool = False
+    """True: the result of an equal command on this tree, which was not executed again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,4 +322,5 @@ def _run_line(chain: str, record: EvidenceRecord, sealed: JsonObject) -> CheckRu
         passed=passed,
         counted=counted,
         skipped=skipped,
+        shared=sealed.get("shared") is True,
     )

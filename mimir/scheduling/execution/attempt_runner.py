@@ -9,6 +9,7 @@ from functools import partial
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.attempts import machine
+from mimir.attempts.anticipation import stop_background
 from mimir.attempts.results import (
     AttemptRejection,
     AttemptState,
@@ -146,10 +147,13 @@ class AttemptRunner:
             return
         services = await self._attempt_services(claimed, turn)
         self._services.pace.started(claim.task, claim.attempt)
-        state = await machine.run_attempt(
-            _load_state(claimed.journal.record.status, claimed.attempt),
-            partial(machine.advance_attempt, services),
-        )
+        try:
+            state = await machine.run_attempt(
+                _load_state(claimed.journal.record.status, claimed.attempt),
+                partial(machine.advance_attempt, services),
+            )
+        finally:
+            await stop_background(services)
         await self._complete(claimed, services, state)
         # A workspace is created for the first effect only.
         if services.directory.exists():

@@ -1,0 +1,118 @@
+"""Shared check runs: an equal command on an equal tree is executed once in a run.
+
+Only a green run is shared: a red one is confirmed by another execution. A run depends on the closing answer too, if its command or a
+file of its tree names the answer's variable. A shared result keeps the check and the phase that asked for it, so records and replays do not change.
+"""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from mimir.domain.actor import CURRENT_ACTOR
+from mimir.domain.evidence import CheckRun
+from mimir.domain.plan import Check
+from mimir.qc.checks.check_execution import CheckExecution, ObservedRun, Phase
+from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.evidence.seal import fingerprint
+
+MOST_RUNS = 500
+"""Results that are kept; each holds the names of its tests."""
+
+_Key = tuple[str, tuple[str, ...], float, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KnownRun:
+    run: CheckRun
+    answer: str
+    """Hash of the answer that it depends on. Empty: any answer."""
+    is_used: bool
+    """False: made ahead, and recorded for no check yet."""
+
+
+class SharedRuns:
+    """Check executor that executes equal commands on equal trees once."""
+
+    def __init__(self, inner: CheckExecution) -> None:
+        self._inner = inner
+        self._known: OrderedDict[_Key, _KnownRun] = OrderedDict()
+        self._locks: dict[_Key, asyncio.Lock] = {}
+
+    async def run(
+        self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
+    ) -> CheckRun:
+        """Run a check, or return the result of an equal run; `again` always runs it."""
+        return await self._run(check, tree, phase, answer, again=again, is_used=True)
+
+    async def run_ahead(self, check: Check, tree: str, phase: Phase) -> CheckRun:
+        """Run a check whose result may not be needed; the first check that needs it has made it."""
+        return await self._run(check, tree, phase, "", again=False, is_used=False)
+
+    async def _run(
+        self, check: Check, tree: str, phase: Phase, answer: str, *, again: bool, is_used: bool
+    ) -> CheckRun:
+        actor = CURRENT_ACTOR.get()
+        key = (actor.run if actor else "", tuple(check.argv), check.timeout_seconds, tree)
+        if again:
+            return (await self._inner.observe(check, tree, phase, answer=answer, again=True)).run
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        try:
+            # Equal checks of several tasks are wanted at the same time: the second one waits.
+            async with lock:
+                known = self._known.get(key)
+                if known is not None and _stands_for(known, phase, answer):
+                    self._known[key] = replace(known, is_used=known.is_used or is_used)
+                    self._known.move_to_end(key)
+                    return replace(known.run, check=check.id, phase=phase, shared=known.is_used)
+                made = await self._inner.observe(check, tree, phase, answer=answer)
+                self._keep(key, made, answer, is_used=is_used)
+                return made.run
+        finally:
+            if not lock.locked():
+                self._locks.pop(key, None)
+
+    async def control(self, case: ControlCase) -> CheckRun:
+        """Run a control: its tree is altered, so it is never shared."""
+        return await self._inner.control(case)
+
+    def _keep(self, key: _Key, made: ObservedRun, answer: str, *, is_used: bool) -> None:
+        if made.run.green or made.run.phase == "before":
+            depends = fingerprint(answer) if made.reads_answer else ""
+            self._known[key] = _KnownRun(run=made.run, answer=depends, is_used=is_used)
+            while len(self._known) > MOST_RUNS:
+                self._known.popitem(last=False)
+
+
+def _stands_for(known: _KnownRun, phase: Phase, answer: str) -> bool:
+    # A red run before the work needs no confirmation: nothing is rejected by it.
+    is_certain = known.run.green or phase == known.run.phase == "before"
+    return is_certain and known.answer in ("", fingerprint(answer))
+
+
+class RedAheadError(Exception):
+    """A check is red on work that probably continues."""
+
+
+class RunsAhead:
+    """Executor of runs that may not be needed; it stops at a red one after the work."""
+
+    def __init__(self, shared: SharedRuns) -> None:
+        self._shared = shared
+
+    async def run(
+        self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
+    ) -> CheckRun:
+        """Run a check once; its answer is not known yet.
+
+        Raises:
+            RedAheadError: It is red after the work.
+        """
+        del answer, again
+        run = await self._shared.run_ahead(check, tree, phase)
+        if phase == "after" and not run.green:
+            raise RedAheadError
+        return run
+
+    async def control(self, case: ControlCase) -> CheckRun:
+        """Run a control; no check asks for one ahead."""
+        return await self._shared.control(case)

@@ -1,0 +1,105 @@
+"""Equal check runs are executed once; a run that may depend on the answer, and a red one, are not shared."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from mimir.bootstrap.toolsets import ProjectSandbox
+from mimir.qc.checks.check_execution import CheckExecution
+from mimir.qc.checks.shared_runs import RedAheadError, RunsAhead, SharedRuns
+from mimir.workspace.sandbox.sandbox import CommandResult
+from tests.support.clock import FrozenClock
+from tests.support.sandboxed_checks import Bench, check, opened
+
+
+@dataclass
+class CountingSandbox:
+    inner: ProjectSandbox
+    commands: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
+
+    async def run(self, argv: Sequence[str], **more: object) -> CommandResult:
+        self.commands.append(argv)
+        return await self.inner.run(argv, **more)
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> tuple[Bench, CountingSandbox, SharedRuns]:
+    here = await opened(tmp_path, FrozenClock())
+    counting = CountingSandbox(here.checks._execution._sandbox)
+    execution = CheckExecution(
+        history=here.history, sandbox=counting, room=tmp_path / "shared-checks"
+    )
+    return here, counting, SharedRuns(execution)
+
+
+async def test_green_run_is_shared_between_checks_phases_and_answers(site):
+    here, sandbox, runs = site
+
+    first = await runs.run(check("hold", "true"), here.base, "after", answer="one")
+    second = await runs.run(check("hold", "true"), here.base, "gate", answer="two")
+
+    assert len(sandbox.commands) == 1
+    assert (first.shared, second.shared, second.phase, second.green) == (False, True, "gate", True)
+
+
+async def test_run_whose_command_names_the_answer_is_shared_for_equal_answers_only(site):
+    here, sandbox, runs = site
+
+    for answer in ("one", "two", "two"):
+        run = await runs.run(
+            check("hold", 'test -s "$MIMIR_ANSWER"'), here.base, "after", answer=answer
+        )
+        assert run.green
+
+    assert len(sandbox.commands) == 2
+
+
+async def test_run_on_a_tree_that_names_the_answer_is_shared_for_equal_answers_only(site):
+    here, sandbox, runs = site
+    where, index = here.room / "new", here.room / "index"
+    await here.history.fill(here.base, where, index)
+    (where / "judge.sh").write_text('grep -q "$1" "$MIMIR_ANSWER"\n')
+    tree = (await here.history.snapshot(where, index, base=here.base)).tree
+
+    greens = [
+        (await runs.run(check("hold", "! sh judge.sh no"), tree, "after", answer=answer)).green
+        for answer in ("", "one", "no")
+    ]
+
+    assert greens == [True, True, False]
+    assert len(sandbox.commands) == 3
+
+
+async def test_red_run_is_executed_again(site):
+    here, sandbox, runs = site
+
+    for again in (False, True, False):
+        run = await runs.run(check("hold", "false"), here.base, "merged", again=again)
+        assert not run.shared
+
+    assert len(sandbox.commands) == 3
+
+
+async def test_repeated_run_is_executed_although_its_result_is_known(site):
+    here, sandbox, runs = site
+
+    await runs.run(check("hold", "true"), here.base, "after")
+    await runs.run(check("hold", "true"), here.base, "after", again=True)
+
+    assert len(sandbox.commands) == 2
+
+
+async def test_run_made_ahead_is_that_of_the_first_check_that_needs_it(site):
+    here, sandbox, runs = site
+    ahead = RunsAhead(runs)
+
+    await ahead.run(check("hold", "true"), here.base, "after")
+    first = await runs.run(check("hold", "true"), here.base, "after", answer="one")
+    second = await runs.run(check("hold", "true"), here.base, "gate", answer="one")
+    with pytest.raises(RedAheadError):
+        await ahead.run(check("hold", "false"), here.base, "after")
+
+    assert [first.shared, second.shared] == [False, True]
+    assert len(sandbox.commands) == 2
