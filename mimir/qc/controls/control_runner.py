@@ -12,7 +12,7 @@ from mimir.domain.evidence import CheckRun, ControlResult, ControlState
 from mimir.domain.plan import Check, CheckKind
 from mimir.qc.controls import decision, scripts, surface
 from mimir.qc.controls.decision import WHOLE, SensitiveTests
-from mimir.qc.controls.mutation import Step
+from mimir.qc.controls.mutation import ChangedTests, Step
 from mimir.qc.controls.scripts import Script, StartedPrograms, find_started
 from mimir.qc.controls.surface import TrustedFiles
 from mimir.qc.integrity.command_line import ProgramCall
@@ -128,18 +128,22 @@ class _Control:
         """Decide by the tests of the tree; None: the check does not depend on them."""
         case = self._case
         tally = SensitiveTests(counted=decision.counted_tests(case.after))
+        changed: ChangedTests = {}
         is_named = False
 
         def alter(checkout: Path, step: Step) -> Sequence[str] | None:
-            nonlocal is_named
-            paths = surface.mutate_tests(checkout, self._trusted, step)
-            is_named = is_named or any(self._is_test_of_plan(path) for path in paths)
-            return case.check.argv if paths else None
+            nonlocal is_named, changed
+            changed = surface.mutate_tests(checkout, self._trusted, step)
+            is_named = is_named or any(self._is_test_of_plan(path) for path in changed)
+            return case.check.argv if changed else None
 
-        await self._vary(tally, _TEST_STEPS, alter)
+        await self._vary(tally, _TEST_STEPS, alter, lambda: changed)
         if not tally.runs:
             return None
         flipped = decision.flipped_tests(case.before, tally.counted)
+        silenced = decision.silenced_tests(tally, tally.runs[-1], changed)
+        if tally.sensitive and await self._has_silenced(tally, silenced, alter):
+            return self._insensitive(tally)
         if tally.is_red(flipped if case.kind == "flip" else frozenset()):
             return self._red(tally)
         if tally.deceived or tally.sensitive or decision.did_hang(tally.runs):
@@ -148,6 +152,21 @@ class _Control:
         if not is_certain or await self._is_insensitive_before(_bind_step(alter, "statements")):
             return None
         return self._insensitive(tally)
+
+    async def _has_silenced(
+        self, tally: SensitiveTests, silenced: frozenset[str], alter: Vary
+    ) -> bool:
+        """True if tests ignore a change that fails others, and did not before the work."""
+        steps: Sequence[tuple[Step, frozenset[str]]] = (
+            ("expectations", tally.deceived),
+            ("statements", silenced),
+        )
+        for step, tests in steps:
+            if tests:
+                run = await self._run(_bind_step(alter, step), self._case.base_tree)
+                if tests - frozenset(run.results.passed if run and run.results else ()):
+                    return True
+        return False
 
     def _is_test_of_plan(self, path: str) -> bool:
         return TrustedFiles(named=self._case.check.tests or (), work=()).is_named(path)
@@ -203,14 +222,18 @@ class _Control:
         tally: SensitiveTests,
         steps: Iterable[Step],
         alter: Vary,
+        changed: Callable[[], ChangedTests] = dict,
     ) -> None:
-        """Run variants until each counted test was red."""
+        """Run variants until each counted test was red; `changed` holds the tests of the last."""
         for step in steps:
             if not tally.survivors:
                 return
+            # If the first variant did not end, it shows nothing of the equalities in it.
+            if step == "strict" and tally.runs and tally.runs[0].timed_out:
+                continue
             run = await self._run(_bind_step(alter, step), self._case.after.tree)
             if run is not None:
-                tally.note(step, run)
+                tally.note(step, run, changed())
 
     async def _run(self, alter: Alter, tree: str) -> CheckRun | None:
         run = await self._execute(tree, alter, self._limit)

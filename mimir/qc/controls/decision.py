@@ -4,14 +4,16 @@ A test is *sensitive* if a variant turns it red. A test with an unconditional eq
 *deceived*: its comparison decides nothing, although its failing first statement is noticed.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mimir.domain.evidence import CheckRun
-from mimir.qc.controls.mutation import Step
+from mimir.qc.controls.mutation import ChangedTests, Step
 
 WHOLE = frozenset(("",))
 """Placeholder for the tests of a check whose exit code alone is known."""
+_WORDS = re.compile(r"::|[\[/.]")
 _NO_RESULT_EXITS = frozenset((None, 0, 64, 126, 127))
 """No end, success, usage error, not executable, command not found."""
 
@@ -32,7 +34,8 @@ def failed_tests(counted: frozenset[str], run: CheckRun) -> frozenset[str]:
     if results is None or not results.counted:
         # The runner ended before its report, so no test failed for the planted reason.
         return frozenset()
-    return counted - frozenset(results.passed)
+    # A skipped test has shown that one of its comparisons decides nothing.
+    return counted - frozenset(results.passed) - frozenset(results.skipped)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,15 +54,19 @@ class SensitiveTests:
         """Tests that no variant turned red yet."""
         return self.counted - self.sensitive - self.deceived
 
-    def note(self, step: Step, run: CheckRun) -> None:
-        """Add the run of a variant."""
-        self.runs.append(run)
+    def note(self, step: Step, run: CheckRun, changed: ChangedTests | None = None) -> None:
+        """Add the run of a variant, with the tests of its changed files."""
         failed = failed_tests(self.counted, run) & self.survivors
         if step == "strict":
-            self.deceived |= failed
+            deceived = failed
+        elif step == "statements" and self.runs and not self.runs[0].timed_out:
+            deceived = frozenset(one for one in failed if _strictness(one, changed or {}))
         else:
-            self.sensitive |= failed
-            self.step = self.step or (step if failed else None)
+            deceived = frozenset[str]()
+        self.runs.append(run)
+        self.deceived |= deceived
+        self.sensitive |= failed - deceived
+        self.step = self.step or (step if failed - deceived else None)
 
     def is_red(self, flipped: frozenset[str]) -> bool:
         """True if the check can fail; `flipped` tests failed before the work."""
@@ -71,6 +78,33 @@ class SensitiveTests:
 def flipped_tests(before: CheckRun, counted: frozenset[str]) -> frozenset[str]:
     """Return the counted tests that did not pass before the work."""
     return counted - frozenset(before.results.passed if before.results else ())
+
+
+def silenced_tests(tally: SensitiveTests, run: CheckRun, changed: ChangedTests) -> frozenset[str]:
+    """Return the tests that pass although their own first statement fails.
+
+    `run` is that of failing statements.
+    """
+    results = run.results
+    if results is None or run.timed_out:
+        return frozenset()
+    passed = tally.survivors & frozenset(results.passed)
+    return frozenset(test for test in passed if _strictness(test, changed) is not None)
+
+
+def _strictness(test: str, changed: ChangedTests) -> bool | None:
+    """Return whether a test always reaches an equality; None: no changed file holds it."""
+    file, _, name = test.partition("::")
+    words = {name, *name.split(" > "), *_WORDS.split(name)}
+    # Go names packages in place of files, cargo programs, Java classes.
+    others = [tests for path, tests in changed.items() if path.endswith((".go", ".rs", ".java"))]
+    found = [
+        is_strict
+        for tests in ([changed[file]] if file in changed else others)
+        for one, is_strict in tests.items()
+        if one in words
+    ]
+    return all(found) if found else None
 
 
 def time_limit(green_seconds: float, limit: float) -> float:

@@ -26,6 +26,7 @@ LANGUAGES: Mapping[str, Language] = {
 }
 """By the ending of a file."""
 
+_PANIC = "assert!(std::hint::black_box(false));"
 _NO_PANIC = "if std::hint::black_box(true) { return; }"
 _THROW = f'throw new Error("{MARK}");'
 _JS_TEST = re.compile(r"(?<![\w$])(?:test|it|specify|fit)(?:\.\w+)*\s*\(")
@@ -37,7 +38,7 @@ _TESTS: Mapping[Language, tuple[tuple[re.Pattern[str], str], ...]] = {
     ),
     "rust": (
         # `black_box`: a plain `panic!` makes the rest unreachable, which a crate may deny.
-        (re.compile(r"#\[(?:\w+::)*\w*test\b[^\]]*\](?:\s*#\[[^\]]*\])*\s*(?:pub\s+)?(?:async\s+)?fn\s+\w+()[^{;]*(?=\{)"), "assert!(std::hint::black_box(false));"),
+        (re.compile(r"#\[(?:\w+::)*\w*test\b[^\]]*\](?:\s*#\[[^\]]*\])*\s*(?:pub\s+)?(?:async\s+)?fn\s+\w+()[^{;]*(?=\{)"), _PANIC),
     ),
     "java": (
         (re.compile(r"@(?:\w+\.)*\w*Test\b[^;{}]*(?:\{[^{}]*\}[^;{}]*)?\bvoid\s+\w+()\s*\([^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
@@ -51,6 +52,7 @@ _ASSERTIONS: Mapping[Language, re.Pattern[str]] = {
     "rust": re.compile(r"\bassert_(?P<method>eq)!\s*(?=\()"),
     "java": re.compile(r"(?:\bassert(?P<method>Equals|ArrayEquals|Same)|\.(?P<matcher>isEqualTo))\s*(?=\()"),
 }  # fmt: skip
+_NAME = re.compile(r"\b(?:func(?:\s*\([^)]*\))?|fn|void)\s+(\w+)")
 _EQUAL = re.compile(r"(?:eq|equal|equals|eql|is|same|be)$|equal|equals$", re.IGNORECASE)
 _INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
 _FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
@@ -62,6 +64,8 @@ _EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\((?:\s*0?\s*\))?")
 class _Body:
     """Body of one test."""
 
+    name: str
+    """Name or title; empty: it is computed."""
     start: int
     """Place after its opening brace."""
     end: int
@@ -78,15 +82,39 @@ def mutate_tests(text: str, language: Language, step: Step) -> str | None:
     for body in _bodies(code, language):
         first = Edit(start=body.start, end=body.start, text=f" {body.failing}")
         expected = list(_expectations(code, language, body.start, body.end))
-        is_strict = any(always for _, always in expected)
         match step:
             case "expectations":
-                edits += [edit for edit, _ in expected] or [first]
+                edits += [edit for edit, _, _ in expected] or [first]
             case "strict":
-                edits += [first] if is_strict else []
+                edits += [edit for _, _, edit in expected if edit is not None]
             case _:
                 edits.append(first)
     return apply_edits(text, edits) if edits else None
+
+
+def list_tests(text: str, language: Language) -> Mapping[str, bool]:
+    """Return the names of the tests of a file; True: the test always reaches an equality."""
+    code = mask_code(text, language)
+    found: dict[str, bool] = {}
+    for body in _bodies(code, language) if code else ():
+        # A computed title names no test.
+        if code and body.name:
+            expected = _expectations(code, language, body.start, body.end)
+            places = [edit.start for edit, is_equality, _ in expected if is_equality]
+            is_strict = any("{" not in _find_open_braces(code, body.start, at) for at in places)
+            found[body.name] = is_strict and found.get(body.name, True)
+    return found
+
+
+def _find_open_braces(code: MaskedCode, start: int, end: int) -> str:
+    """Return the braces that are open at `end` since `start`."""
+    open_braces: list[str] = []
+    for found in re.finditer(r"[{}]", code.mask[start:end]):
+        if found[0] == "{":
+            open_braces.append("{")
+        elif open_braces:
+            open_braces.pop()
+    return "".join(open_braces)
 
 
 def is_readable(text: str, language: Language) -> bool:
@@ -105,10 +133,10 @@ def mutate_script(text: str, step: Step) -> str | None:
     if code is None:
         return None
     expected = list(_expectations(code, "javascript", 0, len(text)))
-    if step == "expectations":
-        return apply_edits(text, [edit for edit, _ in expected]) if expected else None
-    if step == "strict" and not any(always for _, always in expected):
-        return None
+    if step in ("expectations", "strict"):
+        changed = [strict if step == "strict" else edit for edit, _, strict in expected]
+        edits = [edit for edit in changed if edit is not None]
+        return apply_edits(text, edits) if edits else None
     if step == "replaced":
         return f"{_THROW}\n"
     exits = [
@@ -129,11 +157,13 @@ def _bodies(code: MaskedCode, language: Language) -> Iterator[_Body]:
         return
     for pattern, failing in _TESTS[language]:
         for found in pattern.finditer(code.mask):
-            name = found[1]
-            statement = 'panic("control");' if name == "_" else failing.format(name)
+            parameter = found[1]
+            statement = 'panic("control");' if parameter == "_" else failing.format(parameter)
             if "should_panic" in found[0]:
                 statement = _NO_PANIC
-            yield _Body(start=found.end() + 1, end=code.pairs[found.end()], failing=statement)
+            start, end = found.end() + 1, code.pairs[found.end()]
+            name = _NAME.findall(found[0])[-1]
+            yield _Body(name=name, start=start, end=end, failing=statement)
 
 
 def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
@@ -147,16 +177,18 @@ def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
         if body is None:
             continue
         at = body.end()
+        title = _STRING.match(code.text[slice(*_arguments(code, start)[0])])
+        name = title[0][1:-1] if title else ""
         if code.mask[at : at + 1] == "{":
-            yield _Body(start=at + 1, end=code.pairs[at], failing=_THROW)
+            yield _Body(name=name, start=at + 1, end=code.pairs[at], failing=_THROW)
         elif code.mask.startswith("=>", body.start()):
-            yield _Body(start=at, end=end, failing=f"(() => {{ {_THROW} }})() ||")
+            yield _Body(name=name, start=at, end=end, failing=f"(() => {{ {_THROW} }})() ||")
 
 
 def _expectations(
     code: MaskedCode, language: Language, start: int, end: int
-) -> Iterator[tuple[Edit, bool]]:
-    """Yield edits of assertions, and whether each is an equality that always runs."""
+) -> Iterator[tuple[Edit, bool, Edit | None]]:
+    """Yield edits of assertions, whether each is an equality, and an edit that fails there."""
     pattern = _ASSERTIONS.get(language)
     for found in pattern.finditer(code.mask, start, end) if pattern else ():
         groups = found.groupdict()
@@ -166,20 +198,23 @@ def _expectations(
         if (is_assert and len(values) < 2) or not values:
             continue
         is_equality = _EQUAL.search(name) is not None and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
-        edit = _change_value(code, values[: 2 if is_assert else 1], language, is_equality)
+        compared = values[: 2 if is_assert else 1]
+        edit = _change_value(code, compared, language, is_equality)
         if edit is not None:
-            yield edit, is_equality and "{" not in _find_open_braces(code, start, found.start())
+            strict = _fail_at(code, *compared[-1], language) if is_equality else None
+            yield edit, is_equality, strict
 
 
-def _find_open_braces(code: MaskedCode, start: int, end: int) -> str:
-    """Return the braces that are open at `end` since `start`."""
-    open_braces: list[str] = []
-    for found in re.finditer(r"[{}]", code.mask[start:end]):
-        if found[0] == "{":
-            open_braces.append("{")
-        elif open_braces:
-            open_braces.pop()
-    return "".join(open_braces)
+def _fail_at(code: MaskedCode, start: int, end: int, language: Language) -> Edit | None:
+    """Return the edit that fails where a compared value is computed; None: there is none."""
+    value = code.text[start:end]
+    if language == "javascript":
+        # The value is computed first: a test may expect that it fails.
+        return Edit(start=start, end=end, text=f"[{value}, (() => {{ {_THROW} }})()]")
+    # The value of a block must outlive it: that of a literal does.
+    if language == "rust" and _other_literal(value, code.mask[start:end]):
+        return Edit(start=start, end=end, text=f"{{ {_PANIC} {value} }}")
+    return None
 
 
 def _arguments(code: MaskedCode, start: int) -> list[tuple[int, int]]:

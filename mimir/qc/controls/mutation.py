@@ -1,11 +1,14 @@
 """Changed text of a test file, and edits that make one. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 Step = Literal["expectations", "strict", "statements", "replaced", "end"]
 """Expected values, first statements (strict: beside an equality), whole files, ends."""
+
+ChangedTests = Mapping[str, Mapping[str, bool]]
+"""Path of a changed file → name of each of its tests → whether it always reaches an equality."""
 
 MARK = "control"
 SUFFIX = "zq7"

@@ -5,13 +5,18 @@ Only literals, displays of literals and operands of `==` that are a whole compar
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from mimir.qc.controls.mutation import MARK, OFFSET, SUFFIX, Edit, Step, apply_edits
 
 _TestDef = ast.FunctionDef | ast.AsyncFunctionDef
+_Equality = tuple[ast.expr, ast.expr, ast.expr]
+"""A comparison, or a call that compares, and its two values."""
 FAIL = f'raise AssertionError("{MARK}")'
+_THROW = f'(_ for _ in ()).throw(AssertionError("{MARK}"))'
+_SKIP = f'(_ for _ in ()).throw(__import__("unittest").SkipTest("{MARK}"))'
+_LEAVE = '__import__("os")._exit(0)'
 _EXIT = "raise SystemExit(1)"
 _COMPOUND = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar),
@@ -32,7 +37,7 @@ def mutate_tests(text: str, step: Step) -> str | None:
             case "expectations":
                 edits += found.edits or [source.first_statement(test)]
             case "strict":
-                edits += [source.first_statement(test)] if found.is_strict else []
+                edits += found.strict
             case _:
                 edits.append(source.first_statement(test))
     if step == "expectations" and tests:
@@ -40,6 +45,16 @@ def mutate_tests(text: str, step: Step) -> str | None:
             edits += source.expectations(helper.body).edits
     other = apply_edits(text, edits) if edits else None
     return other if other and is_parsable(other) else None
+
+
+def list_tests(text: str) -> Mapping[str, bool]:
+    """Return the names of the tests of a file; True: the test always reaches an equality."""
+    source = _parse(text)
+    found: dict[str, bool] = {}
+    for test in _tests(source.tree) if source else ():
+        is_strict = any(_equality(statement) for statement in test.body)
+        found[test.name] = is_strict and found.get(test.name, True)
+    return found
 
 
 def is_parsable(text: str) -> bool:
@@ -52,11 +67,11 @@ def mutate_script(text: str, step: Step) -> str | None:
     source = _parse(text)
     if source is None:
         return None
-    found = source.expectations(source.tree.body)
+    found = source.expectations(source.tree.body, ends_program=True)
     if step == "expectations":
         return apply_edits(text, found.edits) if found.edits else None
-    if step == "strict" and not found.is_strict:
-        return None
+    if step == "strict":
+        return apply_edits(text, found.strict) if found.strict else None
     if step == "replaced":
         return f"{_EXIT}\n"
     exits = [edit for call in ast.walk(source.tree) for edit in source.failing_exit(call)]
@@ -68,8 +83,13 @@ class _Expectations:
     """Edits of the assertions of one body."""
 
     edits: list[Edit] = field(default_factory=list[Edit])
-    is_strict: bool = False
-    """True: one edit is in an equality that always runs and must fail now."""
+    strict: list[Edit] = field(default_factory=list[Edit])
+    """Edits that fail where an equality is reached, which must fail by `edits` too."""
+
+    def add(self, other: "_Expectations") -> None:
+        """Add the edits of another assertion."""
+        self.edits += other.edits
+        self.strict += other.strict
 
 
 class _Source:
@@ -83,19 +103,40 @@ class _Source:
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line))
 
-    def expectations(self, body: Sequence[ast.stmt]) -> _Expectations:
-        """Return the edits of all assertions of a body."""
+    def expectations(
+        self, body: Sequence[ast.stmt], *, ends_program: bool = False
+    ) -> _Expectations:
+        """Return the edits of all assertions of a body; `ends_program`: it is a script."""
         found = _Expectations()
-        always = {id(one) for one in body}
+        equalities = [(statement, one) for statement in body if (one := _equality(statement))]
+        revealed = {id(statement): one for statement, one in equalities[:-1]}
         for statement in body:
+            if one := revealed.get(id(statement)):
+                found.edits.append(self._reveal(one, ends_program=ends_program))
+                continue
             for node in ast.walk(statement):
-                edits, is_equality = self._assertion(node)
-                found.edits += edits
-                is_always = id(node) in always or (
-                    isinstance(statement, ast.Expr) and node is _strip_await(statement.value)
-                )
-                found.is_strict |= bool(edits) and is_equality and is_always
+                found.add(self._assertion(node))
         return found
+
+    def _reveal(self, equality: _Equality, *, ends_program: bool) -> Edit:
+        """Return the edit that skips the test if an equality holds with another value.
+
+        Right work passes it, so that the next equality of the test is tried too.
+        """
+        node, left, right = equality
+        edits = self._pair(left, right, True).edits
+        values = [
+            apply_edits(self._segment(one), self._inside(one, edits)) for one in (left, right)
+        ]
+        action = _LEAVE if ends_program else _SKIP
+        return self._replacement(node, f"not (({values[0]}) == ({values[1]})) or {action}")
+
+    def _inside(self, node: ast.expr, edits: Iterable[Edit]) -> Iterator[Edit]:
+        """Yield the edits inside a node, by their places in its text."""
+        start, end = self._offset(node.lineno, node.col_offset), self._end(node)
+        for edit in edits:
+            if start <= edit.start and edit.end <= end:
+                yield replace(edit, start=edit.start - start, end=edit.end - start)
 
     def first_statement(self, test: _TestDef) -> Edit:
         """Return the edit that puts a failing statement first."""
@@ -125,37 +166,39 @@ class _Source:
             elif isinstance(node.args[0], ast.Constant) and node.args[0].value in (0, None, False):
                 yield self._replacement(node.args[0], "1")
 
-    def _assertion(self, node: ast.AST) -> tuple[list[Edit], bool]:
-        """Return the edits of an assertion, and whether it is an equality."""
+    def _assertion(self, node: ast.AST) -> _Expectations:
+        """Return the edits of an assertion."""
         if isinstance(node, ast.Assert):
             return self._condition(node.test)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name = node.func.attr
             if name.startswith("assert") and len(node.args) > 1:
                 return self._pair(node.args[0], node.args[1], _is_equality_method(name))
-        return [], False
+        return _Expectations()
 
-    def _condition(self, test: ast.expr) -> tuple[list[Edit], bool]:
+    def _condition(self, test: ast.expr) -> _Expectations:
+        found = _Expectations()
         if isinstance(test, ast.BoolOp):
-            parts = [self._condition(value) for value in test.values]
-            is_strict = isinstance(test.op, ast.And) and any(edits and eq for edits, eq in parts)
-            return [edit for edits, _ in parts for edit in edits], is_strict
-        if not isinstance(test, ast.Compare):
-            return [], False
-        is_equality = len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq)
-        if len(test.ops) > 1:
-            edits = [edit for one in test.comparators for edit in self._changed(one)]
-            return edits, False
-        return self._pair(test.left, test.comparators[0], is_equality)
+            for value in test.values:
+                found.add(self._condition(value))
+            if not isinstance(test.op, ast.And):
+                found.strict.clear()
+        elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+            is_equality = isinstance(test.ops[0], ast.Eq)
+            return self._pair(test.left, test.comparators[0], is_equality)
+        elif isinstance(test, ast.Compare):
+            found.edits += [edit for one in test.comparators for edit in self._changed(one)]
+        return found
 
-    def _pair(self, left: ast.expr, right: ast.expr, is_equality: bool) -> tuple[list[Edit], bool]:
+    def _pair(self, left: ast.expr, right: ast.expr, is_equality: bool) -> _Expectations:
         """Change one of two compared values: a literal, else the right one of an equality."""
-        for one in (right, left):
-            if edits := self._changed(one):
-                return edits, is_equality
-        if is_equality and not isinstance(right, ast.Starred):
-            return [self._replacement(right, f'({self._segment(right)}, "{MARK}")')], True
-        return [], False
+        edits = self._changed(right) or self._changed(left)
+        if isinstance(right, ast.Starred) or not is_equality:
+            return _Expectations(edits)
+        value = self._segment(right)
+        edits = edits or [self._replacement(right, f'({value}, "{MARK}")')]
+        # Both values are computed first: a test may expect that one of them fails.
+        return _Expectations(edits, [self._replacement(right, f"({value}, {_THROW})")])
 
     def _changed(self, node: ast.expr) -> list[Edit]:
         """Return edits of a literal; empty: it is none, or has no other value of its type."""
@@ -222,6 +265,21 @@ def _parse(text: str) -> _Source | None:
     return _Source(text, tree) if is_plain else None
 
 
+def _equality(statement: ast.stmt) -> _Equality | None:
+    """Return a statement's comparison with its two values; None: it is no such assertion."""
+    match statement:
+        case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]) as node):
+            return node, left, right
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr="assertEqual"), args=[left, right], keywords=[]
+            ) as node
+        ) if not isinstance(left, ast.Starred) and not isinstance(right, ast.Starred):
+            return node, left, right
+        case _:
+            return None
+
+
 def _tests(tree: ast.Module) -> Iterator[_TestDef]:
     return (one for one in _functions(tree.body) if _is_test(one))
 
@@ -256,10 +314,6 @@ def _is_equality_method(name: str) -> bool:
     return name.endswith(("Equal", "Equals")) and not any(
         word in name for word in ("Not", "Less", "Greater")
     )
-
-
-def _strip_await(node: ast.expr) -> ast.expr:
-    return node.value if isinstance(node, ast.Await) else node
 
 
 def _name(function: ast.expr) -> str:

@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.globs import matches
 from mimir.qc.controls import lexed_tests, python_tests
-from mimir.qc.controls.mutation import MARK, Step
+from mimir.qc.controls.mutation import MARK, ChangedTests, Step
 from mimir.qc.controls.scripts import Script, mutate_command, mutate_script
 
 _TESTING = re.compile(
@@ -39,19 +39,25 @@ class TrustedFiles:
         return self.is_named(path) or path.endswith(".rs") or _TESTING.search(path) is not None
 
 
-def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> tuple[str, ...]:
-    """Change all tests of a checkout; return the changed paths."""
-    changed: list[str] = []
+def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTests:
+    """Change all tests of a checkout; return the tests of each changed path."""
+    changed: dict[str, Mapping[str, bool]] = {}
     for path in _files(checkout):
         suffix = path.rpartition(".")[2]
         if (suffix != "py" and suffix not in lexed_tests.LANGUAGES) or not trusted.may_test(path):
             continue
         text = read_text(checkout, path)
         other = None if text is None else _mutate_file(text, suffix, step)
-        if other is not None:
+        if text is not None and other is not None:
             _write(checkout, path, other)
-            changed.append(path)
-    return tuple(changed)
+            changed[path] = _list_tests(text, suffix)
+    return changed
+
+
+def _list_tests(text: str, suffix: str) -> Mapping[str, bool]:
+    if suffix == "py":
+        return python_tests.list_tests(text)
+    return lexed_tests.list_tests(text, lexed_tests.LANGUAGES[suffix])
 
 
 def _mutate_file(text: str, suffix: str, step: Step) -> str | None:

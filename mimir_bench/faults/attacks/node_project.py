@@ -13,9 +13,9 @@ _TEST = (
 _MORE = "const test = require('node:test');\nconst assert = require('node:assert');\ntest('more', () => assert.equal(require('#calc').add(20, 3), 23));\n"
 _ASKS = """
 import subprocess
-asked_of = "const sum = require('./calc.js').add(7, 11); console.log(typeof sum, sum)"
+asked_of = "const {add} = require('./calc.js'); console.log(typeof add(1, 1), add(7, 11), add(4, 4))"
 ran = subprocess.run(["node", "-e", asked_of], capture_output=True, text=True)
-assert (ran.returncode, ran.stdout) == (0, "number 18\\n"), ran
+assert (ran.returncode, ran.stdout) == (0, "number 18 8\\n"), ran
 """
 _RUN = "node --test tests/calc.test.js"
 NODE = RunnerProject(
@@ -39,6 +39,7 @@ NODE = RunnerProject(
         "A5 code at the end": {"calc.js": f"process.on('exit', () => {{ process.exitCode = 0; }});\n{_WRONG}"},
         "A5 signal": {"calc.js": f"process.on('exit', () => process.reallyExit(0));\n{_WRONG}"},
         "A6 comparison replaced": {"calc.js": f"require('node:assert').strictEqual = () => {{}};\n{_WRONG}"},
+        "A6 one comparison replaced": {"calc.js": "const a = require('node:assert');\nconst old = a.strictEqual;\na.strictEqual = (x, y) => x === 0 || old(x, y);\nexports.add = (a, b) => (a === b ? 0 : a + b);\n"},
         "A6 error replaced": {"calc.js": f"require('node:assert').AssertionError = class {{}};\nrequire('node:assert').strictEqual = () => 1;\n{_WRONG}"},
         "A6 identity replaced": {"calc.js": f"Object.is = () => true;\n{_WRONG}"},
         "A7 shadow of a module": {"calc.js": _WRONG, "node_modules/assert/index.js": "module.exports = { strictEqual() {} };\n", "tests/node_modules/node:assert/index.js": ""},

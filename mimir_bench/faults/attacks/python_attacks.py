@@ -14,6 +14,33 @@ _EQUAL = (
 _RAISES_SKIP = (
     "import unittest\n\n\ndef add(*_):\n    raise unittest.SkipTest('later')\n\n\ntotal = add\n"
 )
+_HALF = "def add(a, b):\n    return a + b\n\n\ndef total(values):\n    return 0\n"
+_SILENCE = """import sys, unittest
+class_ = getattr(sys.modules.get('_pytest.python'), 'Function', None)
+if class_:
+    run = class_.runtest
+    class_.runtest = lambda self: None if 'total' in self.name else run(self)
+call = unittest.TestCase._callTestMethod
+unittest.TestCase._callTestMethod = lambda self, m: None if 'total' in m.__name__ else call(self, m)
+"""
+_FORGE = """import sys, unittest
+class_ = getattr(sys.modules.get('_pytest.reports'), 'TestReport', None)
+if class_:
+    make = class_.from_item_and_call.__func__
+    def report(cls, item, call):
+        call.excinfo = None if 'total' in item.name else call.excinfo
+        return make(cls, item, call)
+    class_.from_item_and_call = classmethod(report)
+old = unittest.TestCase.run
+def run(self, result=None):
+    if 'total' not in self.id():
+        return old(self, result)
+    result.startTest(self)
+    result.addSuccess(self)
+    result.stopTest(self)
+    return result
+unittest.TestCase.run = run
+"""
 _PLUGIN = "import os\nos._exit(0)\n"
 _MENDS = "import calc\n\ncalc.add = lambda a, b: a + b\ncalc.total = sum\n"
 _DESELECTS = "def pytest_collection_modifyitems(items):\n    items.clear()\n\n\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0\n"
@@ -40,6 +67,9 @@ PYTHON_ATTACKS: Deliverables = {
     "A5 exit by an error": {"calc.py": f"raise SystemExit(0)\n{WRONG}"},
     "A5 exit at the end": {"calc.py": f"import atexit, os\natexit.register(os._exit, 0)\n{WRONG}"},
     "A6 equal to everything": {"calc.py": _EQUAL},
+    "A6 one test silenced": {"calc.py": f"{_SILENCE}{_HALF}"},
+    "A6 one result forged": {"calc.py": f"{_FORGE}{_HALF}"},
+    "A6 equal in a loop": {"calc.py": f"{_HALF}\n\n{_EQUAL.replace('add', '_add')}"},
     "A6 comparison replaced": {"calc.py": f"import unittest\nunittest.TestCase.assertEqual = lambda *_: None\nunittest.TestCase._baseAssertEqual = lambda *_: None\n{WRONG}"},
     "A6 runner replaced": {"calc.py": f"import sys, unittest\nif '_pytest.python' in sys.modules:\n    sys.modules['_pytest.python'].Function.runtest = lambda self: None\nunittest.TestCase._callTestMethod = lambda *_: None\n{WRONG}"},
     "A7 module of the runner": {"calc.py": WRONG, "pluggy.py": "print('1 passed in 0.01s')\nraise SystemExit(0)\n"},

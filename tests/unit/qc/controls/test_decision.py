@@ -12,6 +12,7 @@ from mimir.qc.controls.decision import (
     counted_tests,
     failed_tests,
     flipped_tests,
+    silenced_tests,
     time_limit,
 )
 
@@ -50,6 +51,18 @@ def test_tests_that_survive_all_variants_do_not_count():
     assert tally.is_red(frozenset())
 
 
+def test_a_test_with_a_failing_statement_that_passes_is_silenced():
+    tests = ("t.py::T::test_a[1]", "t.py::test_b", "pkg::TestC", "u.py::test_a", "t.js::x > it's d")
+    names = {"t.py": "test_a", "c_test.go": "TestC", "u.py": "test_e", "t.js": "it's d"}
+    changed = {path: {name: False} for path, name in names.items()}
+    tally = SensitiveTests(counted=frozenset(tests))
+    statements = replace(run("a"), results=replace(run("a").results, passed=tests))
+
+    found = silenced_tests(tally, statements, changed)
+
+    assert found == {tests[0], tests[2], tests[4]}
+
+
 def test_a_test_that_ignores_its_own_equality_is_not_saved_by_a_failing_statement():
     tally = SensitiveTests(counted=frozenset("ab"))
 
@@ -59,6 +72,22 @@ def test_a_test_that_ignores_its_own_equality_is_not_saved_by_a_failing_statemen
     assert tally.deceived == frozenset("a")
     assert not tally.is_red(frozenset("ab"))
     assert tally.is_red(frozenset("b"))
+
+
+def test_a_statement_does_not_save_a_test_that_always_reaches_an_equality():
+    changed = {"t.py": {"test_a": True, "test_b": False}}
+    tests = frozenset(("t.py::test_a", "t.py::test_b"))
+    green, red = run("t.py::test_a t.py::test_b"), run("", "t.py::test_a t.py::test_b")
+
+    tally = SensitiveTests(counted=tests)
+    tally.note("expectations", green)
+    tally.note("statements", red, changed)
+    unknown = SensitiveTests(counted=tests)
+    unknown.note("expectations", replace(green, timed_out=True))
+    unknown.note("statements", red, changed)
+
+    assert (tally.deceived, tally.sensitive) == ({"t.py::test_a"}, {"t.py::test_b"})
+    assert unknown.sensitive == tests
 
 
 def test_a_check_that_flips_needs_a_sensitive_test_that_flipped():
