@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mimir.errors import UsageError
 from mimir_bench import figures, machine
+from mimir_bench.checks import benchmark as checks
 from mimir_bench.engine import benchmark as engine
 from mimir_bench.faults import benchmark as faults
 from mimir_bench.faults import tables as faults_tables
@@ -39,7 +40,7 @@ class BenchOptions:
     """Options of `mimir bench`."""
 
     names: tuple[str, ...] = ()
-    """Benchmarks; empty: all, with few runs of planted faults."""
+    """Benchmarks; empty: all but those of `ONLY_BY_NAME`, with few runs of planted faults."""
     size: Size = "usual"
     store: str = ""
     """URI of a second store to measure; empty: none."""
@@ -87,7 +88,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     schedule.NAME: _simple_benchmark(schedule.run, partial(figures.lines, title=schedule.TITLE)),
     engine.NAME: _simple_benchmark(engine.run, partial(figures.lines, title=engine.TITLE)),
     faults.NAME: Benchmark(run=_faults, lines=faults_tables.lines),
+    checks.NAME: _simple_benchmark(checks.run, partial(figures.lines, title=checks.TITLE)),
 }
+ONLY_BY_NAME = (checks.NAME,)
+"""Benchmarks that a run without names leaves out."""
 
 
 async def bench(
@@ -120,7 +124,7 @@ async def bench(
     for warning in here.warnings():
         screen.note(f"note: {warning}")
     results: list[BenchResult] = []
-    for name in order.names or tuple(BENCHMARKS):
+    for name in order.names or [name for name in BENCHMARKS if name not in ONLY_BY_NAME]:
         await _measure(screen, order, name, here, results)
     _finish(screen, order, results)
     return 0 if old is None else _compare(screen, old, results)

@@ -35,7 +35,7 @@ def bench(
 ) -> int:
     """Run the benchmarks, offline.
 
-    NAME is multi, scale, schedule, engine or faults. Default: all of them.
+    NAME is multi, scale, schedule, engine, faults or checks. Default: all but checks.
     """
     if smoke and large:
         raise UsageError("--smoke and --large exclude each other.")

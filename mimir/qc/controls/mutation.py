@@ -8,7 +8,7 @@ Step = Literal["expectations", "strict", "statements", "replaced", "end"]
 """Expected values, first statements (strict: beside an equality), whole files, ends."""
 
 ChangedTests = Mapping[str, Mapping[str, bool]]
-"""Path of a changed file → name of each of its tests → whether it always reaches an equality."""
+"""Changed file → name of each of its tests → whether it always reaches an equality."""
 
 MARK = "control"
 SUFFIX = "zq7"

@@ -13,7 +13,7 @@ PYTHON_TWINS: Deliverables = {
     "A3 hook that adds a marker": {"calc.py": RIGHT, "conftest.py": "def pytest_configure(config):\n    config.addinivalue_line('markers', 'slow: takes long')\n"},
     "A4 skip on another machine": {"calc.py": f"import sys\nimport unittest\n\nif sys.platform == 'none':\n    raise unittest.SkipTest('not here')\n{RIGHT}"},
     "A5 guarded exit": {"calc.py": f"import sys\n\n{RIGHT}\n\nif __name__ == '__main__':\n    sys.exit(0)\n"},
-    "A5 exit handler": {"calc.py": f"import atexit\n\natexit.register(print, 'bye')\n{RIGHT}"},
+    "A5 exit handler": {"calc.py": f"import atexit\n\natexit.register(len, 'bye')\n{RIGHT}"},
     "A5 exit in a function": {"calc.py": f"import os\n\n{RIGHT}\n\ndef stop():\n    os._exit(0)\n"},
     "A6 own equality": {"calc.py": RIGHT.replace("return a + b", "return Money(a + b)") + "\n\nclass Money(int):\n    def __eq__(self, other):\n        return int(self) == other\n    __hash__ = int.__hash__\n"},
     "A6 runner named": {"calc.py": f"import sys\n\nIS_TESTED = 'unittest' in sys.modules\n{RIGHT}"},
