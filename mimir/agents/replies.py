@@ -90,10 +90,10 @@ def take_reasoning(answer: Answer) -> Answer:
     """Return the answer with its reasoning as text, if it has no other text."""
     # Some servers put a whole answer there; the first time, the model is asked again.
     try:
-        fields = as_object(json.loads(answer.message.opaque or "{}"))
+        members = as_object(json.loads(answer.message.opaque or "{}"))
     except ValueError:
         return answer
-    text = as_text(fields.get("reasoning_content")) or as_text(fields.get("reasoning"))
+    text = as_text(members.get("reasoning_content")) or as_text(members.get("reasoning"))
     return replace(answer, message=replace(answer.message, text=text))
 
 

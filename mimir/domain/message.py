@@ -80,7 +80,6 @@ class CallContext:
     task: str
     attempt: int
     role: str
-    principal: str = "local"
     depth: int = 0
 
 

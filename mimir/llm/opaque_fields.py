@@ -88,10 +88,10 @@ def _merge(name: str, values: Sequence[object]) -> object:
 
 
 def _merge_objects(rows: Sequence[JsonObject]) -> dict[str, object]:
-    fields = OpaqueFields(())
+    merged = OpaqueFields(())
     for row in rows:
-        fields.add(row)
-    return fields.merged()
+        merged.add(row)
+    return merged.merged()
 
 
 def _merge_items(items: Sequence[object]) -> list[object]:

@@ -62,6 +62,8 @@ GIT_CONFIG = """\
 \tgpgSign = false
 [gc]
 \tauto = 0
+[maintenance]
+\tauto = false
 """
 
 

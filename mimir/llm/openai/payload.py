@@ -67,8 +67,8 @@ def messages(
     for at, message in enumerate(history):
         text = clean(message.text)
         if message.role == "assistant":
-            fields = unpack_fields(message.opaque)
-            more = {name: value for name, value in fields.items() if name not in without}
+            extra = unpack_fields(message.opaque)
+            more = {name: value for name, value in extra.items() if name not in without}
             out.append({**_assistant(message, _result_ids(history, at + 1)), **more})
         elif message.role == "tool":
             out.append({"role": "tool", "content": text, "tool_call_id": clean(message.call_id)})
@@ -113,13 +113,13 @@ def _assistant(message: Message, answered: set[str]) -> dict[str, object]:
 
 def _call(call: ToolCall) -> dict[str, object]:
     name = _NAME.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
-    fields = dict(unpack_fields(call.opaque))
+    extra = dict(unpack_fields(call.opaque))
     function = {
         "name": name,
         "arguments": _object_text(call.arguments),
-        **as_object(fields.pop("function", None)),
+        **as_object(extra.pop("function", None)),
     }
-    return {"id": clean(call.id), "type": "function", "function": function, **fields}
+    return {"id": clean(call.id), "type": "function", "function": function, **extra}
 
 
 def _object_text(raw: str) -> str:

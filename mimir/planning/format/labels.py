@@ -191,8 +191,6 @@ PLAN_LABELS: dict[PlanKey, tuple[str, ...]] = {
 """Labels and headings outside tasks; the first one is rendered."""
 
 TASKS_HEADING = "Tasks"
-FOR_ALL_TASKS = "for All Tasks"
-"""Suffix of a label outside tasks whose value holds for every task without that field."""
 
 BY_KEY: dict[Key, TaskField] = {field.key: field for field in FIELDS}
 

@@ -8,9 +8,6 @@ from mimir.planning.reader import line_syntax
 from mimir.planning.reader.line_syntax import HeadingLine, LabelLine, Shape, TaskHeading
 from mimir.planning.reader.source import SourceText, first_after
 
-NO_HEADING = 7
-"""A level below every heading's."""
-
 
 class Outline:
     """Headings and labels by line; each line is parsed once."""

@@ -114,10 +114,10 @@ def _normalise(arguments: str) -> str:
 
 
 def _call(call: ToolCall) -> dict[str, object]:
-    fields = dict(unpack_fields(call.opaque))
-    more = as_object(fields.pop("function", None))
+    extra = dict(unpack_fields(call.opaque))
+    more = as_object(extra.pop("function", None))
     function = {"name": call.name, "arguments": call.arguments, **more}
-    return {"id": call.id, "type": "function", "function": function, **fields}
+    return {"id": call.id, "type": "function", "function": function, **extra}
 
 
 def _frame(kind: str, model: str) -> dict[str, object]:

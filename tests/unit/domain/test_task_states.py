@@ -5,7 +5,6 @@ from itertools import product
 import pytest
 
 from mimir.domain.task_states import (
-    CLAIMABLE,
     EXECUTING,
     MOVES,
     NODES,
@@ -92,10 +91,6 @@ def test_completed_is_reached_only_past_a_passing_verdict_or_taken_over():
         TaskStatus.QC_PASSED,
         TaskStatus.PENDING,
     }
-
-
-def test_what_can_be_claimed_has_not_ended():
-    assert set(CLAIMABLE) == set(TaskStatus) - set(TERMINAL)
 
 
 def test_machine_moves_only_from_its_own_nodes():

@@ -348,6 +348,6 @@ async def test_the_caller_is_never_taken_from_arguments():
             seen.append(context)
             return ToolResult(text="")
 
-    other = replace(CONTEXT, role="qc", principal="someone")
+    other = replace(CONTEXT, role="qc", task="other")
     await build(Curious(READ), FakeLane()).call(wish("read_file", {"text": "role=pm"}), other)
     assert seen == [other]

@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mimir.domain.event import EventKind
-from mimir.domain.task_states import CLAIMABLE, MOVES, TERMINAL, TaskStatus, TransitionActor
+from mimir.domain.task_states import MOVES, TERMINAL, TaskStatus, TransitionActor
 from mimir.errors import IllegalMove, LeaseLost
 from mimir.store.operations import claims, runs
 from mimir.store.sqlite.sqlite_store import SqliteStore
@@ -173,7 +173,7 @@ class History:
         assert [e.seq for e in self.events] == list(range(1, len(self.events) + 1))
         assert runs.fold(self.events) == {r["taskId"]: TaskStatus(r["status"]) for r in rows}
         for row in rows:
-            claimable = row["released"] and TaskStatus(row["status"]) in CLAIMABLE
+            claimable = row["released"] and TaskStatus(row["status"]) not in TERMINAL
             held = "lockedBy" in row
             assert row.get("claimState") == (("held" if held else "free") if claimable else None)
             assert held == ("expiresAt" in row) == ("lockedAt" in row)
