@@ -93,13 +93,17 @@ SHAPES = (python_project, node_project, typescript_project)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 async def test_first_run_of_a_real_project_completes(shape: object, tmp_path: Path):
     project, path, right, unit = shape(tmp_path)  # type: ignore[operator]
-    task = step("a", files=(path,), checks=(unit,))
+    folder = path.rpartition("/")[0]
+    task = step("a", files=(f"{folder}/**" if folder else path,), checks=(unit,))
     parts = [worker("a", writes(path, right), "Done.")]
 
     journey = await travel(project, plan(task), parts, apply="auto")
 
     assert journey.statuses == {"a": "completed"}, journey.report
     assert (project / path).read_text() == right
+    # A generated file that git ignores is shared with the work, and is no part of it.
+    changed = git(project, "diff", "--name-only", "--relative", "HEAD", journey.ending.branch)
+    assert changed == path
 
 
 PLAIN = "def limit(x):\n    return x\n"

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import filecmp
 import os
 import re
 import stat
@@ -68,7 +69,7 @@ async def snapshot(
     await asyncio.to_thread(_require, where, index)
     await refresh(hidden, where, index)
     git = partial(hidden.git.run, tree=where, index=index)
-    listing, nested = await _list_without_nested(git, where, files, ignored)
+    listing, nested = await _list_without_nested(git, where, files, ignored, hidden.project)
     changed = [
         path
         for path in (*listing.changed, *listing.untracked)
@@ -107,13 +108,13 @@ async def snapshot(
 
 
 async def _list_without_nested(
-    git: _Git, where: Path, files: Sequence[str], ignored: IgnoredPaths
+    git: _Git, where: Path, files: Sequence[str], ignored: IgnoredPaths, project: Path
 ) -> tuple[_WorkTreeListing, tuple[str, ...]]:
     opened: list[str] = []
     # Each round removes at least one repository, with all of those below it.
     while True:
         listing, wanted = await asyncio.gather(
-            _list(git, ignored), _named_though_ignored(git, where, files, ignored)
+            _list(git, ignored), _named_though_ignored(git, where, files, ignored, project)
         )
         planted = await asyncio.to_thread(_find_planted_git, where, listing, wanted)
         if not planted:
@@ -155,7 +156,7 @@ async def _list(git: _Git, ignored: IgnoredPaths) -> _WorkTreeListing:
 
 
 async def _named_though_ignored(
-    git: _Git, where: Path, files: Sequence[str], ignored: IgnoredPaths
+    git: _Git, where: Path, files: Sequence[str], ignored: IgnoredPaths, project: Path
 ) -> list[str]:
     # Wildcards of `files` do not reach caches and environments: the engine's rules exclude them.
     globs = [glob for glob in files if glob and not is_outside(glob)]
@@ -167,8 +168,20 @@ async def _named_though_ignored(
         *(f":(literal){glob}" for glob in globs),
     )
     exact = [glob.removeprefix("./") for glob in globs if not has_wildcard(glob)]
-    found = [path for path in wide.names if matches(path, globs)]
+    named = [path for path in wide.names if matches(path, globs)]
+    found = await asyncio.to_thread(_without_shared, named, where, project)
     return found + await asyncio.to_thread(_files_among, where, exact)
+
+
+def _without_shared(paths: Sequence[str], where: Path, project: Path) -> list[str]:
+    """Return the paths that are no unchanged copies of the user's files, such as generated ones."""
+
+    def is_copy(path: str) -> bool:
+        pair = (where / path, project / path)
+        is_regular = all(one.is_file() and not one.is_symlink() for one in pair)
+        return is_regular and filecmp.cmp(*pair, shallow=False)
+
+    return [path for path in paths if not is_copy(path)]
 
 
 def _behind_links(where: Path, tracked: Iterable[str]) -> frozenset[str]:
