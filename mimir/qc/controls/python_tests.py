@@ -261,7 +261,7 @@ def _parse(text: str) -> _Source | None:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    is_plain = len(text_lines) == len(text.split("\n")) - text.endswith("\n")
+    is_plain = len(text_lines) == len(text.removesuffix("\n").split("\n")) or not text
     return _Source(text, tree) if is_plain else None
 
 

@@ -1,11 +1,13 @@
 """What a control changes in a test file: expected values, first statements, ends of scripts."""
 
 import ast
+from pathlib import Path
 
 import pytest
 
 from mimir.qc.controls import lexed_tests, python_tests, scripts
 from mimir.qc.controls.code_lexer import mask_code
+from mimir.qc.controls.surface import TrustedFiles, mutate_tests
 
 EXPECTATIONS = {
     "number": ("assert f() == 3", "assert f() == 7922"),
@@ -158,3 +160,13 @@ def test_programs_are_found_behind_scripts_and_recipes(
 
     assert [one.path for one in found.scripts] == paths
     assert found.runs_tests is runs_tests
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "helpers.ts", "helpers_test.go"])
+def test_an_empty_file_beside_tests_stays_empty(name: str, tmp_path: Path):
+    # A package that cannot be imported reports no test, so the control would refuse right work.
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / name).touch()
+
+    for step in ("expectations", "strict", "statements"):
+        assert mutate_tests(tmp_path, TrustedFiles(named=(), work=()), step) == ()
