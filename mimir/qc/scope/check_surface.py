@@ -135,7 +135,8 @@ def find_surface(
         rules=find_linter_rules(called, commands, base),
         beside=tuple(dict.fromkeys(glob for one in found for glob in one.beside)),
         tests=frozenset(tests),
-        test_folders=_folders_of(tests),
+        # A folder with a package file alone has no tests yet.
+        test_folders=_folders_of(p for p in tests if posixpath.basename(p) != "__init__.py"),
         loaded=find_loaded_files(texts, commands),
         targets=find_targets(texts, commands),
         roots=find_import_roots(base, tests, scripts),
