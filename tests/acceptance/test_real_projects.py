@@ -6,7 +6,7 @@ import pytest
 
 from mimir.domain.plan import Check
 from tests.support.projects import git, make_project, write_files
-from tests.support.whole_run import check, plan, step, travel, worker, writes
+from tests.support.whole_run import calls, check, plan, step, travel, worker, writes
 
 COLOURED = "[pytest]\naddopts = --color=yes\n"
 
@@ -95,7 +95,8 @@ async def test_first_run_of_a_real_project_completes(shape: object, tmp_path: Pa
     project, path, right, unit = shape(tmp_path)  # type: ignore[operator]
     folder = path.rpartition("/")[0]
     task = step("a", files=(f"{folder}/**" if folder else path,), checks=(unit,))
-    parts = [worker("a", writes(path, right), "Done.")]
+    tried = {"calls": [calls("run", command="true")]}
+    parts = [worker("a", writes(path, right), tried, "Done.")]
 
     journey = await travel(project, plan(task), parts, apply="auto")
 
