@@ -328,4 +328,4 @@ async def test_green_check_is_repeated_as_often_as_the_user_wants(
         return
     assert (outcome.state, outcome.flaky) == ("passed", False)
     assert journey.statuses == {"a": "completed"}
-    assert next(runs) == 5  # before, three green ones, and the gate
+    assert next(runs) == 4  # before, and three green ones, which the gate uses
