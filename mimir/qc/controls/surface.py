@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.globs import matches
-from mimir.qc.controls import lexed_tests, python_tests
+from mimir.qc.controls import doctests, lexed_tests, python_tests
 from mimir.qc.controls.mutation import MARK, ChangedTests, Step
 from mimir.qc.controls.scripts import Script, mutate_command, mutate_script
 
@@ -44,13 +44,19 @@ def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTe
     changed: dict[str, Mapping[str, bool]] = {}
     for path in _files(checkout):
         suffix = path.rpartition(".")[2]
-        if (suffix != "py" and suffix not in lexed_tests.LANGUAGES) or not trusted.may_test(path):
+        is_code = suffix == "py" or suffix in lexed_tests.LANGUAGES
+        is_test = is_code and trusted.may_test(path)
+        # Examples have no other variant, so they change with the last one.
+        has_examples = step == "statements" and suffix in doctests.SUFFIXES
+        text = read_text(checkout, path) if is_test or has_examples else None
+        if text is None:
             continue
-        text = read_text(checkout, path)
-        other = None if text is None else _mutate_file(text, suffix, step)
-        if text is not None and other is not None:
+        other = _mutate_file(text, suffix, step) if is_test else None
+        if has_examples:
+            other = doctests.fail_examples(other or text, suffix) or other
+        if other is not None:
             _write(checkout, path, other)
-            changed[path] = _list_tests(text, suffix)
+            changed[path] = _list_tests(text, suffix) if is_test else {}
     return changed
 
 

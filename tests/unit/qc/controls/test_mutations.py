@@ -7,6 +7,7 @@ import pytest
 
 from mimir.qc.controls import lexed_tests, python_tests, scripts
 from mimir.qc.controls.code_lexer import mask_code
+from mimir.qc.controls.doctests import fail_examples
 from mimir.qc.controls.surface import TrustedFiles, mutate_tests
 
 EXPECTATIONS = {
@@ -169,4 +170,18 @@ def test_an_empty_file_beside_tests_stays_empty(name: str, tmp_path: Path):
     (tmp_path / "tests" / name).touch()
 
     for step in ("expectations", "strict", "statements"):
-        assert mutate_tests(tmp_path, TrustedFiles(named=(), work=()), step) == ()
+        assert mutate_tests(tmp_path, TrustedFiles(named=(), work=()), step) == {}
+
+
+def test_examples_in_documents_fail():
+    python = 'def add(a, b):\n    """Add.\n\n    >>> add(2, 3)\n    5\n    """\n'
+    rust = "/// ```\n/// assert_eq!(add(2, 3), 5);\n/// ```\n/// More.\n\n/// ```ignore\n/// x\n/// ```\n"
+
+    assert '    >>> raise AssertionError("control")\n    >>> add(2, 3)\n    5\n' in str(fail_examples(python, "py"))  # fmt: skip
+    assert str(fail_examples(rust, "rs")).startswith(
+        "/// ```\n/// assert_eq!(add(2, 3), 5);\n/// ; assert!(std::hint::black_box(false));\n/// ```\n"
+    )
+    assert str(fail_examples(rust, "rs")).endswith(rust[rust.index("/// More.") :])
+    assert fail_examples("/// ```\n/// fn main() {}\n/// ```\n", "rs") is None
+    assert fail_examples("no example", "py") is None
+    assert fail_examples(">>> x", "go") is None

@@ -1,0 +1,38 @@
+"""Failing examples in documents of code: doctests of Python, and examples of Rust. Pure.
+
+The examples are in the files of the work, so only they change there.
+"""
+
+import re
+
+from mimir.qc.controls.mutation import MARK
+
+SUFFIXES = frozenset(("py", "rs", "md", "rst", "txt"))
+_PYTHON = re.compile(r"^([ \t]*)>>> ", re.MULTILINE)
+_RUST = re.compile(
+    r"^[ \t]*//[/!][ \t]*```(?P<words>[\w,]*)[ \t]*\n(?P<code>(?:[ \t]*//[/!](?![ \t]*```).*\n)+)(?P<mark>[ \t]*//[/!])[ \t]*```",
+    re.MULTILINE,
+)
+_PLAIN = re.compile(r"(?:rust|edition\d+|,)*")
+_WHOLE = re.compile(r"\bfn\s+main\b|\(\(\)\)\s*$")
+"""A whole program, or one with a result: nothing can follow its text."""
+
+
+def fail_examples(text: str, suffix: str) -> str | None:
+    """Return a text whose examples fail; None: it has none, or its kind of file has none."""
+    if suffix == "rs":
+        found = _RUST.sub(_fail_at_end, text)
+    elif suffix in SUFFIXES:
+        found = _PYTHON.sub(rf'\1>>> raise AssertionError("{MARK}")\n\1>>> ', text)
+    else:
+        return None
+    return found if found != text else None
+
+
+def _fail_at_end(found: re.Match[str]) -> str:
+    if not _PLAIN.fullmatch(found["words"]) or _WHOLE.search(found["code"]):
+        return found[0]
+    # At the end: the work may end the program of the example early.
+    head = found[0][: found.end("code") - found.start()]
+    tail = found[0][len(head) :]
+    return f"{head}{found['mark']} ; assert!(std::hint::black_box(false));\n{tail}"
