@@ -1,7 +1,7 @@
 """Changed expectations of tests in JavaScript, TypeScript, Go, Rust and Java. Pure.
 
-A failing statement goes first into each test body. Expected literals of assertions change in JavaScript, Rust and Java, whose equality the
-work can redefine. Edits keep the lines.
+Expected literals of assertions change; a failing statement goes first into other test bodies. Work in JavaScript, Rust and Java can redefine
+equality, so there it must fail with other values. Edits keep the lines.
 """
 
 import re
@@ -49,6 +49,7 @@ _ASSERTIONS: Mapping[Language, re.Pattern[str]] = {
     "javascript": re.compile(
         r"(?P<not>\.not\b\s*)?(?:(?<![\w$.])assert(?:\.(?P<method>\w+))?|\.(?P<matcher>to[A-Z]\w*|equals?|eql|is|same|strictEqual|deepEqual))\s*(?=\()"
     ),
+    "go": re.compile(r"\b(?:assert|require)\.(?P<method>Equal|EqualValues|Exactly)\s*(?=\()"),
     "rust": re.compile(r"\bassert_(?P<method>eq)!\s*(?=\()"),
     "java": re.compile(r"(?:\bassert(?P<method>Equals|ArrayEquals|Same)|\.(?P<matcher>isEqualTo))\s*(?=\()"),
 }  # fmt: skip
@@ -57,6 +58,8 @@ _EQUAL = re.compile(r"(?:eq|equal|equals|eql|is|same|be)$|equal|equals$", re.IGN
 _INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
 _FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
 _STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
+_GO_CONDITION = re.compile(r"\bif\b[^{}\n]*!=\s*(?P<value>\"[^\"\n]*\"|-?[\w.]+)\s*\{")
+_GO_FAILURE = re.compile(r"\.(?:Fatal|Error|Fail)")
 _EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\((?:\s*0?\s*\))?")
 
 
@@ -189,20 +192,32 @@ def _expectations(
     code: MaskedCode, language: Language, start: int, end: int
 ) -> Iterator[tuple[Edit, bool, Edit | None]]:
     """Yield edits of assertions, whether each is an equality, and an edit that fails there."""
-    pattern = _ASSERTIONS.get(language)
-    for found in pattern.finditer(code.mask, start, end) if pattern else ():
+    if language == "go":
+        yield from ((edit, False, None) for edit in _go_conditions(code, start, end))
+    for found in _ASSERTIONS[language].finditer(code.mask, start, end):
         groups = found.groupdict()
         name = groups.get("matcher") or groups.get("method") or ""
         values = _arguments(code, found.end())
         is_assert = not groups.get("matcher")
         if (is_assert and len(values) < 2) or not values:
             continue
-        is_equality = _EQUAL.search(name) is not None and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
+        # Work in Go cannot redefine a comparison.
+        is_equality = language != "go" and _EQUAL.search(name) is not None and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
         compared = values[: 2 if is_assert else 1]
         edit = _change_value(code, compared, language, is_equality)
         if edit is not None:
             strict = _fail_at(code, *compared[-1], language) if is_equality else None
             yield edit, is_equality, strict
+
+
+def _go_conditions(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
+    """Yield edits of `if value != LITERAL {` before a failure of the test."""
+    for found in _GO_CONDITION.finditer(code.mask, start, end):
+        brace = found.end() - 1
+        if _GO_FAILURE.search(code.mask, brace, code.pairs[brace]):
+            place = found.span("value")
+            if other := _other_literal(code.text[slice(*place)], code.mask[slice(*place)]):
+                yield Edit(start=place[0], end=place[1], text=other)
 
 
 def _fail_at(code: MaskedCode, start: int, end: int, language: Language) -> Edit | None:

@@ -97,6 +97,15 @@ def test_expectations_change_in_other_languages(language: str, case: tuple[str, 
     assert found.count("\n") == case[0].count("\n")
 
 
+def test_a_condition_of_go_changes_before_a_failure():
+    text = (
+        "func TestA(t *testing.T) {{\n\tif got := f(); got != {} {{\n\t\tt.Fatal(got)\n\t}}\n}}\n"
+    )
+
+    assert lexed_tests.mutate_tests(text.format(5), "go", "expectations") == text.format(6)
+    assert 't.Fatal("control")' in (lexed_tests.mutate_tests(text.format("nil"), "go", "expectations") or "")  # fmt: skip
+
+
 def test_bodies_without_braces_and_panics_fail_too():
     script = lexed_tests.mutate_tests(JS, "javascript", "statements") or ""
     rust = lexed_tests.mutate_tests(RUST, "rust", "statements") or ""
