@@ -36,6 +36,8 @@ ANSWER_PATH = "/mimir/answer.md"
 """Path of the closing answer inside the sandbox."""
 _MOST_TEXT = 1_000_000
 """Bytes of a file that is searched for the name of the variable."""
+_MOST_SEARCHED = 5_000
+"""Files that are searched; a larger tree counts as one that names it."""
 _CHECKOUT = "workspace"
 _REPORTS = "results"
 _REPORTERS = Path(__file__).parent.parent / "results" / "reporters"
@@ -224,8 +226,12 @@ def _names_answer(argv: Sequence[str], checkout: Path) -> bool:
     """Return whether a command, or a file that it may run, names the variable of the answer."""
     if any(ANSWER_VARIABLE in word for word in argv):
         return True
-    wanted = ANSWER_VARIABLE.encode()
+    wanted, count = ANSWER_VARIABLE.encode(), 0
     for folder, _, names in os.walk(checkout):
+        count += len(names)
+        # The search must not take longer than a small check.
+        if count > _MOST_SEARCHED:
+            return True
         for name in names:
             path = Path(folder, name)
             with contextlib.suppress(OSError):
