@@ -60,6 +60,7 @@ def start(
         bool,
         typer.Option(
             "-V",
+            "-v",
             "--version",
             callback=_print_version,
             is_eager=True,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.task_states import TaskStatus, TransitionActor
-from scripts import draw_moves
+from scripts import draw_moves, run_picture
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 
@@ -51,3 +51,13 @@ def test_a_changed_diagram_is_put_between_its_marks_and_nothing_else_changes():
 def test_a_document_without_marks_is_refused(text: str):
     with pytest.raises(ValueError, match="lacks the marks"):
         draw_moves.put(text, "moves", "new")
+
+
+def test_the_picture_of_a_run_is_drawn_from_a_recording_and_asks_no_other_server():
+    drawn = run_picture.picture()
+    assert "rejected:" in drawn.replace("&#160;", " ")
+    committed = run_picture.PICTURE.read_text(encoding="utf-8")
+    assert committed.startswith("<svg")
+    for picture in (drawn, committed):
+        assert "url(" not in picture.replace("url(#", "")
+        assert "@font-face" not in picture
