@@ -174,7 +174,7 @@ async def _named_though_ignored(
 
 
 def _without_shared(paths: Sequence[str], where: Path, project: Path) -> list[str]:
-    """Return the paths that are no unchanged copies of the user's files, such as generated ones."""
+    """Return the paths that are no unchanged copies of the user's files."""
 
     def is_copy(path: str) -> bool:
         pair = (where / path, project / path)
