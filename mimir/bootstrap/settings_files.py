@@ -8,7 +8,8 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
@@ -20,7 +21,6 @@ from mimir.settings.model import RoleSettings
 from mimir.settings.names import (
     KNOWN,
     is_forbidden,
-    iterate_leaves,
     require_known,
     section_of,
     set_value,
@@ -117,19 +117,44 @@ def read_value(text: str) -> object:
         return text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingChange:
+    """One line of a settings file."""
+
+    table: str
+    """Table as it is written, such as `llm.prices."gpt-5"`. Empty: none."""
+    key: str
+    value: object
+    """None: the line is removed."""
+
+
 def change_file(path: Path, name: str, text: str, *, is_private: bool) -> None:
     """Set one value in a settings file; a private file is for its owner alone.
 
     Raises:
         ConfigurationError: The file cannot be read or written, or the value spans several lines.
     """
-    value = read_value(text)
+    table, _, key = name.rpartition(".")
+    change_lines(
+        path, [SettingChange(table=table, key=key, value=read_value(text))], is_private=is_private
+    )
+
+
+def change_lines(path: Path, changes: Sequence[SettingChange], *, is_private: bool) -> bool:
+    """Change lines of a settings file, all or none; return whether the file is another one now.
+
+    Raises:
+        ConfigurationError: As `change_file`.
+    """
     before = _read(path)
-    # A text such as `gpt-5` is no TOML, so it is quoted.
-    written = json.dumps(value) if isinstance(value, str) else text.strip()
-    after = _replace_line(before, name, written)
-    wanted = {**dict(iterate_leaves(_parse(before, path))), name: value}
-    if dict(iterate_leaves(_parse(after, path))) != wanted:
+    after, wanted = before, _parse(before, path)
+    for one in changes:
+        after = _replace_line(after, one)
+        wanted = _with_value(wanted, [*_parts(one.table), one.key], one.value)
+    if after == before:
+        return False
+    if _parse(after, path) != wanted:
+        name = f"{changes[0].table}.{changes[0].key}".lstrip(".")
         raise ConfigurationError(
             f"{name} in {path} cannot be changed line by line.", next_step=f"Edit {path} yourself."
         )
@@ -144,6 +169,22 @@ def change_file(path: Path, name: str, text: str, *, is_private: bool) -> None:
             f"{path} cannot be written: {error.strerror}.",
             next_step="Name another file: MIMIR_CONFIG=FILE",
         ) from error
+    return True
+
+
+def _parts(table: str) -> Sequence[str]:
+    """Return the names of a table's header, without their quotes."""
+    return [quoted or bare for quoted, bare in re.findall(r'"([^"]*)"|([^."]+)', table)]
+
+
+def _with_value(
+    tree: Mapping[str, object], names: Sequence[str], value: object
+) -> Mapping[str, object]:
+    first, *rest = names
+    if rest:
+        return {**tree, first: _with_value(as_object(tree.get(first)), rest, value)}
+    others = {name: one for name, one in tree.items() if name != first}
+    return others if value is None else {**others, first: value}
 
 
 def _write_private(path: Path, data: bytes) -> None:
@@ -177,20 +218,41 @@ def _parse(text: str, path: Path) -> Mapping[str, object]:
         ) from None
 
 
-def _replace_line(text: str, name: str, written: str) -> str:
-    """Return the text with the line of a setting replaced, or added to its section."""
-    section, _, key = name.rpartition(".")
+def _replace_line(text: str, change: SettingChange) -> str:
+    """Return the text with the line of a setting replaced, removed, or added to its table."""
     lines = text.splitlines()
     starts = [(n, found[1]) for n, line in enumerate(lines) if (found := _SECTION.fullmatch(line))]
-    begins = next((n + 1 for n, named in starts if named == section), None if section else 0)
-    line = f"{key} = {written}"
+    table = change.table
+    begins = next((n + 1 for n, named in starts if named == table), None if table else 0)
+    line = f"{change.key} = {_write_value(change.value)}"
     if begins is None:
-        return "\n".join([*lines, *([""] if lines else []), f"[{section}]", line, ""])
+        added = [*lines, *([""] if lines else []), f"[{table}]", line, ""]
+        return text if change.value is None else "\n".join(added)
     ends = next((n for n, _ in starts if n >= begins), len(lines))
-    own = re.compile(rf"\s*{re.escape(key)}\s*=")
+    own = re.compile(rf"\s*{re.escape(change.key)}\s*=")
     at = next((n for n in range(begins, ends) if own.match(lines[n])), None)
     if at is None:
-        lines.insert(begins, line)
-    else:
+        lines[begins:begins] = [] if change.value is None else [line]
+    elif change.value is None:
+        del lines[at]
+    elif tomllib.loads(_safe(lines[at])) != {change.key: change.value}:
         lines[at] = line
     return "\n".join([*lines, ""])
+
+
+def _safe(line: str) -> str:
+    """Return a line that is TOML by itself; a value of several lines is not."""
+    try:
+        tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return ""
+    return line
+
+
+def _write_value(value: object) -> str:
+    # JSON's texts, numbers, truth values and arrays are TOML too.
+    if is_object(value):
+        return (
+            f"{{ {', '.join(f'{json.dumps(k)} = {_write_value(v)}' for k, v in value.items())} }}"
+        )
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,8 +1,10 @@
 """Amounts of money in integer units of 10^-12, so that sums are exact. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from mimir.domain.json_value import as_array, as_object, as_text, as_whole_number
 from mimir.domain.usage import TokenUsage
 
 # Units of one currency unit: with prices of six decimals a token costs whole units.
@@ -19,15 +21,62 @@ class ModelPrice:
     """Units a prompt token."""
     output: int
     """Units an answer token."""
+    cached: int | None = None
+    """Units a prompt token from the provider's cache. None: as `input`."""
+    long_from: int = 0
+    """Prompt tokens above which `long` is charged for the whole call. 0: never."""
+    long: "ModelPrice | None" = None
+    as_of: str = ""
+    """Date of the price list, YYYY-MM-DD. Empty: the user has set the price."""
 
     @classmethod
-    def per_million(cls, input: Decimal, output: Decimal) -> "ModelPrice":
+    def per_million(
+        cls, input: Decimal, output: Decimal, cached: Decimal | None = None
+    ) -> "ModelPrice":
         """Return the price from amounts per million tokens."""
-        return cls(input=units(input) // 10**6, output=units(output) // 10**6)
+        own = None if cached is None else units(cached) // 10**6
+        return cls(input=units(input) // 10**6, output=units(output) // 10**6, cached=own)
 
     def cost(self, usage: TokenUsage) -> int:
         """Return the cost of a call in units; at most `MOST`."""
-        return min(MOST, usage.input_tokens * self.input + usage.output_tokens * self.output)
+        if self.long is not None and usage.input_tokens > self.long_from:
+            return self.long.cost(usage)
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        prompt = (usage.input_tokens - cached) * self.input
+        prompt += cached * (self.input if self.cached is None else self.cached)
+        return min(MOST, prompt + usage.output_tokens * self.output)
+
+
+def encode_price(price: ModelPrice) -> list[object]:
+    """Return a price as it is stored: [input, output], and a table of what it has beyond."""
+    more: dict[str, object] = {}
+    if price.cached is not None:
+        more["cached"] = price.cached
+    if price.long is not None:
+        more |= {"long_from": price.long_from, "long": encode_price(price.long)}
+    if price.as_of:
+        more["as_of"] = price.as_of
+    return [price.input, price.output, *([more] if more else [])]
+
+
+def decode_price(value: object) -> ModelPrice:
+    """Return a stored price."""
+    row = as_array(value)
+    more: Mapping[str, object] = as_object(row[2]) if len(row) > 2 else {}
+    return ModelPrice(
+        input=as_whole_number(row[0]) or 0,
+        output=as_whole_number(row[1]) or 0,
+        cached=as_whole_number(more.get("cached")),
+        long_from=as_whole_number(more.get("long_from")) or 0,
+        long=decode_price(more["long"]) if "long" in more else None,
+        as_of=as_text(more.get("as_of")),
+    )
+
+
+def date_of_prices(pinned: Mapping[str, object]) -> str:
+    """Return the oldest date of stored prices; empty: the user has set them all."""
+    dates = {decode_price(one).as_of for one in pinned.values()} - {""}
+    return min(dates, default="")
 
 
 def units(amount: Decimal) -> int:

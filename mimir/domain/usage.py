@@ -1,7 +1,10 @@
 """Token counts and estimates. Pure."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from mimir.domain.json_value import as_object, as_whole_number
 
 # Highest plausible count of one call; a higher one is not used.
 MOST = 10**9
@@ -13,6 +16,8 @@ class TokenUsage:
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """Input tokens that the provider took from its cache."""
 
     @property
     def total(self) -> int:
@@ -23,7 +28,13 @@ class TokenUsage:
         return TokenUsage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
         )
+
+
+def read_cached_tokens(answer: Mapping[str, object]) -> int:
+    """Return the cached tokens of a stored answer."""
+    return as_whole_number(as_object(answer.get("usage")).get("cached")) or 0
 
 
 def estimate(text: str) -> int:

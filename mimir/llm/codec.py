@@ -63,7 +63,10 @@ def answer_json(answer: Answer) -> dict[str, object]:
     """Return an answer as JSON values."""
     out: dict[str, object] = {"message": message_json(answer.message), "finish": answer.finish}
     if answer.usage is not None:
-        out["usage"] = {"input": answer.usage.input_tokens, "output": answer.usage.output_tokens}
+        usage = {"input": answer.usage.input_tokens, "output": answer.usage.output_tokens}
+        if answer.usage.cached_tokens:
+            usage["cached"] = answer.usage.cached_tokens
+        out["usage"] = usage
     if answer.model:
         out["model"] = answer.model
     return out
@@ -104,12 +107,12 @@ def _read_call(value: object) -> ToolCall:
 
 
 def _read_usage(value: object) -> TokenUsage:
-    row = _object(value, "usage", ("input", "output"))
-    counts = [as_whole_number(row.get(key)) for key in ("input", "output")]
-    given, made = (n if n is not None and 0 <= n < MOST else None for n in counts)
-    if given is None or made is None:
+    row = _object(value, "usage", ("input", "output", "cached"))
+    counts = [as_whole_number(row.get(key, 0)) for key in ("input", "output", "cached")]
+    given, made, cached = (n if n is not None and 0 <= n < MOST else None for n in counts)
+    if given is None or made is None or cached is None or not {"input", "output"} <= row.keys():
         raise ValueError("usage: not a count")
-    return TokenUsage(input_tokens=given, output_tokens=made)
+    return TokenUsage(input_tokens=given, output_tokens=made, cached_tokens=cached)
 
 
 def _object(value: object, name: str, keys: tuple[str, ...]) -> JsonObject:

@@ -203,7 +203,9 @@ def _read_answer(whole: AIMessageChunk) -> Answer:
         message = Message(role="assistant", text="")
     counted = whole.usage_metadata
     usage = counted and TokenUsage(
-        input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"]
+        input_tokens=counted["input_tokens"],
+        output_tokens=counted["output_tokens"],
+        cached_tokens=counted.get("input_token_details", {}).get("cache_read", 0),
     )
     model = clean(str(metadata.get("model_name", "")))[:200]
     return Answer(message=message, finish=finish, usage=usage or None, model=model)

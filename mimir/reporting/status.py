@@ -79,6 +79,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "max_tokens": record.max_tokens,
         # Without prices the cost is unknown, not zero; calls of `unpriced` models are not in it.
         "cost": money.format_money(record.cost_used) if record.prices else None,
+        "prices_as_of": money.date_of_prices(record.prices.mapping()) if record.prices else "",
         "max_cost": None if record.max_cost is None else money.format_money(record.max_cost),
         "unpriced": list(record.unpriced) if record.prices else [],
         "tasks": [_task(task, lookup) for task in tasks],

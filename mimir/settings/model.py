@@ -1,8 +1,9 @@
 """The tree of settings, its sections and their defaults."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -13,6 +14,7 @@ from pydantic import (
     SecretStr,
     StringConstraints,
     field_validator,
+    model_validator,
 )
 
 from mimir.domain.agent import DEFAULT_TOOLS, name_model
@@ -55,6 +57,33 @@ class PriceSettings(_SettingsSection):
 
     input: _Money
     output: _Money
+    cached_input: _Money | None = None
+    """Prompt tokens from the provider's cache. None: as `input`."""
+    long_from: _Positive | None = None
+    """Prompt tokens above which the `long_…` prices hold for the whole call."""
+    long_input: _Money | None = None
+    long_output: _Money | None = None
+    long_cached_input: _Money | None = None
+    as_of: str = Field(default="", pattern=r"^(\d{4}-\d{2}-\d{2})?$")
+    """Date of the list that the price is from; `mimir prices update` renews dated prices only."""
+    source: str = ""
+    """Name of that list."""
+
+    @model_validator(mode="after")
+    def _require_long_prices(self) -> Self:
+        given = (self.long_from, self.long_input, self.long_output)
+        if any(one is None for one in given) and any(one is not None for one in given):
+            raise ValueError("long_from, long_input and long_output go together")
+        return self
+
+    @property
+    def price(self) -> ModelPrice:
+        """The price in units."""
+        short = ModelPrice.per_million(self.input, self.output, self.cached_input)
+        if self.long_from is None or self.long_input is None or self.long_output is None:
+            return replace(short, as_of=self.as_of)
+        long = ModelPrice.per_million(self.long_input, self.long_output, self.long_cached_input)
+        return replace(short, long_from=self.long_from, long=long, as_of=self.as_of)
 
 
 EndpointName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
@@ -249,8 +278,7 @@ class Settings(_SettingsSection):
     @property
     def prices(self) -> Mapping[str, ModelPrice]:
         """The prices, by model name."""
-        given = self.llm.prices.items()
-        return {name: ModelPrice.per_million(one.input, one.output) for name, one in given}
+        return {name: one.price for name, one in self.llm.prices.items()}
 
     @property
     def api_key(self) -> str:

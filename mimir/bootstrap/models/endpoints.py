@@ -85,6 +85,15 @@ def configure_endpoint(
     )
 
 
+def locate_model(settings: Settings, model: str) -> tuple[str, str]:
+    """Return a model's own name and its base URL; empty: it is not asked over OpenAI's protocol."""
+    if model.startswith(SCRIPTED) or _package_provider(settings, model):
+        return model, ""
+    name, own = settings.split_endpoint(model)
+    url = _section(settings, name).base_url or _preset(settings, name).address(os.environ)
+    return own, url or ("" if name else OPENAI_URL)
+
+
 def require_keys(settings: Settings, models: Sequence[str]) -> None:
     """Require a key for each model that needs one; raise `ConfigurationError`."""
     for model in models:
@@ -115,7 +124,7 @@ def _describe(loaded: LoadedSettings, model: str, roles: tuple[str, ...]) -> Mod
         return ModelUse(model=model, roles=roles, provider=provider, base_url="", key="")
     name = settings.split_endpoint(model)[0]
     section, preset = _section(settings, name), _preset(settings, name)
-    url = section.base_url or preset.address(os.environ) or ("" if name else OPENAI_URL)
+    url = locate_model(settings, model)[1]
     config = EndpointConfig(name=name, base_url=url) if url else None
     is_openai = not name and config is not None and config.is_openai
     origin = _key(settings, name)[1]

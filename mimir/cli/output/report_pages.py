@@ -41,7 +41,9 @@ def _effort(shape: Shape) -> str:
     parts = [as_text(shape.get("run"))]
     parts += [clock(seconds)] if seconds is not None else []
     parts += [_count(totals, name) for name in ("tasks", "attempts", "model_calls", "tokens")]
-    return ", ".join([*parts, *([f"cost {cost}"] if cost else [])])
+    date = as_text(totals.get("prices_as_of"))
+    dated = f" (prices of {date})" if date else ""
+    return ", ".join([*parts, *([f"cost {cost}{dated}"] if cost else [])])
 
 
 def _count(totals: Shape, name: str) -> str:

@@ -167,7 +167,9 @@ def _cost(shape: Mapping[str, object]) -> str:
     if not cost:
         return ""
     more = " plus models without a price" if shape.get("unpriced") else ""
-    return f"cost {cost}" + (f" of {limit}" if limit else "") + more
+    date = as_text(shape.get("prices_as_of"))
+    dated = f" (prices of {date})" if date else ""
+    return f"cost {cost}" + (f" of {limit}" if limit else "") + dated + more
 
 
 _COLUMNS = ("  task", "phase", "try", "score", "calls", "criteria", "title")

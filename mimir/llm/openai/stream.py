@@ -284,7 +284,11 @@ def _read_usage(value: object) -> TokenUsage | None:
     made = as_whole_number(row.get("completion_tokens"))
     if given is None or made is None or not (0 <= given < MOST and 0 <= made < MOST):
         return None
-    return TokenUsage(input_tokens=given, output_tokens=made)
+    details = as_object(row.get("prompt_tokens_details"))
+    cached = as_whole_number(details.get("cached_tokens", row.get("prompt_cache_hit_tokens"))) or 0
+    return TokenUsage(
+        input_tokens=given, output_tokens=made, cached_tokens=min(max(0, cached), given)
+    )
 
 
 _STATUS_OF: Mapping[str, int] = {

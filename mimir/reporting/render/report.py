@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Schema of the JSON twin; grows with every change that could break a script."""
 
+_IF_KNOWN = ("prices_as_of",)
+"""Members that are left out while they are empty."""
 _BY_A_MODEL = (
     "Written by a model from the facts of this report. It proves nothing and decides nothing."
 )
@@ -111,7 +113,9 @@ def as_json(summary: RunSummary, prose: Narrative) -> dict[str, object]:
 
 def _members(value: "DataclassInstance") -> dict[str, object]:
     # In the order of the fields, which is a part of the schema.
-    return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    members = {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    # Reports of older versions have no such date.
+    return {name: one for name, one in members.items() if one != "" or name not in _IF_KNOWN}
 
 
 def _plain(value: object) -> object:

@@ -75,7 +75,8 @@ def _cost(totals: RunTotals) -> str:
         return ""
     # Without this note, an unpriced call would look free.
     more = f" and {amount(totals.unpriced_calls, 'call')} without a price"
-    return f", cost {totals.cost}{more if totals.unpriced_calls else ''}"
+    dated = f" (prices of {totals.prices_as_of})" if totals.prices_as_of else ""
+    return f", cost {totals.cost}{dated}{more if totals.unpriced_calls else ''}"
 
 
 def tasks_section(summary: RunSummary) -> Iterator[str]:

@@ -153,6 +153,8 @@ class RunData:
     """None: no task failed or is blocked, so the plan is not needed."""
     tasks: tuple[TaskData, ...] = ()
     """In the order of the plan."""
+    prices_as_of: str = ""
+    """Date of the price list. Empty: the user has set the prices, or there are none."""
     gate_evidence: tuple[EvidenceRecord, ...] = ()
     """Evidence chain of the final gate."""
     events: tuple[Event, ...] = ()

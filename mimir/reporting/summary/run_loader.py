@@ -10,6 +10,7 @@ from dataclasses import replace
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context import receipt
 from mimir.attempts.results import Deliverable
+from mimir.domain import money
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.ids import lane_id
@@ -103,6 +104,7 @@ def _run_data(record: RunRecord, totals: EventTotals) -> RunData:
         gate_red=record.gate_red.texts(),
         pause_reason=record.pause_reason,
         pause_message=record.pause_message,
+        prices_as_of=money.date_of_prices(record.prices.mapping()) if record.prices else "",
         plan=None,
         events=tuple(totals.listed),
         totals=totals,

@@ -44,6 +44,8 @@ class RunTotals:
     unpriced_calls: int
     """Calls of models without a price while others have one; they are not in `cost`."""
     criteria: CriteriaCounts
+    prices_as_of: str = ""
+    """Date of the price list. Empty: the user has set the prices, or there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +206,7 @@ def _totals(data: RunData, lines: Sequence[TaskLine]) -> RunTotals:
         cost=money.format_money(money.units(spent.cost)) if spent.priced else None,
         unpriced_calls=spent.calls - spent.priced if spent.priced else 0,
         criteria=sum((task.counts for task in lines), NO_CRITERIA),
+        prices_as_of=data.prices_as_of,
     )
 
 

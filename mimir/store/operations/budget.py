@@ -5,7 +5,6 @@ price are noted.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import cast
 
 from mimir.domain import money
 from mimir.domain.money import ModelPrice
@@ -21,8 +20,7 @@ _MOST_SUM = 2**62
 
 def prices_of(run: Row) -> Mapping[str, ModelPrice]:
     """Return the prices that a run has pinned, by model."""
-    pinned = cast("Mapping[str, list[int]]", json_field(run, "pricesJson"))
-    return {name: ModelPrice(input=one[0], output=one[1]) for name, one in pinned.items()}
+    return {name: money.decode_price(one) for name, one in json_field(run, "pricesJson").items()}
 
 
 def cost_of(run: Row, model: str, usage: TokenUsage) -> int | None:
@@ -169,7 +167,7 @@ def _missing_price(model: str) -> tuple[str, str]:
     """Return the message and the next step for a missing price."""
     return (
         f"Money is bounded (--max-cost, run.max_cost), but the model {model!r} has no price.",
-        f'Set it in your own settings file, per million tokens: [llm.prices."{model}"] input = 0.15 output = 0.60',
+        f'Run `mimir prices update {model}`, or set it in your own settings file, per million tokens: [llm.prices."{model}"] input = 0.15 output = 0.60',
     )
 
 

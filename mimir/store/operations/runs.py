@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from mimir.domain import ids, json_value
 from mimir.domain.event import Event, EventKind
-from mimir.domain.money import ModelPrice
+from mimir.domain.money import ModelPrice, encode_price
 from mimir.domain.plan import Plan, Task
 from mimir.domain.task_states import RUN_ENDED, RunStatus, TaskStatus
 from mimir.errors import StoreError
@@ -283,7 +283,7 @@ def _run_row(ops: WriteOps, new: NewRun, number: int) -> Row:
 
 
 def _prices(new: NewRun) -> str | None:
-    pinned = {name: [one.input, one.output] for name, one in new.prices.items()}
+    pinned = {name: encode_price(one) for name, one in new.prices.items()}
     return pack(pinned) if pinned else None
 
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, cast
 from mimir.domain import ids, money
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
-from mimir.domain.usage import TokenUsage
+from mimir.domain.usage import TokenUsage, read_cached_tokens
 from mimir.store.operations import budget, claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
 from mimir.store.row_fields import bool_field, int_field, json_field, text_field
@@ -175,11 +175,13 @@ def tree_before(recorded: Mapping[int, Row], seq: int) -> str:
 def outcome_of(row: Row) -> CallOutcome:
     """Return the recorded outcome of a call."""
     usage = None
+    value = json_field(row, "valueJson")
     if row.get("inputTokens") is not None:
         usage = TokenUsage(
-            input_tokens=int_field(row, "inputTokens"), output_tokens=int_field(row, "outputTokens")
+            input_tokens=int_field(row, "inputTokens"),
+            output_tokens=int_field(row, "outputTokens"),
+            cached_tokens=read_cached_tokens(value),
         )
-    value = json_field(row, "valueJson")
     return CallOutcome(value=value, tree=text_field(row, "tree"), usage=usage)
 
 

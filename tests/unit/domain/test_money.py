@@ -43,3 +43,22 @@ def test_no_call_costs_more_than_any_limit():
     assert (
         ModelPrice(input=10**10, output=10**10).cost(TokenUsage(input_tokens=10**9)) == money.MOST
     )
+
+
+def test_cached_tokens_and_long_prompts_have_prices_of_their_own():
+    price = ModelPrice(
+        input=10,
+        output=100,
+        cached=1,
+        long_from=1000,
+        long=ModelPrice(input=20, output=200),
+        as_of="2026-11-01",
+    )
+    assert price.cost(TokenUsage(input_tokens=1000, cached_tokens=900, output_tokens=1)) == 2000
+    # Above the threshold the whole call costs more; without a price of its own the cache is no discount.
+    assert price.cost(TokenUsage(input_tokens=1001, cached_tokens=900, output_tokens=1)) == 20_220
+    assert money.decode_price(money.encode_price(price)) == price
+    assert money.encode_price(ModelPrice(input=1, output=2)) == [1, 2], "as older versions store it"
+    pinned = {"a": money.encode_price(price), "b": [1, 2]}
+    assert money.date_of_prices(pinned) == "2026-11-01"
+    assert money.date_of_prices({"b": [1, 2]}) == ""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mimir.domain.message import Answer, Message, ToolCall
 from mimir.domain.usage import TokenUsage
+from mimir.llm import codec
 from mimir.llm.openai.stream import (
     AnswerAssembler,
     AnswerTooLarge,
@@ -246,3 +247,19 @@ def test_an_answer_that_was_not_streamed_is_read_by_the_same_rules():
     assembly = AnswerAssembler(MOST)
     assembly.whole(script_responses.body(WHOLE).decode())
     assert assembly.answer() == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("more", "cached"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 60}}, 60),
+        ({"prompt_cache_hit_tokens": 60}, 60),
+        ({"prompt_tokens_details": {"cached_tokens": 999}}, 100),
+        ({"prompt_tokens_details": None}, 0),
+    ],
+)
+def test_cached_tokens_are_a_part_of_the_prompt(more: dict[str, object], cached: int):
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, **more}
+    answer = assemble([chunk({"content": "x"}, "stop", usage=usage)])
+    assert answer.usage == TokenUsage(input_tokens=100, output_tokens=5, cached_tokens=cached)
+    assert codec.read_answer(codec.answer_json(answer)) == answer
