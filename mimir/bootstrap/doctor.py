@@ -14,11 +14,13 @@ from mimir.bootstrap import stores
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.git_program import find_git, git_login
 from mimir.bootstrap.models.model_check import DoctorFinding, check_models
+from mimir.bootstrap.models.project_tests import find_tests
 from mimir.bootstrap.project_services import make_sandbox
 from mimir.domain.clock import moment
 from mimir.errors import MimirError, UnavailableError
-from mimir.orchestrator.sandbox_facts import find_programs, find_test_command
+from mimir.orchestrator.sandbox_facts import find_programs
 from mimir.settings.layers import LoadedSettings
+from mimir.settings.model import Settings
 from mimir.store.neo4j.address import is_address
 from mimir.workspace.git.git_command import GitCommand
 from mimir.workspace.sandbox.sandbox import Sandbox
@@ -32,7 +34,7 @@ MOST_SECONDS_APART = 5.0
 
 async def examine(project: Path, loaded: LoadedSettings, *, ask: bool) -> Sequence[DoctorFinding]:
     """Return what works and what does not; with `ask`, the model gets one short request."""
-    async with _temporary_sandbox(loaded) as sandbox:
+    async with temporary_sandbox(loaded) as sandbox:
         return (
             await _check_store(project, loaded),
             *await _check_git(project),
@@ -41,13 +43,14 @@ async def examine(project: Path, loaded: LoadedSettings, *, ask: bool) -> Sequen
                 what="python", ok=True, detail=f"{platform.python_version()}, {sys.executable}"
             ),
             _check_disk(project),
-            *_check_programs(project),
+            *_check_programs(project, loaded.settings),
             *await check_models(loaded, ask=ask),
         )
 
 
 @asynccontextmanager
-async def _temporary_sandbox(loaded: LoadedSettings) -> AsyncGenerator[Sandbox]:
+async def temporary_sandbox(loaded: LoadedSettings) -> AsyncGenerator[Sandbox]:
+    """Open a sandbox without a state directory of a project."""
     # The state directory of the project may not exist, and is not created.
     with tempfile.TemporaryDirectory(prefix="mimir-doctor-") as place:
         os.mkdir(f"{place}/work")  # noqa: PTH102  at once, unlike a path of the project
@@ -129,15 +132,10 @@ def _check_disk(project: Path) -> DoctorFinding:
     return DoctorFinding(what="disk", ok=not fix, detail=detail, fix=fix)
 
 
-def _check_programs(project: Path) -> Sequence[DoctorFinding]:
+def _check_programs(project: Path, settings: Settings) -> Sequence[DoctorFinding]:
     """Find the programs that the files of the project ask for, and its test command."""
     try:
         names = sorted(os.listdir(project))[:10_000]  # noqa: PTH208  names alone
-        tests = project / "tests"
-        paths = [
-            *names,
-            *(f"tests/{path.name}" for path in (tests.iterdir() if tests.is_dir() else ())),
-        ]
     except OSError:
         return []
     places = {program: shutil.which(program) for program in find_programs(names)}
@@ -145,13 +143,7 @@ def _check_programs(project: Path) -> Sequence[DoctorFinding]:
     gone = ", ".join(program for program, place in places.items() if not place)
     detail = f"{here or 'none'}{f'; not here: {gone}' if gone else ''}"
 
-    def read(path: str) -> str:
-        try:
-            return (project / path).read_text(encoding="utf-8", errors="replace")[:1_000_000]
-        except OSError:
-            return ""
-
-    command = find_test_command(paths, read)
+    command = settings.checks.test_command or find_tests(project)
     return [
         DoctorFinding(what="programs", ok=True, detail=detail),
         DoctorFinding(what="test command", ok=True, detail=command or "none found"),

@@ -140,6 +140,7 @@ async def compose_services(
         check_models=endpoints.check,
         engine_version=_version("mimir"),
         sandbox_name=settings.sandbox.backend,
+        test_command=settings.checks.test_command,
         link=stores.node_links(settings),
         show_base=tools.show,
     )
@@ -237,6 +238,8 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
                 else True,
             },
             "sandbox": {"env"},
+            # The facts of a plan are stored with it.
+            "checks": {"test_command"},
             "store": True,
             "history": True,
             "neo4j": True,

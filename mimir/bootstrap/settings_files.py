@@ -181,6 +181,8 @@ def _with_value(
     tree: Mapping[str, object], names: Sequence[str], value: object
 ) -> Mapping[str, object]:
     first, *rest = names
+    if value is None and first not in tree:
+        return tree
     if rest:
         return {**tree, first: _with_value(as_object(tree.get(first)), rest, value)}
     others = {name: one for name, one in tree.items() if name != first}

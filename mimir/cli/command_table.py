@@ -65,6 +65,7 @@ COMMANDS = (
         'invoke reviewer "Review src/app.py" --criterion "Each fault has a line"',
     ),
     CommandEntry("browsing", "clean", "clean"),
+    CommandEntry("models.init", "init", "init --yes --provider ollama --model qwen3 --no-limit"),
     CommandEntry("models.prices", "prices", "prices update"),
     CommandEntry("configuration", "preambles", "preambles trust preambles/qc.md"),
     CommandEntry("inspection", "doctor", "doctor"),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from mimir.cli.symbols import Symbols, for_encoding
+from mimir.errors import UsageError
 
 # Patterns are texts, which `re` compiles once at first use: `_CONTROL` alone takes 3 ms.
 # Colours of test runners are dropped before `_CONTROL` checks the joined text.
@@ -152,8 +153,36 @@ class Console:
 
     async def ask(self, question: str) -> bool:
         """Ask for yes or no on standard error; only a clear yes is yes."""
-        self.err.write(f"{clean_line(question)} [y/N] ")
+        return (await self._prompt(f"{question} [y/N]") or "").lower() in ("y", "yes")
+
+    async def ask_line(self, question: str, *, hidden: bool = False) -> str:
+        """Ask for one line on standard error; a hidden one is not shown while it is typed.
+
+        Raises:
+            UsageError: The input has ended.
+        """
+        said = await self._prompt(question, hidden=hidden)
+        if said is None:
+            raise UsageError("The input has ended before the answer.", next_step="Answer by flags.")
+        return said
+
+    async def _prompt(self, question: str, *, hidden: bool = False) -> str | None:
+        """Return the line that the user types; None: the input has ended."""
+        import termios
+
+        self.err.write(f"{clean_line(question)} ")
         self.err.flush()
+        before = termios.tcgetattr(sys.stdin.fileno()) if hidden else None
+        if before is not None:
+            silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, silent)
+        try:
+            return await self._read_line(hidden=hidden)
+        finally:
+            if before is not None:
+                termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
+
+    async def _read_line(self, *, hidden: bool) -> str | None:
         import asyncio  # costs more than everything else that `mimir --help` needs
 
         loop = asyncio.get_running_loop()
@@ -166,9 +195,9 @@ class Console:
             loop.remove_reader(sys.stdin.fileno())
         answer = sys.stdin.readline()
         # At the end of the input, the cursor is still on the line of the question.
-        if not answer.endswith("\n"):
+        if hidden or not answer.endswith("\n"):
             self.err.write("\n")
-        return answer.strip().lower() in ("y", "yes")
+        return answer.strip() if answer else None
 
     @contextmanager
     def hidden_cursor(self) -> Generator[None]:

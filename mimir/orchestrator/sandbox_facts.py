@@ -101,7 +101,7 @@ async def describe_sandbox(
             return ""
 
     programs = find_programs(top)
-    command = find_test_command(paths, read)
+    command = services.test_command or find_test_command(paths, read)
     copy = checkout.with_name(f"{checkout.name}-facts")
     await asyncio.to_thread(shutil.copytree, checkout, copy, symlinks=True)
 

@@ -90,6 +90,8 @@ class ProjectServices:
     """Whether new runs try their checks first. False: a replay of a recording that did not."""
     has_sandbox: bool = True
     """False: a replay, which runs no command."""
+    test_command: str = ""
+    """Command line of the project's tests. Empty: it is found."""
     show_base: Callable[[str, str], None]
     """Sets the commit that git shows inside checks, and the project whose memory agents see."""
 

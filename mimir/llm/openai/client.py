@@ -239,7 +239,7 @@ class ChatClient:
             return self._error(
                 "its certificate is not trusted",
                 scope="run",
-                next_step="Correct llm.base_url, or name your authority's file in SSL_CERT_FILE.",
+                next_step=f"Correct {limits.section}.base_url, or name your authority's file in SSL_CERT_FILE.",
             )
         if isinstance(cause, aiohttp.ClientHttpProxyError):  # of a CONNECT
             return self._refusal_error(ErrorResponse(status=cause.status, text=cause.message), {})
@@ -248,13 +248,13 @@ class ChatClient:
             return self._error(
                 "the connection is refused",
                 most_tries=2,
-                next_step="Is the server running? Start it, or correct llm.base_url.",
+                next_step=f"Is the server running? Start it, or correct {limits.section}.base_url.",
             )
         if not self._has_answered and isinstance(cause, aiohttp.ClientConnectorDNSError):
             return self._error(
                 "its host is not known",
                 most_tries=2,
-                next_step="Correct llm.base_url, or check the network.",
+                next_step=f"Correct {limits.section}.base_url, or check the network.",
             )
         # The order matters: aiohttp's time-outs are TimeoutErrors, too.
         match cause:

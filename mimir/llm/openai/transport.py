@@ -81,12 +81,17 @@ class ConnectionPool:
             allow_redirects=False,  # the key must not follow to another address
             proxy=self._config.proxy or None,
         )
-        return HttpReply(
-            status=response.status,
-            headers=response.headers,
-            pieces=response.content.iter_any(),
-            close=response.close,
+        return _reply(response)
+
+    async def get(self, name: str) -> HttpReply:
+        """Get a resource of the endpoint; raises as `post`."""
+        response = await self._session.get(
+            URL(f"{self._config.base_url}/{name}"),
+            headers=self._headers,
+            allow_redirects=False,
+            proxy=self._config.proxy or None,
         )
+        return _reply(response)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -115,6 +120,15 @@ class ConnectionPool:
         from httpx2 import create_ssl_context
 
         return create_ssl_context()
+
+
+def _reply(response: aiohttp.ClientResponse) -> HttpReply:
+    return HttpReply(
+        status=response.status,
+        headers=response.headers,
+        pieces=response.content.iter_any(),
+        close=response.close,
+    )
 
 
 class _Connector(aiohttp.TCPConnector):
