@@ -141,7 +141,7 @@ def change_file(path: Path, name: str, text: str, *, is_private: bool) -> None:
 
 
 def change_lines(path: Path, changes: Sequence[SettingChange], *, is_private: bool) -> bool:
-    """Change lines of a settings file, all or none; return whether the file is another one now.
+    """Change lines of a settings file, all or none; return whether it changed.
 
     Raises:
         ConfigurationError: As `change_file`.

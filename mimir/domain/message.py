@@ -112,3 +112,5 @@ class Answer:
     """None: unknown; charged at its estimate."""
     model: str = ""
     """As the provider named it."""
+    cached_tokens: int = 0
+    """Input tokens of `usage` that the provider took from its cache."""

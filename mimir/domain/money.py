@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from mimir.domain.json_value import as_array, as_object, as_text, as_whole_number
-from mimir.domain.usage import TokenUsage
+from mimir.domain.usage import ChargedUsage, TokenUsage
 
 # Units of one currency unit: with prices of six decimals a token costs whole units.
 UNITS = 10**12
@@ -41,7 +41,8 @@ class ModelPrice:
         """Return the cost of a call in units; at most `MOST`."""
         if self.long is not None and usage.input_tokens > self.long_from:
             return self.long.cost(usage)
-        cached = min(usage.cached_tokens, usage.input_tokens)
+        cached = usage.cached_tokens if isinstance(usage, ChargedUsage) else 0
+        cached = min(cached, usage.input_tokens)
         prompt = (usage.input_tokens - cached) * self.input
         prompt += cached * (self.input if self.cached is None else self.cached)
         return min(MOST, prompt + usage.output_tokens * self.output)

@@ -16,8 +16,6 @@ class TokenUsage:
 
     input_tokens: int = 0
     output_tokens: int = 0
-    cached_tokens: int = 0
-    """Input tokens that the provider took from its cache."""
 
     @property
     def total(self) -> int:
@@ -28,13 +26,20 @@ class TokenUsage:
         return TokenUsage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargedUsage(TokenUsage):
+    """Tokens of one call as they are charged; it is never stored."""
+
+    cached_tokens: int = 0
+    """Input tokens that the provider took from its cache."""
 
 
 def read_cached_tokens(answer: Mapping[str, object]) -> int:
     """Return the cached tokens of a stored answer."""
-    return as_whole_number(as_object(answer.get("usage")).get("cached")) or 0
+    return max(0, as_whole_number(as_object(answer.get("usage")).get("cached")) or 0)
 
 
 def estimate(text: str) -> int:

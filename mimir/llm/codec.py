@@ -4,7 +4,7 @@ from typing import Literal, TypeVar, get_args
 
 from mimir.domain.json_value import JsonObject, as_member, as_whole_number, is_array, is_object
 from mimir.domain.message import Answer, Finish, Message, ToolCall, ToolSpec
-from mimir.domain.usage import MOST, TokenUsage
+from mimir.domain.usage import MOST, TokenUsage, read_cached_tokens
 
 T = TypeVar("T")
 Speaker = Literal["system", "user", "assistant", "tool"]
@@ -64,8 +64,8 @@ def answer_json(answer: Answer) -> dict[str, object]:
     out: dict[str, object] = {"message": message_json(answer.message), "finish": answer.finish}
     if answer.usage is not None:
         usage = {"input": answer.usage.input_tokens, "output": answer.usage.output_tokens}
-        if answer.usage.cached_tokens:
-            usage["cached"] = answer.usage.cached_tokens
+        if answer.cached_tokens:
+            usage["cached"] = answer.cached_tokens
         out["usage"] = usage
     if answer.model:
         out["model"] = answer.model
@@ -83,6 +83,7 @@ def read_answer(value: object) -> Answer:
         finish=finish,
         usage=_read_usage(row["usage"]) if "usage" in row else None,
         model=_member(row, "model", str, ""),
+        cached_tokens=read_cached_tokens(row),
     )
 
 
@@ -108,11 +109,11 @@ def _read_call(value: object) -> ToolCall:
 
 def _read_usage(value: object) -> TokenUsage:
     row = _object(value, "usage", ("input", "output", "cached"))
-    counts = [as_whole_number(row.get(key, 0)) for key in ("input", "output", "cached")]
-    given, made, cached = (n if n is not None and 0 <= n < MOST else None for n in counts)
-    if given is None or made is None or cached is None or not {"input", "output"} <= row.keys():
+    counts = [as_whole_number(row.get(key)) for key in ("input", "output")]
+    given, made = (n if n is not None and 0 <= n < MOST else None for n in counts)
+    if given is None or made is None:
         raise ValueError("usage: not a count")
-    return TokenUsage(input_tokens=given, output_tokens=made, cached_tokens=cached)
+    return TokenUsage(input_tokens=given, output_tokens=made)
 
 
 def _object(value: object, name: str, keys: tuple[str, ...]) -> JsonObject:

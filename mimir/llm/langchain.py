@@ -203,12 +203,13 @@ def _read_answer(whole: AIMessageChunk) -> Answer:
         message = Message(role="assistant", text="")
     counted = whole.usage_metadata
     usage = counted and TokenUsage(
-        input_tokens=counted["input_tokens"],
-        output_tokens=counted["output_tokens"],
-        cached_tokens=counted.get("input_token_details", {}).get("cache_read", 0),
+        input_tokens=counted["input_tokens"], output_tokens=counted["output_tokens"]
     )
+    cached = counted.get("input_token_details", {}).get("cache_read", 0) if counted else 0
     model = clean(str(metadata.get("model_name", "")))[:200]
-    return Answer(message=message, finish=finish, usage=usage or None, model=model)
+    return Answer(
+        message=message, finish=finish, usage=usage or None, model=model, cached_tokens=cached
+    )
 
 
 def _calls(whole: AIMessageChunk) -> tuple[ToolCall, ...]:

@@ -79,11 +79,16 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "max_tokens": record.max_tokens,
         # Without prices the cost is unknown, not zero; calls of `unpriced` models are not in it.
         "cost": money.format_money(record.cost_used) if record.prices else None,
-        "prices_as_of": money.date_of_prices(record.prices.mapping()) if record.prices else "",
         "max_cost": None if record.max_cost is None else money.format_money(record.max_cost),
         "unpriced": list(record.unpriced) if record.prices else [],
         "tasks": [_task(task, lookup) for task in tasks],
+        **_date_of_prices(record),
     }
+
+
+def _date_of_prices(record: RunRecord) -> Mapping[str, object]:
+    date = money.date_of_prices(record.prices.mapping()) if record.prices else ""
+    return {"prices_as_of": date} if date else {}
 
 
 def _count_open_calls(

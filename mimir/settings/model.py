@@ -211,7 +211,7 @@ class CheckSettings(_SettingsSection):
     """Whether a passed check must fail with changed expectations."""
     repeat: int = Field(default=1, ge=1, le=20)
     test_command: str = Field(default="", max_length=500, pattern=r"^[^\r\n`]*$")
-    """Command line of the project's tests, which the PM is told. Empty: it is found."""
+    """Command line of the project's tests, for the PM. Empty: it is found."""
 
 
 class AgentSettings(_SettingsSection):

@@ -86,7 +86,7 @@ def configure_endpoint(
 
 
 def locate_model(settings: Settings, model: str) -> tuple[str, str]:
-    """Return a model's own name and its base URL; empty: it is not asked over OpenAI's protocol."""
+    """Return own name and base URL of a model; the URL is empty for another protocol."""
     if model.startswith(SCRIPTED) or _package_provider(settings, model):
         return model, ""
     name, own = settings.split_endpoint(model)

@@ -95,7 +95,7 @@ def _settings_of(found: "ModelInfo", now: datetime) -> Mapping[str, object]:
 
 
 def _kinds(listed: object) -> Sequence[object]:
-    """Return the prices of a prompt, an answer, and a prompt from the cache, as they are listed."""
+    """Return the listed prices of prompts, answers, and prompts from the cache."""
     names = ("input_mtok", "output_mtok", "cache_read_mtok")
     return [getattr(listed, name, None) for name in names]
 

@@ -141,6 +141,7 @@ class AnswerAssembler:
         self._has_parts = False
         self._finish: Finish | None = None
         self._usage: TokenUsage | None = None
+        self._cached = 0
         self._model = ""
 
     def add(self, data: str) -> None:
@@ -170,7 +171,13 @@ class AnswerAssembler:
             message = Message(role="assistant", text="")
         if finish in ("stop", "tool_calls"):  # servers mix these two up; the calls decide
             finish = "tool_calls" if message.calls else "stop"
-        return Answer(message=message, finish=finish, usage=self._usage, model=self._model)
+        return Answer(
+            message=message,
+            finish=finish,
+            usage=self._usage,
+            model=self._model,
+            cached_tokens=self._cached,
+        )
 
     def _opaque(self) -> str:
         fields = self._fields.merged()
@@ -182,7 +189,8 @@ class AnswerAssembler:
         if error := _error_of(row):
             raise StreamError(from_value(_error_status(error), row))
         self._model = self._model or clean(as_text(row.get("model")))[:200]
-        self._usage = _read_usage(row.get("usage")) or self._usage
+        if usage := _read_usage(row.get("usage")):
+            self._usage, self._cached = usage, _read_cached(row.get("usage"), usage)
         for choice in as_objects(row.get("choices")):
             if choice.get("index") in (0, "0", None):  # only one choice was requested
                 self._add_choice(choice, kind)
@@ -284,11 +292,14 @@ def _read_usage(value: object) -> TokenUsage | None:
     made = as_whole_number(row.get("completion_tokens"))
     if given is None or made is None or not (0 <= given < MOST and 0 <= made < MOST):
         return None
+    return TokenUsage(input_tokens=given, output_tokens=made)
+
+
+def _read_cached(value: object, usage: TokenUsage) -> int:
+    row = as_object(value)
     details = as_object(row.get("prompt_tokens_details"))
     cached = as_whole_number(details.get("cached_tokens", row.get("prompt_cache_hit_tokens"))) or 0
-    return TokenUsage(
-        input_tokens=given, output_tokens=made, cached_tokens=min(max(0, cached), given)
-    )
+    return min(max(0, cached), usage.input_tokens)
 
 
 _STATUS_OF: Mapping[str, int] = {

@@ -11,7 +11,7 @@ from mimir.domain.event import Event
 from mimir.domain.evidence import CheckRun
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.plan import Plan
-from mimir.domain.usage import MOST, TokenUsage, read_cached_tokens
+from mimir.domain.usage import MOST, TokenUsage
 from mimir.llm import codec as words
 from mimir.store import codec
 from mimir.store.schema import pack
@@ -251,12 +251,7 @@ def _call(line: Json) -> RecordedCall:
             read_result(answer)
         case other:
             raise ValueError(f"there is no call of the kind {other!r}")
-    cached = read_cached_tokens(answer)
-    tokens = (
-        TokenUsage(input_tokens=usage[0], output_tokens=usage[1], cached_tokens=cached)
-        if usage
-        else None
-    )
+    tokens = TokenUsage(input_tokens=usage[0], output_tokens=usage[1]) if usage else None
     return RecordedCall(
         lane=_decode_text(line, "lane"),
         seq=_decode_integer(line, "seq"),

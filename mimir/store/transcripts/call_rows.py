@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, cast
 from mimir.domain import ids, money
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
-from mimir.domain.usage import TokenUsage, read_cached_tokens
+from mimir.domain.usage import ChargedUsage, TokenUsage, read_cached_tokens
 from mimir.store.operations import budget, claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
 from mimir.store.row_fields import bool_field, int_field, json_field, text_field
@@ -131,7 +131,14 @@ class CompletedCall:
     def charge(self) -> TokenUsage:
         """Tokens that count: those used, or those reserved if unknown."""
         # A provider that counts no tokens must not make a call free.
-        return self.outcome.usage or self.asked.bound
+        usage = self.outcome.usage
+        if usage is None:
+            return self.asked.bound
+        return ChargedUsage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cached_tokens=read_cached_tokens(self.outcome.value),
+        )
 
 
 def rows(reads: ReadOps, lane: str) -> list[Row]:
@@ -180,7 +187,6 @@ def outcome_of(row: Row) -> CallOutcome:
         usage = TokenUsage(
             input_tokens=int_field(row, "inputTokens"),
             output_tokens=int_field(row, "outputTokens"),
-            cached_tokens=read_cached_tokens(value),
         )
     return CallOutcome(value=value, tree=text_field(row, "tree"), usage=usage)
 

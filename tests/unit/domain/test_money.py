@@ -6,7 +6,7 @@ import pytest
 
 from mimir.domain import money
 from mimir.domain.money import ModelPrice
-from mimir.domain.usage import TokenUsage
+from mimir.domain.usage import ChargedUsage, TokenUsage
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_cached_tokens_and_long_prompts_have_prices_of_their_own():
         long=ModelPrice(input=20, output=200),
         as_of="2026-11-01",
     )
-    assert price.cost(TokenUsage(input_tokens=1000, cached_tokens=900, output_tokens=1)) == 2000
+    assert price.cost(ChargedUsage(input_tokens=1000, cached_tokens=900, output_tokens=1)) == 2000
     # Above the threshold the whole call costs more; without a price of its own the cache is no discount.
-    assert price.cost(TokenUsage(input_tokens=1001, cached_tokens=900, output_tokens=1)) == 20_220
+    assert price.cost(ChargedUsage(input_tokens=1001, cached_tokens=900, output_tokens=1)) == 20_220
     assert money.decode_price(money.encode_price(price)) == price
     assert money.encode_price(ModelPrice(input=1, output=2)) == [1, 2], "as older versions store it"
     pinned = {"a": money.encode_price(price), "b": [1, 2]}

@@ -124,7 +124,7 @@ class _Flags:
         ]
         if missing:
             raise UsageError(
-                f"Nobody can be asked here, and flags are missing: {', '.join(missing)}.",
+                f"No user can be asked here, and flags are missing: {', '.join(missing)}.",
                 next_step="Example: mimir init --yes --provider ollama --model qwen3 --max-calls 500",
             )
 
