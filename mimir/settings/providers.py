@@ -31,6 +31,11 @@ class ProviderPreset:
     note: str = ""
     """Hint about a known trap of its own. Empty: none."""
 
+    @property
+    def is_local(self) -> bool:
+        """True for a server on this machine, which needs no key."""
+        return not self.key_variable
+
     def address(self, environment: Mapping[str, str]) -> str:
         """Return the base URL; empty if its variable is not set."""
         if not self.url_variable:

@@ -92,11 +92,11 @@ class _Flags:
             where = f"The endpoint {config.label}: {listed.problem}."
             if yes and not listed.is_reached:
                 raise UnavailableError(where, next_step="Start it, or correct --base-url.")
-            self.console.note_wrapped(f"warning: {where}")
+            self.console.note(f"warning: {where}")
         if not self.model:
             self.model = await self._ask_model(listed)
         elif listed.models and self.model not in listed.models:
-            self.console.note_wrapped(f"warning: {config.label} does not list {self.model!r}.")
+            self.console.note(f"warning: {config.label} does not list {self.model!r}.")
         choice = await self._choose_limit(self._choice(choice), loaded)
         path, is_changed = setup.write_choice(choice, config)
         await self._report(choice, str(path), is_changed=is_changed, project=project)
@@ -220,9 +220,7 @@ class _Flags:
         """Warn of a limit of cost without a price: runs would be refused."""
         name = f"{choice.provider}/{choice.model}"
         if name not in loaded.settings.llm.prices:
-            self.console.note_wrapped(
-                f"warning: a limit of cost needs a price: mimir prices update {name}"
-            )
+            self.console.note(f"warning: a limit of cost needs a price: mimir prices update {name}")
 
     async def _report(
         self, choice: "SetupChoice", path: str, *, is_changed: bool, project: bool
@@ -290,7 +288,7 @@ class _Flags:
 
     def _show(self, lines: "Sequence[str]") -> None:
         for number, line in enumerate(lines, 1):
-            self.console.note_wrapped(f"{number}. {line}")
+            self.console.note(f"{number}. {line}")
 
     def _say(self, text: str) -> None:
         from mimir.cli.layout import wrap
