@@ -70,8 +70,16 @@ async def test_planted_hook_does_not_make_a_flip_pass(bench: Bench):
     assert (outcome.state, outcome.before.green) == ("failed", False)
 
 
-@pytest.mark.parametrize("runner", ["pytest -q", "pytest", "pytest -qq", "unittest", "unittest -q"])
-@pytest.mark.parametrize("kind", ["flip", "hold", None])
+@pytest.mark.parametrize(
+    ("runner", "kind"),
+    [
+        ("pytest -q", "flip"),
+        ("pytest", "hold"),
+        ("pytest -qq", None),
+        ("unittest", "flip"),
+        ("unittest -q", "hold"),
+    ],
+)
 async def test_work_that_ends_the_process_of_its_tests_passes_none(
     bench: Bench, runner: str, kind: str | None
 ):
