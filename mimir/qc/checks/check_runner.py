@@ -24,7 +24,7 @@ from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_work
 from mimir.qc.integrity.earlier_tests import (
     FINDING,
-    ChangedTests,
+    CheckChanges,
     CheckTarget,
     describe_protected,
     find_changed_tests,
@@ -234,7 +234,7 @@ class CheckRunner:
     async def _run_earlier_tests(
         self,
         check: Check,
-        changes: ChangedTests,
+        changes: CheckChanges,
         target: CheckTarget,
         before: CheckRun,
         after: CheckRun,
@@ -300,7 +300,7 @@ class CheckRunner:
         return (await self._before(check, target.first_base)).missing
 
     async def _before_tree(
-        self, changes: ChangedTests, target: CheckTarget, after_tree: str
+        self, changes: CheckChanges, target: CheckTarget, after_tree: str
     ) -> str:
         """Return the first base with the deliverable's tests of the check; none is removed."""
         tests = [

@@ -32,7 +32,7 @@ class CheckTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedTests:
+class CheckChanges:
     """The changed paths that belong to one check."""
 
     found: CheckFiles
@@ -46,7 +46,7 @@ class ChangedTests:
     """Older files next to its tests."""
 
 
-def find_changed_tests(found: CheckFiles, target: CheckTarget) -> ChangedTests:
+def find_changed_tests(found: CheckFiles, target: CheckTarget) -> CheckChanges:
     """Sort the changed paths by their role in a check."""
     status = target.status
     protect = [glob for check in target.task.checks for glob in check.protect]
@@ -56,7 +56,7 @@ def find_changed_tests(found: CheckFiles, target: CheckTarget) -> ChangedTests:
     others = [path for path in free if path not in tests]
     reached = [path for path in others if matches(path, found.reached)]
     older = [path for path in others if path not in reached and status[path] != "added"]
-    return ChangedTests(
+    return CheckChanges(
         found=found,
         protected=tuple(protected),
         tests=tuple(tests),
@@ -65,7 +65,7 @@ def find_changed_tests(found: CheckFiles, target: CheckTarget) -> ChangedTests:
     )
 
 
-def list_weaker_tests(changes: ChangedTests, target: CheckTarget) -> list[str]:
+def list_weaker_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
     """Return the tests to put back if the check passed before the work, too."""
     # A test that its task deletes is no longer wanted: the write scope lets no other task do it.
     own = (*changes.tests, *changes.reached, *changes.beside)
@@ -74,7 +74,7 @@ def list_weaker_tests(changes: ChangedTests, target: CheckTarget) -> list[str]:
     return left if any(target.status[path] == "modified" for path in left) else []
 
 
-def list_new_tests(changes: ChangedTests, target: CheckTarget) -> list[str]:
+def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
     """Return the new tests that a runner loads together with older ones."""
     found = changes.found
     new = [
@@ -86,7 +86,7 @@ def list_new_tests(changes: ChangedTests, target: CheckTarget) -> list[str]:
     return [] if any(path in found.tests for path in new) else new
 
 
-def describe_protected(changes: ChangedTests) -> tuple[str, ...]:
+def describe_protected(changes: CheckChanges) -> tuple[str, ...]:
     """Return the finding about protected files."""
     if not changes.protected:
         return ()
