@@ -121,7 +121,7 @@ api_key_env = "OPENAI_API_KEY"
         assert good.requests
         assert "'llm.endpoints.team.base_url'; ignored" in done.err
     desk.write("mimir.toml", '[roles.qc]\nendpoint = "evil"\nmodel = "m"\n')
-    refused = desk.type("status")
+    refused = desk.type("config", "show")
     assert refused.code == 78
     assert "'evil', which is no endpoint" in refused.err
 
