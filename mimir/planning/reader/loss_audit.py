@@ -32,7 +32,7 @@ _NAMES_A_TASK = re.compile(r"\W*(?:task\b|\d+\.\d)", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]*\)")
 _INNER_LABEL = re.compile(r"\*\*([^*:]{1,60}):\*\*|\*\*([^*:]{1,60})\*\*:")
 _TAGGED = re.compile(r"<([A-Za-z_\-]{2,30})>([^<>]+)</\1>")
-_WORDS_AND_IDS = re.compile(r"([A-Za-z]+(?:[ _\-][A-Za-z]+)?)\s+(.+)$")
+_WORDS_AND_IDS = re.compile(r"([A-Za-z]+(?:[ _\-][A-Za-z]+)?)[*_]{0,2}\s+(.+)$")
 _LIST = re.compile(r"\s*(?:,|;|/|&|\+|\band\b|\s)\s*", re.IGNORECASE)
 _POINTED = re.compile(
     r"\W*?(?:[(\[]\s*\d{1,4}\s*(?:pts?|points?|%)\s*[)\]]|\d{1,4}\s*(?:pts?|points?)\s*:)",
