@@ -236,13 +236,18 @@ async def test_run_whose_first_owner_was_cancelled_is_made_by_the_next(bench):
 async def test_no_more_runs_than_slots_are_under_way(bench):
     here = bench()
     under_way, most = 0, 0
+    second = asyncio.Event()
     run = here.sandbox.run
 
     async def counted(*args: object, **more: object) -> FakeRan:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
-        await asyncio.sleep(0)
+        if under_way == 2:
+            second.set()
+        await second.wait()
+        for _ in range(50):  # a third run would begin meanwhile
+            await asyncio.sleep(0)
         under_way -= 1
         return await run(*args, **more)
 
