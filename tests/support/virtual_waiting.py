@@ -44,5 +44,5 @@ def warp_waits(patch: pytest.MonkeyPatch) -> None:
         warp = WARP.get()
         return RetryingModel(inner, policy, **{**given, "clock": warp, "sleep": warp.sleep})  # type: ignore[arg-type]
 
-    patch.setattr("mimir.bootstrap.project_services.RateLimiter", limits)
+    patch.setattr("mimir.bootstrap.models.registry.RateLimiter", limits)
     patch.setattr(endpoints, "RetryingModel", retrying)

@@ -207,8 +207,9 @@ class CheckExecution:
                 env={
                     ANSWER_VARIABLE: ANSWER_PATH,
                     **wanted.environment,
-                    # A cached module of the same size and second would hide an altered file.
-                    **({"PYTHONDONTWRITEBYTECODE": "1"} if alter else {}),
+                    # A cached module of the same size and second would hide an altered file. Every
+                    # run has it: a difference would show the work that this is a control.
+                    "PYTHONDONTWRITEBYTECODE": "1",
                 },
             )
             own = directory / _CHECKOUT if request.reads_folder(wanted.expected) else None

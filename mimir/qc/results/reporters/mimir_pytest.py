@@ -8,17 +8,32 @@ from mimir_results import is_of_the_tests, is_skipped_by_work, open_report, path
 
 _report = open_report("pytest")
 _configured = []
+_failures = []
+_MOST_TRACEBACKS = 20
+"""Further ones are short: in the control of a suite every test fails."""
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """Mark a skip that the work itself raised; also in the processes of pytest-xdist."""
     error = call.excinfo.value if call.excinfo is not None else None
+    if error is not None:
+        _failures.append(item.nodeid)
+        if len(_failures) > _MOST_TRACEBACKS and item.config.option.tbstyle in ("auto", "long"):
+            item.config.option.tbstyle = "line"
     report = (yield).get_result()
     # A test of unittest has its error only now.
     error = error if error is not None or call.excinfo is None else call.excinfo.value
     if error is not None and report.outcome == "skipped":
         report.mimir_by_work = is_skipped_by_work(error, str(item.fspath))
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_terminal_summary(config):
+    """Print the tracebacks of the first failures, which are complete."""
+    if len(_failures) > _MOST_TRACEBACKS and config.option.tbstyle == "line":
+        config.option.tbstyle = "auto"
+    yield
 
 
 def pytest_configure(config):

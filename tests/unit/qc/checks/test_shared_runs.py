@@ -1,14 +1,16 @@
 """Equal check runs are executed once; a run that may depend on the answer, and a red one, are not shared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mimir.bootstrap.toolsets import ProjectSandbox
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.shared_runs import RedAheadError, RunsAhead, SharedRuns
+from mimir.qc.controls.control_runner import ControlCase
 from mimir.workspace.sandbox.sandbox import CommandResult
 from tests.support.clock import FrozenClock
 from tests.support.sandboxed_checks import Bench, check, opened
@@ -18,9 +20,12 @@ from tests.support.sandboxed_checks import Bench, check, opened
 class CountingSandbox:
     inner: ProjectSandbox
     commands: list[Sequence[str]] = field(default_factory=list[Sequence[str]])
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """That of the last command."""
 
-    async def run(self, argv: Sequence[str], **more: object) -> CommandResult:
+    async def run(self, argv: Sequence[str], **more: Any) -> CommandResult:
         self.commands.append(argv)
+        self.environment = more["env"]
         return await self.inner.run(argv, **more)
 
 
@@ -103,3 +108,18 @@ async def test_run_made_ahead_is_that_of_the_first_check_that_needs_it(site):
 
     assert [first.shared, second.shared] == [False, True]
     assert len(sandbox.commands) == 2
+
+
+async def test_the_environment_does_not_show_that_a_run_is_a_control(site):
+    here, sandbox, runs = site
+    suite = check("hold", "python -m pytest -q")
+    after = await runs.run(suite, here.base, "after")
+    usual = sandbox.environment
+    case = ControlCase(
+        check=suite, kind="hold", before=after, after=after, base_tree=here.base, changed=()
+    )
+
+    await runs.control(case)
+
+    assert len(sandbox.commands) > 1
+    assert sandbox.environment == usual
