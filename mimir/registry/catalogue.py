@@ -103,7 +103,7 @@ def _note_model(definition: AgentDefinition) -> AgentDefinition:
 
 def _address_of(definition: AgentDefinition) -> str:
     source = definition.source
-    # A definition that nobody approved must not take the name of another one.
+    # An untrusted definition must not take the name of another one.
     prefix = PROJECT_PREFIX if source.location == "project" and not source.is_trusted else ""
     return prefix + normalize_address(definition.name)
 

@@ -93,7 +93,7 @@ def _find_in(place: SearchPlace) -> Iterator[AgentFile]:
             kind = classify(f"{place.root.as_posix()}/{path}", names)
             if kind is None or not _belongs(place, path, kind, tree):
                 continue
-            # The configuration stands for the whole folder.
+            # The configuration file represents the whole folder.
             if kind.format == "folder" and name == PROMPT and set(CONFIGURATIONS) & set(names):
                 continue
             shown = path if place.is_shown_relative else f"{place.root}/{path}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mimir.qc.results import reporters
 
-SUITE = "import pytest\n\n\n@pytest.mark.parametrize('n', range(30))\ndef test_all(n):\n    assert n < 0, 'told'\n"
+SUITE = "import pytest\n\n\n@pytest.mark.parametrize('n', range(30))\ndef test_all(n):\n    assert n < 0, 'negative'\n"
 
 
 def test_only_the_first_failures_have_a_traceback(tmp_path: Path):
@@ -20,4 +20,4 @@ def test_only_the_first_failures_have_a_traceback(tmp_path: Path):
     assert done.returncode == 1
     assert done.stdout.count("def test_all(n):") == 20
     assert done.stdout.count("___ test_all[") == 30
-    assert done.stdout.count("AssertionError: told") >= 30
+    assert done.stdout.count("AssertionError: negative") >= 30
