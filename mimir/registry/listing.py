@@ -2,26 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 from mimir.domain.agent_definition import AgentDefinition
-from mimir.domain.finding import Finding
+from mimir.domain.usage import estimate
 from mimir.registry.catalogue import AgentEntry
 from mimir.registry.tool_names import grant_tools, map_tool
-
-CHARACTERS_PER_TOKEN = 4
-"""Estimate of the tokens of a prompt."""
-
-
-def shape_finding(finding: Finding) -> Mapping[str, object]:
-    """Return a finding as in `mimir check --json`."""
-    return {
-        "code": finding.code,
-        "severity": finding.severity,
-        "line": finding.line,
-        "column": finding.column,
-        "message": finding.message,
-        "suggestion": finding.suggestion,
-    }
 
 
 def shape_entry(entry: AgentEntry) -> dict[str, object]:
@@ -45,7 +31,7 @@ def shape_entry(entry: AgentEntry) -> dict[str, object]:
         "model": {"requested": list(one.models), "used": entry.model},
         "usable": one.is_usable,
         "hidden_by": entry.hidden_by,
-        "findings": [shape_finding(finding) for finding in one.findings],
+        "findings": [asdict(finding) for finding in one.findings],
     }
 
 
@@ -86,7 +72,7 @@ def shape_checked(one: AgentDefinition) -> Mapping[str, object]:
             "granted": list(grant_tools(one).granted),
         },
         "model": list(one.models),
-        "prompt_tokens": -(-len(one.prompt) // CHARACTERS_PER_TOKEN),
+        "prompt_tokens": estimate(one.prompt),
         "usable": usable,
         "reason": reason,
     }
@@ -110,4 +96,4 @@ def shape_findings(found: Sequence[AgentDefinition]) -> Iterable[Mapping[str, ob
     """Yield every finding with the path of its file."""
     for one in found:
         for finding in one.findings:
-            yield {"path": one.source.path, **shape_finding(finding)}
+            yield {"path": one.source.path, **asdict(finding)}

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mimir.registry.catalogue import AgentEntry
     from mimir.settings.layers import LoadedSettings
 
-DATA_ERROR = 65
 DECLINED = 1
 
 All = Annotated[bool, typer.Option("--all", help="Also hidden and unusable definitions.")]
@@ -108,7 +107,7 @@ def check(session: CommandSession, paths: Paths = None, matrix: Matrix = False) 
         session.console.say("\n".join(agent_pages.matrix_lines(found, session.console.width)))
     else:
         session.console.say("\n".join(agent_pages.check_lines(found)))
-    return DATA_ERROR if any(one.has_errors for one in found) else 0
+    return PlanError.exit_code if any(one.has_errors for one in found) else 0
 
 
 def trust(

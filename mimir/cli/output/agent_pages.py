@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from mimir.cli.console import clean, clean_line
 from mimir.cli.layout import table, text_block, wrap
+from mimir.cli.output.findings import as_lines, count_noun
 from mimir.domain.agent_definition import AgentDefinition
 from mimir.domain.json_value import as_object, as_objects, as_text
 from mimir.registry.catalogue import AgentEntry
@@ -73,7 +74,7 @@ def entry_page(entry: AgentEntry, width: int) -> list[str]:
         ("hidden by", clean_line(entry.hidden_by)),
     ]
     lines = table([(name, value) for name, value in facts if value], width)
-    lines += ["", *finding_lines(one, SEVERITIES)] if one.findings else []
+    lines += ["", *as_lines(one.findings, source.path)] if one.findings else []
     shown = clean(one.prompt)
     return [*lines, "", f"prompt ({len(one.prompt):,} characters)", *text_block(shown, width)]
 
@@ -92,33 +93,18 @@ def _describe_limits(one: AgentDefinition) -> str:
     return ", ".join(f"{value} {unit}" for value, unit in values if value is not None)
 
 
-def finding_lines(one: AgentDefinition, severities: Sequence[str]) -> list[str]:
-    """Return the findings of a file, as `mimir check` prints them."""
-    lines: list[str] = []
-    place = clean_line(one.source.path)
-    for finding in one.findings:
-        if finding.severity in severities:
-            at = f"{place}:{finding.line}:{finding.column}"
-            lines.append(f"{at}: {finding.severity} {finding.code}: {clean_line(finding.message)}")
-            lines += [f"    {clean_line(finding.suggestion)}"] if finding.suggestion else []
-    return lines
-
-
 def check_lines(found: Sequence[AgentDefinition]) -> list[str]:
     """Return errors and warnings of all files, errors first, and the counts."""
     lines: list[str] = []
     for severity in ("error", "warning"):
         for one in found:
-            lines += finding_lines(one, (severity,))
+            chosen = [finding for finding in one.findings if finding.severity == severity]
+            lines += as_lines(chosen, one.source.path)
     counts = Counter(finding.severity for one in found for finding in one.findings)
-    parts = [_count_noun(len(found), "file"), *(_count_noun(counts[s], s) for s in SEVERITIES)]
+    parts = [count_noun(len(found), "file"), *(count_noun(counts[s], s) for s in SEVERITIES)]
     if not found:
         return ["No agent file was found."]
     return [*lines, f"{', '.join(parts)}."]
-
-
-def _count_noun(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def matrix_lines(found: Sequence[AgentDefinition], width: int) -> list[str]:
@@ -133,7 +119,7 @@ def matrix_lines(found: Sequence[AgentDefinition], width: int) -> list[str]:
     requested = sum(len(one.tools.requested) for one in found)
     unmapped = sum(len(grant_tools(one).unmapped) for one in found)
     share = f" ({(requested - unmapped) / requested:.1%})" if requested else ""
-    total = f"{_count_noun(len(found), 'file')}; {requested - unmapped} of {requested} requested tools are mapped{share}."
+    total = f"{count_noun(len(found), 'file')}; {requested - unmapped} of {requested} requested tools are mapped{share}."
     return [*table(rows, width, right=(2,)), *wrap(total, width)]
 
 

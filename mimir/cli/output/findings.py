@@ -36,12 +36,13 @@ def owner_lines(tests: Sequence[OwnedTest]) -> list[str]:
 def summary(findings: Sequence[Finding], tasks: int, file: str) -> str:
     """Return the last line: whether the plan can run, and the counts."""
     errors = sum(map(is_error, findings))
-    counts = [_count_noun(tasks, "task")]
-    counts += [_count_noun(errors, "error")] if errors else []
-    counts += [_count_noun(len(findings) - errors, "warning")] if len(findings) > errors else []
+    counts = [count_noun(tasks, "task")]
+    counts += [count_noun(errors, "error")] if errors else []
+    counts += [count_noun(len(findings) - errors, "warning")] if len(findings) > errors else []
     verdict = "cannot run" if errors else "can run"
     return f"{clean_line(file)} {verdict}: {', '.join(counts)}."
 
 
-def _count_noun(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
+    """Return a count with its noun, such as "2 errors"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
