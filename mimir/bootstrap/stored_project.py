@@ -44,9 +44,9 @@ class ProjectPlace:
             UsageError: There is no such run.
         """
         # Imported here: `mimir runs` needs no status.
-        from mimir.orchestrator.runs import lookup
+        from mimir.orchestrator.runs import listing, lookup
 
-        id = lookup.find_id(reads, self.id, run, planning=True)
+        id = listing.find_id(reads, self.id, run, planning=True)
         return lookup.read_status(reads, id, self.find_dead(), self.now)
 
     def find_dead(self) -> frozenset[str]:

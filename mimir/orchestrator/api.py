@@ -16,6 +16,7 @@ from mimir.orchestrator.delegation.task_building import TASK
 from mimir.orchestrator.plan_creation import PlanningResult
 from mimir.orchestrator.runs import browsing, creation, execution, inspection, join
 from mimir.orchestrator.runs.forecasting import forecast_plan
+from mimir.orchestrator.runs.subjects import Subject
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning.format.diagnostics import SourceMap
 from mimir.reporting.audit.verification import AuditResult, verify
@@ -80,7 +81,7 @@ class Mimir:
 
     async def response(self, run: str, agent: str) -> Mapping[str, object]:
         """Return the `AgentResponse` of an invocation as it is now."""
-        subject = browsing.Subject(run=run, task=TASK)
+        subject = Subject(run=run, task=TASK)
         task = await self._parts.store.read(lambda reads: browsing.show_task(reads, subject))
         return build_response(agent, await self.status(run), task)
 

@@ -3,7 +3,6 @@
 Reasons: docs/decisions/0007-which-project-a-directory-is.md.
 """
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -19,6 +18,8 @@ def find_project_id(project: Path, room: Path) -> str:
 
 def path_id(project: Path) -> str:
     """Return the id of a directory without commits."""
+    import hashlib  # most projects have a saved id
+
     return f"project-{hashlib.sha256(os.fsencode(project)).hexdigest()[:DIGITS]}"
 
 

@@ -14,7 +14,7 @@ from mimir.domain.json_value import as_object
 from mimir.domain.plan import call_limit
 from mimir.domain.task_states import EXECUTING, RUN_ENDED, RunStatus, TaskStatus
 from mimir.errors import StoreError
-from mimir.store.operations import record_loading
+from mimir.store import run_reading
 from mimir.store.protocol import ReadOps
 from mimir.store.records.run_records import RunRecord
 from mimir.store.records.task_records import TaskStatusRecord
@@ -47,10 +47,10 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
     Raises:
         StoreError: There is no such run, or it cannot be read.
     """
-    record = record_loading.find_run(reads, run)
+    record = run_reading.load_record(reads, RunRecord, run)
     if record is None:
         raise StoreError(f"There is no run {run!r}.")
-    tasks = record_loading.load_tasks(reads, run, TaskStatusRecord)
+    tasks = run_reading.find_records(reads, TaskStatusRecord, {"runId": run}, order=("seq",))
     lookup = _StatusLookup(
         run=run,
         status={task.task_id: task.status for task in tasks},
@@ -100,7 +100,7 @@ def _count_open_calls(
         for task in tasks
         if task.attempt_number and task.status is not TaskStatus.COMPLETED
     ]
-    return record_loading.count_tool_calls(reads, transcripts, run=run)
+    return run_reading.count_tool_calls(reads, transcripts, run=run)
 
 
 def _transcript(run: str, task: TaskStatusRecord) -> str:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from mimir.store import run_reading
 from mimir.store.operations import record_loading
 from mimir.store.protocol import ReadOps, Row
 
 
 def run_row(reads: ReadOps, run: str) -> Row:
     """Return the row of a run, with its plan in `planJson` if it has one."""
-    row, plan = record_loading.load_run_row(reads, run), record_loading.find_plan_text(reads, run)
+    row, plan = run_reading.load_run_row(reads, run), record_loading.find_plan_text(reads, run)
     return {**row, "planJson": plan} if plan else row
 
 

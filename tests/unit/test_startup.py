@@ -94,7 +94,15 @@ def test_what_only_looks_at_a_run_waits_for_no_library_of_agents_or_models():
 
 
 QUICK = ("runs", "show", "log", "status")
-NOT_TO_LOOK = HEAVY | {"asyncio", "importlib.metadata", "importlib.resources"}
+NOT_TO_LOOK = HEAVY | {
+    "asyncio",
+    "importlib.metadata",
+    "importlib.resources",
+    "mimir.store.operations.claims",
+    "mimir.store.operations.record_loading",
+    "mimir.store.records.task_changes",
+    "tempfile",
+}
 ROOMS = (
     "mimir.settings",
     "mimir.bootstrap.app",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mimir.bootstrap.stored_project import ProjectPlace
     from mimir.domain.event import Event
-    from mimir.orchestrator.runs.browsing import Subject
+    from mimir.orchestrator.runs.subjects import Subject
     from mimir.store.protocol import ReadOps
 
 POLL_SECONDS = 0.5
@@ -64,13 +64,18 @@ def show(
 
     Ids may be shortened. Default: the latest run that worked on tasks.
     """
-    from mimir.orchestrator.runs import browsing
+    from mimir.orchestrator.runs import subjects
 
     def read(
         reads: "ReadOps", place: "ProjectPlace"
     ) -> "tuple[Subject, dict[str, object], ProjectPlace, tuple[str, str]]":
-        subject = browsing.find_subject(reads, place.id, name)
+        subject = subjects.find_subject(reads, place.id, name)
         shape = dict(_load_subject(reads, place, subject))
+        if not (calls or output or diff):
+            return subject, shape, place, ("", "")
+        # Imported here: the state of a run needs none of it.
+        from mimir.orchestrator.runs import browsing
+
         if calls:
             shape["calls_made"] = browsing.list_calls(reads, subject)
         if output:
@@ -90,10 +95,12 @@ def show(
 def _load_subject(
     reads: "ReadOps", place: "ProjectPlace", subject: "Subject"
 ) -> "Mapping[str, object]":
-    from mimir.orchestrator.runs import browsing, lookup
-
     if subject.task:
+        from mimir.orchestrator.runs import browsing
+
         return browsing.show_task(reads, subject)
+    from mimir.orchestrator.runs import lookup
+
     return lookup.read_status(reads, subject.run, place.find_dead(), place.now)
 
 
@@ -126,8 +133,9 @@ def log(session: CommandSession, run: Run = None, follow: Follow = False) -> int
     """
     from mimir.cli.live.line_output import as_json, as_line
     from mimir.domain.clock import moment
-    from mimir.domain.json_value import as_text
-    from mimir.orchestrator.runs import lookup
+    from mimir.domain.task_states import RUN_ENDED, RunStatus
+    from mimir.orchestrator.runs import listing
+    from mimir.store import run_reading
     from mimir.store.operations import runs as stored
 
     began: list[float] = []
@@ -145,10 +153,11 @@ def log(session: CommandSession, run: Run = None, follow: Follow = False) -> int
 
     def read(
         reads: "ReadOps", place: "ProjectPlace", named: str | None, after: int = 0
-    ) -> "tuple[Mapping[str, object], Sequence[Event]]":
-        id = lookup.find_id(reads, place.id, named, planning=True)
-        status = lookup.read_status(reads, id, place.find_dead(), place.now)
-        return status, stored.events(reads, id, after=after)
+    ) -> "tuple[str, Sequence[Event], bool]":
+        id = listing.find_id(reads, place.id, named, planning=True)
+        status = run_reading.load_run(reads, id).shown_status(reads.now(), place.find_dead())
+        has_stopped = status in RUN_ENDED or status is RunStatus.PAUSED
+        return id, stored.events(reads, id, after=after), has_stopped
 
     if not follow:
         print_all(session.look(lambda reads, place: read(reads, place, run))[1])
@@ -161,13 +170,12 @@ def log(session: CommandSession, run: Run = None, follow: Follow = False) -> int
         async with session.open_store(loaded) as opened:
             named, seen = run, 0
             while True:
-                status, found = await opened.store.read(
+                named, found, has_stopped = await opened.store.read(
                     lambda reads, named=named, after=seen: read(reads, opened, named, after)
                 )
                 print_all(found)
-                named = as_text(status.get("run"))
                 seen = found[-1].seq if found else seen
-                if status.get("outcome"):
+                if has_stopped:
                     return
                 await asyncio.sleep(POLL_SECONDS)
 

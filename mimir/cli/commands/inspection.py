@@ -50,11 +50,15 @@ def _show_status(session: CommandSession, run: str | None, *, workers: bool) -> 
     if session.json:
         session.console.json({"schema": 1, **shape})
         return 0
-    from mimir.cli.output import processes, tables
+    from mimir.cli.output import tables
 
     lines = tables.status(shape, session.console.glyphs, session.console.width)
+    if workers:
+        from mimir.cli.output import processes
+
+        lines += processes.lines(shape)
     # One text: each line would be flushed, and a run may have thousands of tasks.
-    session.console.say("\n".join([*lines, *(processes.lines(shape) if workers else ())]))
+    session.console.say("\n".join(lines))
     return 0
 
 

@@ -1,67 +1,22 @@
 """Details of a run, a task or an attempt for `mimir show`, from the store alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mimir.domain import money
 from mimir.domain.clock import moment
 from mimir.errors import UsageError
-from mimir.orchestrator.runs.listing import find_listed_run, match_id
+from mimir.orchestrator.runs.listing import match_id
+from mimir.orchestrator.runs.subjects import Subject
 from mimir.reporting import details
 from mimir.store.operations.record_loading import (
-    find_records,
     load_check_runs,
-    load_run,
     load_task_attempts,
     load_tasks,
 )
 from mimir.store.protocol import ReadOps, Where
 from mimir.store.records.call_records import CallOverviewRecord
-from mimir.store.records.task_records import TaskRecord, TaskStatusRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What `mimir show` shows: a run, one of its tasks, or one attempt of it."""
-
-    run: str
-    task: str = ""
-    """Empty: the whole run."""
-    attempt: int = 0
-    """0: the whole task."""
-
-
-def find_subject(reads: ReadOps, project_id: str, name: str) -> Subject:
-    """Return the subject of `RUN[/TASK[/ATTEMPT]]`; an empty RUN is the latest.
-
-    Raises:
-        UsageError: There is no such subject, or several ids begin with a part of it.
-    """
-    run, _, rest = name.partition("/")
-    id = find_listed_run(reads, project_id, run or None, planning=True) or load_run(reads, run).id
-    task, _, attempt = rest.partition("/")
-    if not task:
-        return Subject(run=id)
-    titles = {one.task_id: one.title for one in load_tasks(reads, id, TaskStatusRecord)}
-    found = match_id(task, titles, "tasks")
-    if not found:
-        raise UsageError(
-            f"Run {id} has no task {task[:80]!r}.", next_step=f"See its tasks: mimir show {id}"
-        )
-    return Subject(run=id, task=found, attempt=_find_attempt(reads, id, found, attempt))
-
-
-def _find_attempt(reads: ReadOps, run: str, task: str, number: str) -> int:
-    if not number:
-        return 0
-    made = [one.number for one in load_task_attempts(reads, run, task)]
-    if not number.isdecimal() or int(number) not in made:
-        known = ", ".join(str(one) for one in made) or "none yet"
-        raise UsageError(
-            f"Task {task} of run {run} has no attempt {number[:20]!r}.",
-            next_step=f"Its attempts: {known}.",
-        )
-    return int(number)
+from mimir.store.records.task_records import TaskRecord
+from mimir.store.run_reading import find_records, load_run
 
 
 def show_task(reads: ReadOps, subject: Subject) -> Mapping[str, object]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mimir.domain.task_states import RUN_ENDED
 from mimir.store.protocol import ReadOps
-from mimir.store.run_overviews import load_run_overviews
+from mimir.store.run_reading import load_run_overviews
 from mimir.workspace.stale_cleanup import find_stale_files
 
 

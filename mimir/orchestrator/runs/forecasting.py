@@ -12,7 +12,7 @@ from mimir.store.operations.record_loading import load_tasks
 from mimir.store.protocol import ReadOps
 from mimir.store.records.run_records import RunOverviewRecord
 from mimir.store.records.task_records import TaskEffortRecord
-from mimir.store.run_overviews import count_model_calls, load_run_overviews
+from mimir.store.run_reading import count_model_calls, load_run_overviews
 
 MOST_RUNS = 20
 """Newest ended runs that are read."""

@@ -7,9 +7,15 @@ from mimir.domain import money
 from mimir.domain.clock import moment
 from mimir.domain.task_states import RUN_ENDED
 from mimir.errors import UsageError
-from mimir.store.protocol import ReadOps
+from mimir.store.protocol import ReadOps, Where
 from mimir.store.records.run_records import RunOverviewRecord
-from mimir.store.run_overviews import count_completed_tasks, load_run_overviews
+from mimir.store.run_reading import (
+    NEWEST_FIRST,
+    count_completed_tasks,
+    find_records,
+    load_run,
+    load_run_overviews,
+)
 
 SHOWN_IDS = 5
 
@@ -34,6 +40,12 @@ def find_listed_run(
     Raises:
         UsageError: There is no run, or several ids begin with `run`.
     """
+    if run is None and not resumable:
+        # The usual question must not read a thousand runs.
+        where: Where = {"projectId": project_id, "kind": "execute"}
+        newest = find_records(reads, RunOverviewRecord, where, order=NEWEST_FIRST, limit=1)
+        if newest:
+            return newest[0].id
     known = load_run_overviews(reads, project_id)
     if run is not None:
         return match_id(run, {one.id: one.display_title for one in known}, "runs")
@@ -48,6 +60,20 @@ def find_listed_run(
             next_step=f"Look at it: mimir show {unfinished[0].id}  Continue it: mimir resume",
         )
     raise UsageError("This project has no run yet.", next_step='Start one: mimir execute "REQUEST"')
+
+
+def find_id(
+    reads: ReadOps,
+    project_id: str,
+    run: str | None,
+    *,
+    resumable: bool = False,
+    planning: bool = False,
+) -> str:
+    """Return a run's id, as `find_listed_run`; the error of an unknown one names near ids."""
+    id = find_listed_run(reads, project_id, run, resumable=resumable, planning=planning)
+    # The last step raises, and names the nearest ids.
+    return id or load_run(reads, run or "").id
 
 
 def match_id(prefix: str, titles: Mapping[str, str], what: str) -> str:

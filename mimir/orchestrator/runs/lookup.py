@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import partial
 
-from mimir.orchestrator.runs.listing import find_listed_run
+from mimir.orchestrator.runs.listing import find_id
 from mimir.reporting import status as status_shape
-from mimir.store.operations.record_loading import load_run
 from mimir.store.protocol import GraphStore, ReadOps
+from mimir.store.run_reading import load_run
 
 
 async def find_run(
@@ -26,20 +26,6 @@ async def find_run(
     return await store.read(
         partial(find_id, project_id=project_id, run=run, resumable=resumable, planning=planning)
     )
-
-
-def find_id(
-    reads: ReadOps,
-    project_id: str,
-    run: str | None,
-    *,
-    resumable: bool = False,
-    planning: bool = False,
-) -> str:
-    """Return a run's id, as `find_run`."""
-    id = find_listed_run(reads, project_id, run, resumable=resumable, planning=planning)
-    # The last step raises, and names the nearest ids.
-    return id or load_run(reads, run or "").id
 
 
 async def status(

@@ -20,6 +20,7 @@ from mimir.reporting.summary.event_totals import EventTotals, total_events
 from mimir.reporting.summary.metric_inputs import count_metric_inputs, load_pm_calls
 from mimir.reporting.summary.run_data import AttemptData, DeliverableData, RunData, TaskData
 from mimir.reporting.summary.summary import RunSummary, summarise
+from mimir.store import run_reading
 from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import ReadOps
 from mimir.store.records.attempt_records import AttemptRecord
@@ -131,7 +132,7 @@ def _load_batch(reads: ReadOps, run: str, batch: Sequence[TaskRecord]) -> Sequen
     transcripts = {r.id: lane_id(run, r.task_id, r.number, "worker") for r in records}
     unanswered = [transcripts[record.id] for record in records if not record.deliverable]
     # A call that a pause interrupted is repeated later: it does not count yet.
-    calls = record_loading.count_tool_calls(reads, unanswered, done_only=True)
+    calls = run_reading.count_tool_calls(reads, unanswered, done_only=True)
     attempts: dict[str, list[AttemptData]] = {}
     for record in records:
         attempt = replace(

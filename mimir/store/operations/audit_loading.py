@@ -8,6 +8,7 @@ from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.plan import Plan
 from mimir.errors import StoreError
+from mimir.store import run_reading
 from mimir.store.operations import evidence, record_loading, runs
 from mimir.store.protocol import ReadOps, Row, Where
 from mimir.store.records.audited_records import (
@@ -77,7 +78,7 @@ def load_audited_run(reads: ReadOps, run: str, events: Sequence[EventKind]) -> A
         StoreError: The node of the run cannot be read.
     """
     # The node of the run itself must be readable: everything else hangs on it.
-    row = record_loading.load_run_row(reads, run)
+    row = run_reading.load_run_row(reads, run)
     reader = _AuditReader(reads, run)
     attempts = {one.id: one for one in reader.records(AuditedAttemptRecord)}
     nodes = [decode_evidence(each, run) for each in reader.rows(NodeLabel.EVIDENCE)]

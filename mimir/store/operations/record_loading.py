@@ -5,7 +5,6 @@ record is invalid, and `load_run…` a `UsageError` with the nearest ids if ther
 """
 
 import dataclasses
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, TypeVar
 
@@ -14,7 +13,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.plan import Plan
 from mimir.domain.task_states import RunStatus, TaskStatus
-from mimir.errors import StoreError, UsageError
+from mimir.errors import StoreError
 from mimir.store.operations import claim_candidates, evidence, runs, worker_processes
 from mimir.store.operations.runs import RunKind
 from mimir.store.protocol import ReadOps, Row, Where, WriteOps
@@ -26,46 +25,14 @@ from mimir.store.records.artifact_records import (
 )
 from mimir.store.records.attempt_records import AttemptRecord
 from mimir.store.records.call_records import CallRecord
-from mimir.store.records.record_codec import (
-    PackedJson,
-    StoredRecord,
-    decode,
-    decode_all,
-    encode,
-    selection,
-)
+from mimir.store.records.record_codec import PackedJson, StoredRecord, decode, encode, selection
 from mimir.store.records.run_records import RunRecord
 from mimir.store.records.task_records import TaskAnswerRecord, TaskRecord
 from mimir.store.row_fields import int_field, text_field
+from mimir.store.run_reading import NEWEST_FIRST, find_records, load_record, load_run
 from mimir.store.schema import EdgeType, NodeLabel
 
 R = TypeVar("R", bound=StoredRecord)
-
-_NEWEST_FIRST = ("-createdAt", "-seq")
-
-
-def load_record(reads: ReadOps, kind: type[R], id: str) -> R | None:
-    """Load one record by the id of its node; None if there is none."""
-    row = reads.get(kind.label, id)
-    return None if row is None else decode(kind, row)
-
-
-def find_records(
-    reads: ReadOps,
-    kind: type[R],
-    where: Where,
-    *,
-    order: Sequence[str] = (),
-    limit: int | None = None,
-) -> list[R]:
-    """Load the records that match; `where` and `order` use stored names."""
-    rows = reads.find(kind.label, where, order=order, limit=limit, only=selection(kind))
-    return decode_all(kind, rows)
-
-
-def load_run(reads: ReadOps, run: str) -> RunRecord:
-    """Load a run without its plan."""
-    return decode(RunRecord, load_run_row(reads, run))
 
 
 def load_run_with_plan(reads: ReadOps, run: str) -> RunRecord:
@@ -73,18 +40,6 @@ def load_run_with_plan(reads: ReadOps, run: str) -> RunRecord:
     record = load_run(reads, run)
     plan = find_plan_text(reads, run)
     return dataclasses.replace(record, plan=PackedJson(plan, run, "planJson"))
-
-
-def load_run_row(reads: ReadOps, run: str) -> Row:
-    """Load the properties of a run."""
-    row = reads.get(NodeLabel.RUN, run)
-    if row is not None:
-        return row
-    # A mistyped id is the usual cause.
-    made = [str(one["id"]) for one in reads.find(NodeLabel.RUN, {}, order=_NEWEST_FIRST)]
-    near = difflib.get_close_matches(run, made, n=3, cutoff=0.5) or made[:3]
-    step = f"Nearest: {', '.join(near)}." if near else "No run was made here yet: `mimir execute`."
-    raise UsageError(f"There is no run {run[:80]!r}.", next_step=step)
 
 
 def find_plan_text(reads: ReadOps, run: str) -> str:
@@ -103,7 +58,7 @@ def find_runs(
     """Load runs, newest first; of one project or status if given."""
     project: Where = {"projectId": project_id} if project_id else {}
     wanted: Where = {"status": status.value} if status else {}
-    return find_records(reads, RunRecord, {**project, **wanted}, order=_NEWEST_FIRST)
+    return find_records(reads, RunRecord, {**project, **wanted}, order=NEWEST_FIRST)
 
 
 def find_latest_run(
@@ -112,7 +67,7 @@ def find_latest_run(
     """Load the project's newest run of these kinds, of one plan file if given, or None."""
     path: Where = {} if plan_path is None else {"planPath": plan_path}
     where: Where = {"projectId": project_id, "kind": ("in", list(kinds)), **path}
-    return next(iter(find_records(reads, RunRecord, where, order=_NEWEST_FIRST, limit=1)), None)
+    return next(iter(find_records(reads, RunRecord, where, order=NEWEST_FIRST, limit=1)), None)
 
 
 def decode_plan(run: RunRecord) -> Plan:
@@ -280,18 +235,6 @@ def find_open_call(reads: ReadOps, transcript: str) -> CallRecord | None:
     """Load the newest call of a transcript that has no outcome; None if each has one."""
     where: Where = {"lane": transcript, "done": False}
     return next(iter(find_records(reads, CallRecord, where, order=("-seq",), limit=1)), None)
-
-
-def count_tool_calls(
-    reads: ReadOps, transcripts: Collection[str], *, run: str = "", done_only: bool = False
-) -> dict[str, int]:
-    """Count the tool calls of transcripts; one without any is left out."""
-    if not transcripts:
-        return {}
-    in_run: Where = {"runId": run} if run else {}
-    done: Where = {"done": True} if done_only else {}
-    where: Where = {**in_run, "lane": ("in", list(transcripts)), "kind": "tool", **done}
-    return reads.counts(NodeLabel.CALL, "lane", where)
 
 
 def count_events(reads: ReadOps, run: str) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 
+from mimir.store import run_reading
 from mimir.store.operations import record_loading
 from mimir.store.protocol import ReadOps, Row
 from mimir.store.schema import NodeLabel, unpack
@@ -20,7 +21,7 @@ Facts = Mapping[str, object]
 
 def load_facts(reads: ReadOps, run: str) -> dict[str, object]:
     """Return the facts of a run as stored; the outcome is the one that its gate decided."""
-    row = record_loading.load_run_row(reads, run)
+    row = run_reading.load_run_row(reads, run)
     return {
         "plan": _hash_text(record_loading.find_plan_text(reads, run)),
         "request": row.get("request"),
@@ -33,7 +34,7 @@ def load_facts(reads: ReadOps, run: str) -> dict[str, object]:
 
 def has_record_form(reads: ReadOps, run: str) -> bool:
     """Return whether the gate of a run seals facts, and its end a record."""
-    return record_loading.load_run_row(reads, run).get("sealForm") is not None
+    return run_reading.load_run_row(reads, run).get("sealForm") is not None
 
 
 def _hash_text(text: str) -> str:

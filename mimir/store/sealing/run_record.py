@@ -9,7 +9,8 @@ from typing import Literal, TypeVar
 
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.json_value import NO_MEMBERS, JsonObject, as_object
-from mimir.store.operations import evidence, record_loading
+from mimir.store import run_reading
+from mimir.store.operations import evidence
 from mimir.store.protocol import ReadOps, Row, Where, WriteOps
 from mimir.store.schema import EdgeType, NodeLabel, unpack
 from mimir.store.sealing.row_digests import (
@@ -31,7 +32,7 @@ SealBody = Callable[[str, EvidenceRecord | None, RunRecordKind, Body], EvidenceR
 
 def record_body(reads: ReadOps, run: str, report: Mapping[str, object]) -> Mapping[str, object]:
     """Return the body of the record of a run as stored now."""
-    row = record_loading.load_run_row(reads, run)
+    row = run_reading.load_run_row(reads, run)
     digests = {label.value: digest_rows(reads, run, label).encode() for label in LABELS}
     return {
         **load_facts(reads, run),
@@ -62,11 +63,11 @@ def change_ended_run(
 
     The change may set properties of the Run node and append events. `report`: path and hash of a new report.
     """
-    before = record_loading.load_run_row(ops, run)
+    before = run_reading.load_run_row(ops, run)
     result = change(ops)
     if not evidence.records(ops, run_chain(run)):
         return result
-    row = record_loading.load_run_row(ops, run)
+    row = run_reading.load_run_row(ops, run)
     names = sorted(without_volatile({**before, **row}))
     changed = {n: [before.get(n), row.get(n)] for n in names if before.get(n) != row.get(n)}
     where: Where = {"runId": run, "seq": (">", before.get("eventSeq"))}

@@ -7,7 +7,6 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -128,6 +127,8 @@ def _only_one(directory: Path) -> Generator[None]:
 
 
 def _make(path: Path) -> None:
+    import tempfile  # most stores exist already
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")  # made with mode 0600
     os.close(handle)
     made = Path(name)

@@ -10,6 +10,7 @@ from typing import cast
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.json_value import as_texts, as_whole_number
 from mimir.domain.plan import Plan
+from mimir.store import run_reading
 from mimir.store.operations import record_loading, runs, worker_processes
 from mimir.store.operations.runs import NewRun, RunKind
 from mimir.store.protocol import ReadOps, Row, WriteOps
@@ -39,7 +40,7 @@ def export_pinned_run(reads: ReadOps, run: str) -> tuple[JsonObject, object]:
     Raises:
         UsageError: There is no such run.
     """
-    row = record_loading.load_run_row(reads, run)
+    row = run_reading.load_run_row(reads, run)
     pinned: JsonObject = {name: row[name] for name in _PINNED if row.get(name) is not None}
     pinned["settingsJson"] = unpack(text_field(row, "settingsJson") or "{}")
     plan = record_loading.find_plan_text(reads, run)
@@ -63,7 +64,7 @@ def export_measurements(reads: ReadOps, run: str) -> list[object]:
 
     The PM's calls are part of it: a report counts them.
     """
-    row, where = record_loading.load_run_row(reads, run), {"runId": run}
+    row, where = run_reading.load_run_row(reads, run), {"runId": run}
     planned = text_field(row, "planRun")
     nodes: list[tuple[NodeLabel, Row]] = [(NodeLabel.RUN, row)]
     for label, order in ((NodeLabel.TASK, "seq"), (NodeLabel.ATTEMPT, "id")):

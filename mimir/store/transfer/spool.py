@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import IO, TypeVar, cast
 
-from mimir.store.operations import record_loading
+from mimir.store import run_reading
 from mimir.store.protocol import ReadOps, Row
 from mimir.store.schema import SCHEMA_VERSION, EdgeType, NodeLabel
 
@@ -34,7 +34,7 @@ def of_run(reads: ReadOps, run: str) -> Iterator[Node | Link]:
     Raises:
         UsageError: There is no such run.
     """
-    row = record_loading.load_run_row(reads, run)
+    row = run_reading.load_run_row(reads, run)
     ids: list[str] = []
     for label, found in _rows_of(reads, run, row):
         ids += [str(one["id"]) for one in found]

@@ -14,8 +14,8 @@ from mimir.cli.symbols import ASCII, UNICODE, Symbols
 from mimir.domain.forecast import TaskEffort, forecast_run
 from mimir.domain.run import RunBudget
 from mimir.orchestrator.runs import browsing, listing
-from mimir.orchestrator.runs.browsing import Subject
 from mimir.orchestrator.runs.lookup import read_status
+from mimir.orchestrator.runs.subjects import Subject
 from mimir.reporting.render.narrative import NO_PROSE
 from mimir.reporting.render.report import as_json, markdown
 from mimir.reporting.summary.run_loader import load_summary

@@ -7,6 +7,7 @@ from mimir.domain.evidence import CheckOutcome
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.errors import StoreError, UsageError
 from mimir.qc.evidence import seal
+from mimir.store import run_reading
 from mimir.store.operations import evidence, leases, record_loading, runs, worker_processes
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.records.artifact_records import PoolCounters
@@ -215,9 +216,9 @@ async def test_calls_of_a_transcript_are_found_and_counted(store, reading, run):
         "memory"
     ]
     assert (await reading(record_loading.find_open_call, "l")).number == 2
-    assert await reading(record_loading.count_tool_calls, ["l"], run="r1") == {"l": 2}
-    assert await reading(record_loading.count_tool_calls, ["l"], done_only=True) == {"l": 1}
-    assert await reading(record_loading.count_tool_calls, []) == {}
+    assert await reading(run_reading.count_tool_calls, ["l"], run="r1") == {"l": 2}
+    assert await reading(run_reading.count_tool_calls, ["l"], done_only=True) == {"l": 1}
+    assert await reading(run_reading.count_tool_calls, []) == {}
 
 
 async def test_events_of_a_run_are_counted_and_timed(store, reading, run):
