@@ -416,6 +416,7 @@ BROKEN = (
         (67, 12),
         "tests/test_work.py",
     ),
+    warning("points in another unit", "(60 pts)", "(60 credits)", "points-unread", (44, 7)),
     warning("points that are not 100", "(60 pts)", "(50 pts)", "points-sum", (43, 1), "90"),
     warning(
         "pipe whose reader may end first",

@@ -176,6 +176,8 @@ _HEAD = re.compile(r"^(#{1,6})\s+(.*)$")
 _TASK_HEAD = re.compile(r"^(#{1,6})\s+((?:\S+\s+)?[Tt]ask.*)$")
 _POINTS = re.compile(r"^(\s*[-*+]\s+(?:\[[ xX]?\]\s*)?)\((\d+) ?pts\)(.*)$")
 
+_COLONS = "︰：﹕︓꞉∶ːː׃։܃᠃⁚˸፡ꓽ"
+
 KINDS: Mapping[str, Mutation] = {
     "heading-without-space": _on(_TASK_HEAD, lambda m: f"{m[1]}{m[2]}"),
     "heading-no-break-space": _on(_TASK_HEAD, lambda m: f"{m[1]}\u00a0{m[2]}"),
@@ -239,6 +241,17 @@ KINDS: Mapping[str, Mutation] = {
     ),
     "label-full-width": _label(
         _ALL_LABELS, "{0}**{1}：** {2}", "{0}**{1}**：{2}", "{0}＊＊{1}:＊＊ {2}"
+    ),
+    "label-other-colon": lambda lines, rng: _label(
+        _ALL_LABELS, f"{{0}}**{{1}}{(sign := rng.choice(_COLONS))}** {{2}}", f"{{1}}{sign} {{2}}"
+    )(lines, rng),
+    "label-entity": _label(_ALL_LABELS, "**{1}&#58;** {2}", "&nbsp;**{1}:** {2}"),
+    "label-other-sign": _label(_ALL_LABELS, "**{1}?** {2}", "**{1}…** {2}", "{1} ｡ {2}"),
+    "label-collapsed": _label(
+        _ALL_LABELS, "<details><summary>{1}</summary>{2}</details>", "<dt>{1}</dt><dd>{2}</dd>"
+    ),
+    "rule-before-value": _label(
+        _ALL_LABELS, "{0}**{1}:**\n---\n{2}", "**{1}:**\n\n* * *\n{2}", "{1}\n----\n{2}"
     ),
     "label-quoted": _label(_ALL_LABELS, "> {0}**{1}:** {2}", ">{0}**{1}:** {2}"),
     "label-indented": _label(
@@ -317,6 +330,8 @@ KINDS: Mapping[str, Mutation] = {
         "**Dependencies:**\n\n{2}",
         "**Dependencies:** → {2}",
         "**Dependencies:** `{2}`",
+        "**Dependencies:** None (except {2})",
+        "**Dependencies:** none; {2} (first)",
     ),
     "criteria-marks": _on(
         _ITEM,
@@ -342,6 +357,10 @@ KINDS: Mapping[str, Mutation] = {
         lambda m: f"{m[1]}{m[2]} pts:{m[3]}",
         lambda m: f"{m[1]}**({m[2]} pts)**{m[3]}",
         lambda m: f"{m[1]}({_full_width(m[2])} pts){m[3]}",
+        lambda m: f"{m[1]}({m[2]} pts)({m[2]} pts){m[3]}",
+        lambda m: f"{m[1]}({m[2]} pts) →{m[3]}",
+        lambda m: f"{m[1]}(weight: {m[2]}){m[3]}",
+        lambda m: f"{m[1]}{{{m[2]} pts}}{m[3]}",
     ),
     "criteria-joined": _on(
         _POINTS, lambda m: f"  ({m[2]} pts){m[3]}", lambda m: f"({m[2]} pts){m[3]}"
@@ -368,6 +387,7 @@ KINDS: Mapping[str, Mutation] = {
         _ANY, lambda m: f"{m[0]}\u2028", lambda m: f"\u2028{m[0]}", lambda m: f"{m[0]}\x0b"
     ),
     "comment": _on(_ANY, lambda m: f"<!-- note -->\n{m[0]}", lambda m: f"{m[0]}\n<!--\nnote\n-->"),
+    "comment-before-text": _on(_ANY, lambda m: f"<!---->{m[0]}", lambda m: f"<!-- a\n-->{m[0]}"),
     "blank-lines": _on(_ANY, lambda m: f"\n\n{m[0]}\n\n"),
 }
 

@@ -33,6 +33,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "task-id-unreadable": ("error", "an id with other signs than letters, digits, `.`, `-`, `_`"),
     "dependency-unreadable": ("error", "a dependency that names no task"),
     "criterion-unreadable": ("error", "a criterion without text, or of the wrong shape"),
+    "points-unread": ("warning", "a number in a criterion that may be its points"),
     "checks-unreadable": (
         "error",
         "checks that are not a YAML list: syntax, alias, duplicate key, wrong type",

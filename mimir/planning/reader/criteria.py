@@ -19,30 +19,38 @@ from mimir.planning.reader.values import ValueLine
 
 # Any sign and a space is a mark, so that no list is joined to one criterion.
 _BULLET = re.compile(
-    r"([ \t]*)((?:[^\w\s(\[`\"'<$/\\]{1,2}\s+|-(?=\[)|\(?\d{1,3}[.)]\s+|[a-z]\)\s+)?"
+    r"([ \t]*)((?:[^\w\s(\[`\"'<$/\\]{1,2}\s+|-(?=\[)|\(?\d{1,3}[.)]\s+|\d{1,3}(?:\.\d{1,3}){1,3}\.?\s+|\(?(?:[a-zA-Z]|[ivxIVX]{2,4})\)\s+)?"
     r"(?:\[[ \txX✓✔]?\]\s*|[☐☑✅✔]\ufe0f?\s*)?)"
 )
 _MARKED = re.compile(
     r"\W*?(?:\[[ \txX✓✔]?\]|[☐☑✅✔])\s*\S|\W*?[(\[]\s*\d{1,4}\s*(?:pts?|points?|%)", re.IGNORECASE
 )
+_AFTER_POINTS = r"(?:[:–—→|]|-(?=\s)|<br ?/?>)?\s*"
 _BARE_POINTS = re.compile(r"(\d{1,4})\s*(?:pts?|points?)\s*[:–—]()\s*", re.IGNORECASE)
 _POINTS = re.compile(
-    r"(?:\*\*)?[(\[]\s*(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?[)\]](?:\*\*)?\s*[:–—]?\s*",
+    r"(?:\*\*)?[(\[]\s*(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?[)\]](?:\*\*)?\s*"
+    + _AFTER_POINTS,
     re.IGNORECASE,
 )
 _STRAY_POINTS = re.compile(
-    r".{0,12}[(\[|⟨]\s*\d{1,4}\s*(?:pts?|points?)\b|\W{0,3}(?:pts?|points?)\W{1,3}\d|.*[–—(\[⟨|-]\s*\d{1,4}\s*(?:pts?|points?)\W*$",
+    r".{0,12}[(\[|⟨{<+~≈]\s*\d{1,4}\s*(?:pts?|points?)\b|\W{0,3}\d{1,4}[^\w\s]+\d{1,4}\s*(?:pts?|points?)\b|\W{0,3}(?:pts?|points?)\W{1,3}\d|.*[–—(\[⟨|-]\s*\d{1,4}\s*(?:pts?|points?)\W*$",
+    re.IGNORECASE | re.DOTALL,
+)
+# A number in brackets with another unit, or at the end: "(100 credits)", "(weight: 60)", "… [60]".
+_MAYBE_POINTS = re.compile(
+    r"\W{0,2}[(\[{<|]\s*[^\W\d]{0,10}\W{0,3}[\d.]{1,5}(?:\s?[^\W\d]{1,10}\.?)?\s*[)\]}>|]\s|\W{0,2}\d{1,3}\s?[:–—-]\s"
+    r"|.{0,24}\d{1,4}\W{0,4}(?:pts?|points?)\b|.*(?:\s[(\[]|:)\s*\d{1,3}(?:/100)?[)\]]?$",
     re.IGNORECASE | re.DOTALL,
 )
 _CRITICAL = re.compile(
     r"(?:\*\*)?[(\[]\s*critical\s*[)\]](?:\*\*)?\s*:?\s*|(?:\*\*)?critical(?:\*\*)?\s*:(?:\*\*)?\s*",
     re.IGNORECASE,
 )
-_SHORT_ID = re.compile(r"(?:\*\*|`)?([A-Za-z]{1,4}[-_.]?\d{1,4})(?:\*\*|`)?:(?:\*\*)?(?:\s+|$)")
+_SHORT_ID = re.compile(r"(?:\*\*|`)?([A-Za-z]{1,4}[-_.]?\d{1,4})(?:\*\*|`)?[:.)](?:\*\*)?(?:\s+|$)")
 _NAMED_ID = re.compile(rf"(?:\*\*|`)?({ID})(?:\*\*|`)?:(?:\*\*)?(?:\s+|$)")
 _LAST_CRITICAL = re.compile(r"[(\[]\s*critical\s*[)\]]$", re.IGNORECASE)
 # The same pattern at the end of a text, where no separator follows it.
-_LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(r"[:–—]?\s*") + r"$", re.IGNORECASE)
+_LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(_AFTER_POINTS) + r"$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +83,8 @@ def parse(text: str, place: SourcePosition, named: Collection[str] = ()) -> RawC
 def _take_mark(one: RawCriterion, named: Collection[str]) -> RawCriterion:
     """Move one of points, mark and id from the front of the text to its field."""
     points = _POINTS.match(one.text) or _BARE_POINTS.match(one.text)
-    if points and one.points is None:
+    # Equal points twice are a repetition.
+    if points and one.points in (None, Fraction(points[1])):
         return _with_points(one, points, one.text[points.end() :])
     critical = _CRITICAL.match(one.text)
     if critical and not one.critical:
@@ -108,6 +117,15 @@ def _with_points(one: RawCriterion, points: re.Match[str], text: str) -> RawCrit
 
 def _without_end(text: str, end: str) -> str:
     return text[: len(text) - len(end)].rstrip(" –—-")
+
+
+def _points_fault(one: RawCriterion) -> str:
+    """Return the code of points that were read as text; empty: there are none."""
+    if one.points is not None:
+        return "criterion-unreadable" if _POINTS.match(one.text) else ""
+    if _STRAY_POINTS.match(one.text):
+        return "criterion-unreadable"
+    return "points-unread" if _MAYBE_POINTS.match(one.text) else ""
 
 
 def is_marked_item(text: str) -> bool:
@@ -147,13 +165,14 @@ class _BulletReader:
         place = replace(line.place, column=line.place.column + match.end())
         if not line.text.strip():
             self._open = False
-        elif (match[2] or _POINTS.match(text)) and not line.inline:
+        elif (match[2] or _POINTS.match(text) or _SHORT_ID.match(text)) and not line.inline:
             self._bullet(text, len(match[1].expandtabs(4)), place)
         # A line without a bullet continues the criterion above it.
         elif self._open and (self._indent is None or not self._is_group(text)):
             self._done[-1][0].append(text)
-            # A line at the left edge of the list may have been meant as an item.
-            if self._indent is not None and len(match[1].expandtabs(4)) <= self._indent:
+            # A line at the left edge of the list, or with a mark, may have been meant as an item.
+            at_edge = self._indent is not None and len(match[1].expandtabs(4)) <= self._indent
+            if at_edge or not (text[:1].isalnum() or text[:1] in "`(\"'"):
                 self._report("criterion-nested", text, place)
         elif self._is_group(text):
             self._group(text)
@@ -172,6 +191,9 @@ class _BulletReader:
 
     def _bullet(self, text: str, indent: int, place: SourcePosition) -> None:
         first = self._indent is None
+        # Lines before the first mark may have been items with other marks.
+        if first and self._done and len(self._done[-1][0]) > 1:
+            self._report("criterion-nested", self._done[-1][0][1], self._done[-1][1])
         self._indent = indent if self._indent is None else min(self._indent, indent)
         # One column more is sloppy formatting, two or more are a level below.
         if not first and indent > self._indent + 1 and self._done:
@@ -206,10 +228,11 @@ class _BulletReader:
         for (text, *parts), place, critical in self._done:
             text += "".join(f"\n{part}" if part.startswith("- ") else f" {part}" for part in parts)
             one = parse(text, place, self._named)
-            if one.points is None and _STRAY_POINTS.match(one.text):
+            code = _points_fault(one)
+            if code:
                 message = f"The points of criterion {quote_excerpt(one.text)} cannot be read."
                 hint = "Write it as '- [ ] (60 pts) c1: text'."
-                self._findings.append(make_finding("criterion-unreadable", message, place, hint))
+                self._findings.append(make_finding(code, message, place, hint))
             found.append(replace(one, critical=one.critical or critical))
         return found, self._left
 

@@ -17,6 +17,7 @@ from mimir.planning.format.labels import Key
 from mimir.planning.reader.line_normalization import narrow_text
 from mimir.planning.reader.line_syntax import indent_of, is_rule
 from mimir.planning.reader.outline import FieldText, PlanDocument, TaskDraft
+from mimir.planning.reader.source import NESTING_INFO
 
 _MARKS = re.compile(
     r"(?:</?\w{1,10}>|&nbsp;|\[[ \txX✓✔]?\](?=\s)|[a-zA-Z]\)(?=\s)|\(?\d{1,3}[.)](?=\s)|[^\w<&(\[`]|_|[`\[(](?=\w))*"
@@ -32,7 +33,8 @@ _NAMES_A_TASK = re.compile(r"\W*(?:task\b|\d+\.\d)", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]*\)")
 _INNER_LABEL = re.compile(r"\*\*([^*:]{1,60}):\*\*|\*\*([^*:]{1,60})\*\*:")
 _TAGGED = re.compile(r"<([A-Za-z_\-]{2,30})>([^<>]+)</\1>")
-_WORDS_AND_IDS = re.compile(r"([A-Za-z]+(?:[ _\-][A-Za-z]+)?)[*_]{0,2}\s+(.+)$")
+_WORDS_AND_IDS = re.compile(r"([A-Za-z]+(?:[ _\-][A-Za-z]+)?)(?:\s?[^\w\s]{1,6}\s*|\s+)(.+)$")
+_ITEM_MARK = re.compile(r"\s*[-*+•]\s")
 _LIST = re.compile(r"\s*(?:,|;|/|&|\+|\band\b|\s)\s*", re.IGNORECASE)
 _POINTED = re.compile(
     r"\W*?(?:[(\[]\s*\d{1,4}\s*(?:pts?|points?|%)\s*[)\]]|\d{1,4}\s*(?:pts?|points?)\s*:)",
@@ -60,6 +62,17 @@ _BEFORE = frozenset(
     ]
 )
 """Labels that mean dependencies, but that the table of labels does not have."""
+_ONE_LINE: frozenset[Key] = frozenset(
+    {
+        "estimated_minutes",
+        "time_limit_minutes",
+        "estimated_tool_calls",
+        "parallel_group",
+        "max_retries",
+        "model",
+    }
+)
+"""Fields whose value is one line, so that a list below it is none of their value."""
 _NEEDED: frozenset[Key] = frozenset({"prompt", "dependencies", "criteria"})
 
 
@@ -77,6 +90,9 @@ class _Line:
     """True: its indent makes it a part of the prompt."""
     is_in_list: bool = False
     """True: it is in the value of criteria or dependencies."""
+    is_below_value: bool = False
+    """True: it follows a value of one line."""
+    is_fenced: bool = False
     is_heading: bool = False
 
 
@@ -90,6 +106,12 @@ class LossAudit:
         self._ids = {task.id.casefold() for task in tasks if task.id}
         self._ids |= {draft.head.id.casefold() for draft in document.drafts if draft.head}
         self._tasks = dict(zip((d.index for d in document.drafts), tasks, strict=True))
+        self._fenced_lines = {
+            n
+            for block in document.source.blocks.values()
+            if block.kind == "fence" and block.info in NESTING_INFO
+            for n in range(block.start + 1, block.end - 1)
+        }
         self._found: dict[tuple[int, str], list[Finding]] = {}
 
     def find(self) -> list[Finding]:
@@ -98,11 +120,12 @@ class LossAudit:
             bare = _bare(line.text)
             if not bare:
                 continue
-            _ = (
+            _ = (line.is_fenced and (self._is_lost_list(line, bare) or True)) or (
                 self._is_lost_task(line, bare)
                 or self._is_lost_field(line, bare)
                 or self._is_lost_list(line, bare)
                 or self._is_lost_criterion(line)
+                or self._is_lost_item(line)
             )
         return [_summary(group) for group in self._found.values()]
 
@@ -135,7 +158,12 @@ class LossAudit:
             for n in one.lines
             if not is_list or self._names_field(n) or names_task(self._source.lines[n])
         )
-        yield from (replace(self._line(n, draft), is_in_list=is_list) for n in lines)
+        # A group has a short name, so that a sentence below its label is something else.
+        is_one_line = one.key in _ONE_LINE and (one.inline.strip() or one.key == "parallel_group")
+        yield from (
+            replace(self._line(n, draft), is_in_list=is_list, is_below_value=bool(is_one_line))
+            for n in lines
+        )
 
     def _names_field(self, index: int) -> bool:
         """Return whether a line of a list has the form of a label, not of an item."""
@@ -144,15 +172,17 @@ class LossAudit:
         if match is None or _is_item(text):
             return False
         # "- Tools:" is an item, or the heading of a group of criteria.
-        is_item = text.lstrip()[:1] in "-*+•"
+        is_item = _ITEM_MARK.match(text) is not None
         return _key_of(match[1]) is not None or (not is_item and bool(labels.find(match[1])))
 
     def _line(self, index: int, draft: TaskDraft | None) -> _Line:
         is_opaque = index in self._source.opaque_lines
+        is_fenced = index in self._fenced_lines
         return _Line(
             index=index,
-            text="" if is_opaque else self._source.lines[index],
+            text="" if is_opaque and not is_fenced else self._source.lines[index],
             draft=draft,
+            is_fenced=is_fenced,
             is_heading=index in self._document.outline.headings,
         )
 
@@ -206,6 +236,8 @@ class LossAudit:
 
     def _next_text(self, index: int) -> str:
         after = self._document.outline.next_text(index + 1)
+        while after < len(self._source) and is_rule(self._source.lines[after]):
+            after = self._document.outline.next_text(after + 1)
         return self._source.lines[after] if after < len(self._source) else ""
 
     def _is_in_notes(self, index: int) -> bool:
@@ -232,7 +264,7 @@ class LossAudit:
         parts = [(head, value)] if colon and len(head) <= 60 else []
         if match := _TAGGED.search(narrow_text(line.text)):
             parts.append((match[1], match[2]))
-        if not colon and (match := _WORDS_AND_IDS.match(text)) and _key_of(match[1]):
+        if (match := _WORDS_AND_IDS.match(text)) and _key_of(match[1]):
             parts.append((match[1], match[2]))
         # A second label may stand behind the value of the first one.
         parts += [
@@ -277,6 +309,13 @@ class LossAudit:
             "criterion-unreadable", line, message, "Move it below 'Verification Criteria'."
         )
 
+    def _is_lost_item(self, line: _Line) -> bool:
+        if not line.is_below_value or _ITEM_MARK.match(line.text) is None or len(line.text) < 12:
+            return False
+        message = f"{quote_excerpt(line.text)} is below a value of one line, so it is not read."
+        hint = "Move it below 'Verification Criteria', if it is a criterion."
+        return self._report("criterion-beside", line, message, hint)
+
     # Findings.
 
     def _report_field(self, line: _Line, name: str) -> bool:
@@ -315,7 +354,7 @@ def _bare(text: str) -> str:
     """Return a line without the marks before its first word."""
     if not text.strip() or is_rule(text):
         return ""
-    narrow = narrow_text(text)
+    narrow = narrow_text(text.replace("</summary>", ": "))
     marks = _MARKS.match(narrow)
     return _TAGS.sub("", narrow[marks.end() if marks else 0 :]).strip()
 

@@ -91,13 +91,18 @@ class Segmenter:
 
     def _on_text(self, index: int, line: str) -> int:
         # Marks of a collapsible section only wrap a task's text.
-        wrapper = line.strip().casefold().startswith(("<details", "</details", "<summary"))
-        if self.task is None or not wrapper:
+        text = line.strip().casefold()
+        wrapper = text.startswith(("<details", "</details", "<summary"))
+        behind = text.partition("</summary>")[2].removesuffix("</details>")
+        if self.task is None or not wrapper or behind.strip():
             self._keep(index)
         return index + 1
 
     def _on_rule(self, index: int) -> int:
         if self.field is not None and self.field.key == "criteria" and self._item_follows(index):
+            return index + 1
+        # A rule between a label and its value ends nothing.
+        if self.field is not None and self._value_follows(index):
             return index + 1
         if self.field is not None or self.task is not None:
             self.field = None
@@ -110,6 +115,17 @@ class Segmenter:
         """Return whether a criterion with points or a box follows a rule in the list."""
         after = self.outline.next_text(index + 1)
         return after < len(self.source) and is_marked_item(self.source.lines[after])
+
+    def _value_follows(self, index: int) -> bool:
+        """Return whether the open field has no value yet, and text without a label follows."""
+        after = self.outline.next_text(index + 1)
+        is_text = after < len(self.source) and not (
+            after in self.outline.labels
+            or after in self.outline.headings
+            or after in self.outline.bold_heads
+            or after in self.source.blocks
+        )
+        return is_text and self.field is not None and not self.field.has_content(self.source)
 
     # Blocks.
 

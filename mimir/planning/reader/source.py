@@ -221,7 +221,12 @@ class SourceText:
         # An HTML comment without an end would hide the rest of the plan.
         if end == len(self.lines):
             return None
-        return SourceBlock(kind="comment", start=index, end=end + 1)
+        # Text behind the end of a comment is text of the plan.
+        rest = self.lines[end].partition("-->")[2]
+        if not rest.strip():
+            return SourceBlock(kind="comment", start=index, end=end + 1)
+        self.lines[end] = rest
+        return SourceBlock(kind="comment", start=index, end=end) if end > index else None
 
     @cached_property
     def _comment_ends(self) -> list[int]:

@@ -26,8 +26,13 @@ _RESERVED = re.compile(
     "none|na|n-a|null|nil|no|nothing|all|and|or|to|through|tasks?", re.IGNORECASE
 )
 
-# "None, task-1" contradicts itself, other words after the comma are a remark.
-_NONE_AND_IDS = re.compile(r"\W*none\W*[,;]\s*(?:task\W?\s?)?[\w.\-]*\d[\w.\-]*\W*$", re.IGNORECASE)
+# "None, task-1" and "None (except task-1)" contradict themselves; other words are a remark.
+_NONE_AND_IDS = re.compile(
+    r"\W*none\W*[,;]\s*(?:task\W?\s?)?[\w.\-]*\d[\w.\-]*\W*(?:\([^()]*\)\W*)?$", re.IGNORECASE
+)
+_NONE_EXCEPT = re.compile(
+    r"\W*none\W+(?:except|besides|but|apart from|other than)\b", re.IGNORECASE
+)
 _ID = re.compile(ID)
 _SPOKEN = re.compile(r"(?:task\s*#?\s*|#)(\d+(?:\.\d+)*[a-z]?)$", re.IGNORECASE)
 
@@ -110,6 +115,8 @@ class TaskReferences:
     def _piece(self, text: str, own: int) -> list[str] | None:
         """Return the ids of one piece; None if it is unreadable."""
         item = strip_markup(narrow_text(text))
+        if _NONE_EXCEPT.match(item):
+            return None
         if is_none(item):
             return []
         if self.resolve(item) is not None:
@@ -202,7 +209,8 @@ def _pieces(raw: RawField) -> list[tuple[str, SourcePosition]]:
     if raw.items is not None:
         return [piece for item in raw.items for piece in _and_pieces(item.text, item.place)]
     # A list below "None" is none of its remarks.
-    if is_none(raw.text) and not _ITEMS.search(raw.text) and not _NONE_AND_IDS.match(raw.text):
+    contradicts = _NONE_AND_IDS.match(raw.text) or _NONE_EXCEPT.match(raw.text)
+    if is_none(raw.text) and not _ITEMS.search(raw.text) and not contradicts:
         return []
     array = array_of(raw.text)
     if array is not None:
