@@ -13,6 +13,8 @@ from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 
 Shape = Mapping[str, object]
 MAX_DECISIONS = 10
+MAX_PATH = 6
+"""Tasks of the critical path that are shown: its end."""
 _CELL_END = r"(?<!\\)\|"
 
 
@@ -22,6 +24,7 @@ def short(shape: Shape, glyphs: Symbols, width: int, path: str) -> list[str]:
     lines = wrap_cells([f"{outcome}:", clean_line(as_text(shape.get("title")))], width)
     for text in (as_text(shape.get("because")), as_text(shape.get("message")), _effort(shape)):
         lines += wrap(clean_line(text), width, rest="  ")
+    lines += wrap(_schedule(shape, glyphs), width, first="lower bound: ", rest="  ")
     lines += wrap(_proof(shape), width, first="proof: ", rest="  ")
     lines += _tasks(shape, glyphs, width)
     lines += _section("failed", _failures(shape), width)
@@ -44,6 +47,19 @@ def _effort(shape: Shape) -> str:
     date = as_text(totals.get("prices_as_of"))
     dated = f" (prices of {date})" if date else ""
     return ", ".join([*parts, *([f"cost {cost}{dated}"] if cost else [])])
+
+
+def _schedule(shape: Shape, glyphs: Symbols) -> str:
+    """Return the lower bound, the end of the critical path and the loss; empty: not known."""
+    schedule = as_object(shape.get("schedule"))
+    bound, loss = number(schedule.get("bound_seconds")), number(schedule.get("loss_seconds"))
+    if bound is None or loss is None:
+        return ""
+    path = [clean_line(id) for id in as_texts(schedule.get("critical_path"))]
+    named = f" {glyphs.arrow} ".join(
+        [*([glyphs.cut] if len(path) > MAX_PATH else []), *path[-MAX_PATH:]]
+    )
+    return f"{clock(bound)}, critical path {named}; loss {clock(loss)}"
 
 
 def _count(totals: Shape, name: str) -> str:

@@ -16,6 +16,8 @@ from mimir.reporting.summary.task_lines import TaskLine
 
 MOST_FILES = 50
 """Listed paths of one task."""
+MAX_PATH = 6
+"""Shown tasks of the critical path: its end; the JSON twin has all of it."""
 SHORT = 12
 """Characters of a hash; the JSON twin has all of it."""
 
@@ -43,6 +45,7 @@ def outcome(summary: RunSummary) -> str:
         f"- Criteria: {criteria.executed} passed by execution, {criteria.judged} passed by judgement, "
         f"{criteria.unverified} unverified, {criteria.failed} failed",
     ]
+    lines += _schedule(summary)
     lines += _check_runs(summary)
     if summary.final_commit:
         lines.append(
@@ -51,6 +54,18 @@ def outcome(summary: RunSummary) -> str:
     if summary.proof.seal:
         lines.append(f"- Seal: {code(summary.proof.seal)}")
     return "\n".join(lines)
+
+
+def _schedule(summary: RunSummary) -> Iterator[str]:
+    """Yield the lower bound of the run's time, and the loss against it."""
+    schedule = summary.schedule
+    if schedule:
+        named = [code(id) for id in schedule.critical_path[-MAX_PATH:]]
+        path = " → ".join((["…"] if len(named) < len(schedule.critical_path) else []) + named)
+        yield (
+            f"- Lower bound: {span(schedule.bound_seconds)}, the critical path {path}; "
+            f"loss against it: {span(schedule.loss_seconds)}"
+        )
 
 
 def _check_runs(summary: RunSummary) -> Iterator[str]:

@@ -107,6 +107,7 @@ class TaskData:
     """On the run branch. Empty: no file was changed, or it is not completed."""
     taken_from: str
     """Attempt of an earlier run that was reused. Empty: this run made it."""
+    dependencies: tuple[str, ...] = ()
     held_seconds: float = 0.0
     """Time under leases."""
     attempts: tuple[AttemptData, ...] = ()

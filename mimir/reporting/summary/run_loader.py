@@ -161,6 +161,7 @@ def _task_data(record: TaskRecord, attempts: Sequence[AttemptData]) -> TaskData:
         files_changed=record.files_changed,
         commit=record.integrated_commit,
         taken_from=record.taken_from,
+        dependencies=record.dependencies,
         held_seconds=record.held_seconds,
         attempts=tuple(attempts),
     )

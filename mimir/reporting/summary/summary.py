@@ -15,6 +15,7 @@ from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import describe_broken_check
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.json_value import as_array
+from mimir.domain.pace import TaskTime, measure_pace
 from mimir.domain.run import exit_code
 from mimir.domain.task_states import RUN_ENDED, Cause, RunStatus, TaskStatus
 from mimir.qc.judgement.diagnosis import failure_report, failure_summary
@@ -49,6 +50,18 @@ class RunTotals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSchedule:
+    """Time of a run against its lower bound."""
+
+    bound_seconds: float
+    """Time of the critical path: with any number of agents, no schedule is faster."""
+    critical_path: tuple[str, ...]
+    """Of the ended tasks: the chain of dependencies that took longest."""
+    loss_seconds: float
+    """Time of the run beyond the bound: waiting for agents, merges, the final gate, pauses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NextStep:
     """A command that the user can run next."""
 
@@ -79,6 +92,8 @@ class RunSummary:
     ended: str
     """Time of the last counted event."""
     elapsed_seconds: float
+    schedule: RunSchedule | None
+    """None: no task has ended."""
     engine_version: str
     controls: str
     """`always`, `accepted` or `never`. Empty: an older version ran it, without controls."""
@@ -115,6 +130,7 @@ class _TaskCollection:
         self.notes: list[str] = []
         self.failures: dict[str, QCFailureReport] = {}
         self.statuses: dict[str, TaskStatus] = {}
+        self.times: dict[str, TaskTime] = {}
         self.tally = MetricTally()
 
     def add(self, task: TaskData) -> None:
@@ -132,6 +148,11 @@ class _TaskCollection:
         if proof.merged:
             self.decisions.append(decisions.merge_decision(task))
         self.statuses[task.id] = task.status
+        self.times[task.id] = TaskTime(
+            dependencies=task.dependencies,
+            seconds=self._seconds.get(task.id, 0.0),
+            has_ended=True,
+        )
         if task.status is TaskStatus.FAILED:
             self.failures[task.id] = _report_failure(task)
 
@@ -159,6 +180,7 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
     proof = prove_run(data, tasks.proofs)
     totals = _totals(data, tasks.lines)
     ended = data.totals.last or data.created_at
+    elapsed = _seconds(data.created_at, ended)
     measured = tasks.tally.inputs(data.measured, data.pm_context)
     return RunSummary(
         run=data.id,
@@ -174,7 +196,8 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         message=without_places(data.pause_message),
         started=data.created_at,
         ended=ended,
-        elapsed_seconds=_seconds(data.created_at, ended),
+        elapsed_seconds=elapsed,
+        schedule=_schedule(tasks.times, elapsed),
         engine_version=data.engine_version,
         controls=data.controls,
         base_commit=data.base_commit,
@@ -191,6 +214,18 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         metrics=metrics(measured),
         context=context_use(measured),
         next_steps=_next_steps(outcome, data),
+    )
+
+
+def _schedule(times: Mapping[str, TaskTime], elapsed: float) -> RunSchedule | None:
+    # Without a limit of agents, the bound is the critical path alone.
+    pace = measure_pace(times, len(times))
+    if pace is None:
+        return None
+    return RunSchedule(
+        bound_seconds=round(pace.bound_seconds, 3),
+        critical_path=tuple(id for id in pace.path if times[id].seconds),
+        loss_seconds=round(max(0.0, elapsed - pace.bound_seconds), 3),
     )
 
 
