@@ -80,11 +80,15 @@ async def test_an_endpoint_whose_list_hangs_is_used_without_it(desk: Desk):
     assert listed.is_reached
 
 
-def answers(desk: Desk, columns: int, *lines: tuple[str, str]) -> str:
+def answers(
+    desk: Desk, columns: int, *lines: tuple[str, str], is_address_given: bool = True
+) -> str:
     variables = environment(MIMIR_CONFIG=str(own(desk)), ANTHROPIC_API_KEY=KEY, OPENAI_BASE_URL="")
-    words = [sys.executable, "-m", "mimir", "init", "--provider", "anthropic"]
+    words = [sys.executable, "-m", "mimir", "init"]
     with PlayServer(PLAY) as server:
-        words += ["--base-url", server.url]
+        if is_address_given:
+            words += ["--provider", "anthropic", "--base-url", server.url]
+        lines = tuple((question, answer.format(url=server.url)) for question, answer in lines)
         terminal = Terminal(words, desk.project, columns=columns, env=variables)
         for question, answer in lines:
             terminal.until(question)
@@ -101,6 +105,33 @@ def test_a_person_answers_on_a_narrow_terminal_and_the_key_is_not_shown(desk: De
     assert settings["llm"]["model"] == "anthropic/claude-x"
     assert settings["llm"]["endpoints"]["anthropic"]["api_key"] == KEY
     assert "run" not in settings
+
+
+def test_an_own_address_is_a_provider_and_invalid_answers_are_named(desk: Desk):
+    # Given four questions, each answered wrongly first
+    written = answers(
+        desk,
+        80,
+        ("or an address):", "99"),
+        ("'99' is no answer. Type a number from 1 to 9", "ftp://host"),
+        ("'ftp://host' is no answer", "{url}"),
+        ("Enter: none", ""),
+        ("or a name", ""),
+        ("An empty line is no answer", "small"),
+        ("Limit of a run", "0"),
+        ("a whole number of model calls above 0", "-3"),
+        ("'-3' is no answer", "25"),
+        is_address_given=False,
+    )
+    # Then the settings hold the address under a name of their own
+    settings = tomllib.loads(own(desk).read_text(encoding="utf-8"))
+    [(name, endpoint)] = settings["llm"]["endpoints"].items()
+    assert name == endpoint["base_url"].split("//")[1].split("/")[0].replace(".", "-").replace(
+        ":", "-"
+    )
+    assert settings["llm"]["model"] == f"{name}/small"
+    assert settings["run"]["max_calls"] == 25
+    assert "key: none is needed" in written
 
 
 def test_the_test_command_is_found_run_once_and_written_to_the_project(desk: Desk):

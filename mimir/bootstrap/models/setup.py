@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from mimir.bootstrap.models.endpoints import configure_endpoint
 from mimir.bootstrap.models.keyring_keys import write_key
@@ -129,6 +131,19 @@ def write_choice(choice: SetupChoice, config: EndpointConfig) -> tuple[Path, boo
 
 def _number(value: Decimal | int | None) -> float | int | None:
     return float(value) if isinstance(value, Decimal) else value
+
+
+def name_address(url: str) -> str:
+    """Return the name of the endpoint at a user's own address; empty: it has no host."""
+    try:
+        address = urlsplit(url)
+        port = address.port
+    except ValueError:  # no port, no IPv6 address
+        return ""
+    host = re.sub(r"[^a-z0-9]+", "-", (address.hostname or "").lower()).strip("-")
+    # The port is a part of it: a machine may serve several.
+    name = f"{host}-{port}" if host and port else host
+    return f"{name}-own" if name in PRESETS else name
 
 
 def require_provider(name: str, base_url: str) -> None:

@@ -1,7 +1,7 @@
 """`mimir init`: the first settings of a user, by at most four questions or by flags."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
 
@@ -10,10 +10,13 @@ from mimir.cli.session import CommandSession
 from mimir.errors import ConfigurationError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from decimal import Decimal
 
     from mimir.bootstrap.models.setup import KeyPlace, ModelList, SetupChoice
     from mimir.settings.layers import LoadedSettings
+
+T = TypeVar("T")
 
 _PLACES = ("variable", "file", "keyring")
 _MOST_LISTED = 20
@@ -54,6 +57,23 @@ def init(
     return session.run(given.answer(yes=yes, project=project))
 
 
+def _number_of(said: str, last: int) -> int | None:
+    """Return the index that a number from 1 to `last` names; None: it is no such number."""
+    return int(said) - 1 if said.isdecimal() and 1 <= int(said) <= last else None
+
+
+def _read_limit(said: str) -> "tuple[int | None, Decimal | None] | None":
+    """Return calls or cost of a limit, neither for an empty line; None: it is no limit."""
+    from mimir.cli.arguments import amount
+
+    if said.isdecimal():
+        return (int(said), None) if int(said) else None
+    try:
+        return None, amount(said) if said else None
+    except UsageError:
+        return None
+
+
 class _Flags:
     """The answers that flags give; the others are asked."""
 
@@ -72,6 +92,13 @@ class _Flags:
         self.no_limit = bool(no_limit)
         self.limit: tuple[int | None, str | None] = (None, None)
 
+    @property
+    def is_own_address(self) -> bool:
+        """True for a server that no preset knows; only its user knows if it needs a key."""
+        from mimir.settings.providers import PRESETS
+
+        return self.console.can_ask and bool(self.base_url) and self.provider not in PRESETS
+
     async def answer(self, *, yes: bool, project: bool) -> int:
         """Ask, write the files, and print their paths."""
         from mimir.bootstrap.models import setup
@@ -83,7 +110,7 @@ class _Flags:
         self._require_answers(yes=yes)
         loaded = self.session.load()
         if not self.provider:
-            self.provider = await self._ask_provider()
+            self.provider, self.base_url = await self._ask_provider()
         setup.require_provider(self.provider, self.base_url)
         choice = await self._choose_key(self._choice(), loaded)
         config = setup.endpoint_of(loaded, choice)
@@ -139,27 +166,48 @@ class _Flags:
             key=before.key if before else "",
         )
 
-    async def _ask_provider(self) -> str:
-        from mimir.bootstrap.models.setup import find_providers
+    async def _ask_provider(self) -> tuple[str, str]:
+        """Return the name of a provider, and the address if it is the user's own."""
+        from mimir.bootstrap.models import setup
 
-        offers = await find_providers()
-        lines = [f"{one.title}{f' ({one.found})' if one.found else ''}" for one in offers]
-        number = await self._ask_number("Provider", lines)
-        return offers[number].name
+        offers = await setup.find_providers()
+        self._show([f"{one.title}{f' ({one.found})' if one.found else ''}" for one in offers])
+        self.console.note("Another server: type its address, such as http://127.0.0.1:8000/v1")
+
+        def read(said: str) -> "tuple[str, str] | None":
+            if said.startswith(("http://", "https://")):
+                name = setup.name_address(said)
+                return (name, said) if name else None
+            number = _number_of(said, len(offers))
+            named = [one.name for one in offers if said.lower() in (one.name, one.title.lower())]
+            known = offers[number].name if number is not None else "".join(named)
+            return (known, self.base_url) if known else None
+
+        return await self._ask(
+            f"Provider (1-{len(offers)}, or an address):",
+            read,
+            f"a number from 1 to {len(offers)}, the name of a provider, or an address that begins "
+            "with http:// or https://",
+        )
 
     async def _ask_model(self, listed: "ModelList") -> str:
         models = listed.models[:_MOST_LISTED]
         if not models:
-            return await self._ask_text("Name of the model:")
+            return await self._ask("Name of the model:", str, "the name of a model")
         if len(listed.models) > len(models):
             self.console.note(f"The first {len(models)} of {len(listed.models)} models:")
-        while True:
-            self._show(models)
-            said = await self._ask_text(f"Model (1-{len(models)}, or a name):")
-            if not said.isdecimal():
-                return said
-            if 1 <= int(said) <= len(models):
-                return models[int(said) - 1]
+        self._show(models)
+
+        def read(said: str) -> str | None:
+            number = _number_of(said, len(models))
+            # A name of digits alone is a mistyped number.
+            return models[number] if number is not None else ("" if said.isdecimal() else said)
+
+        return await self._ask(
+            f"Model (1-{len(models)}, or a name):",
+            read,
+            f"a number from 1 to {len(models)}, or the name of a model",
+        )
 
     async def _choose_key(self, choice: "SetupChoice", loaded: "LoadedSettings") -> "SetupChoice":
         """Return the choice with the place of the key, and the key if it is to be stored."""
@@ -169,9 +217,13 @@ class _Flags:
         from mimir.bootstrap.settings_files import own_file
 
         variable, value = setup.find_key(choice, loaded)
-        if not variable and not self.key:
-            return choice
         place, key = self.key, ""
+        if self.is_own_address and not place:
+            hint = f"Key for {choice.base_url}, kept in {own_file()} (hidden; Enter: none):"
+            key = await self.console.ask_line(hint, hidden=True)
+            return replace(choice, key_place="file" if key else "", key=key)
+        if not variable and not place:
+            return choice
         if not place and value:
             lines = [f"the variable {variable}, as now", f"the file {own_file()}", "the keyring"]
             place = _PLACES[await self._ask_number("Place of the key", lines)]
@@ -198,23 +250,19 @@ class _Flags:
     async def _choose_limit(self, choice: "SetupChoice", loaded: "LoadedSettings") -> "SetupChoice":
         from dataclasses import replace
 
-        calls, cost = self.limit
-        if not (self.no_limit or calls or cost):
-            said = await self.console.ask_line(
-                "Limit of a run: model calls (such as 500) or a cost (such as 2.50). Enter: none."
-            )
-            calls, cost = (int(said), None) if said.isdecimal() else (None, said or None)
-        if calls == 0:
-            raise UsageError(
-                "A limit of 0 calls would stop every run.", next_step="Run: mimir init"
-            )
-        if not cost:
-            return replace(choice, max_calls=calls)
         from mimir.cli.arguments import amount
 
-        most = amount(cost)
-        self._require_price(choice, loaded)
-        return replace(choice, max_cost=most)
+        calls, cost = self.limit
+        most = None if cost is None else amount(cost)
+        if not (self.no_limit or calls or cost):
+            calls, most = await self._ask(
+                "Limit of a run: model calls (such as 500) or a cost (such as 2.50). Enter: none.",
+                _read_limit,
+                "a whole number of model calls above 0, a cost such as 2.50, or nothing",
+            )
+        if most is not None:
+            self._require_price(choice, loaded)
+        return replace(choice, max_calls=calls, max_cost=most)
 
     def _require_price(self, choice: "SetupChoice", loaded: "LoadedSettings") -> None:
         """Warn of a limit of cost without a price: runs would be refused."""
@@ -275,16 +323,22 @@ class _Flags:
         }
 
     async def _ask_number(self, what: str, lines: "Sequence[str]") -> int:
-        while True:
-            self._show(lines)
-            said = await self._ask_text(f"{what} (1-{len(lines)}):")
-            if said.isdecimal() and 1 <= int(said) <= len(lines):
-                return int(said) - 1
+        self._show(lines)
+        last = len(lines)
+        return await self._ask(
+            f"{what} (1-{last}):", lambda said: _number_of(said, last), f"a number from 1 to {last}"
+        )
 
-    async def _ask_text(self, question: str) -> str:
-        while not (said := await self.console.ask_line(question)):
-            pass
-        return said
+    async def _ask(self, question: str, read: "Callable[[str], T | None]", allowed: str) -> T:
+        """Ask until `read` takes the answer; a refused one is named with the allowed ones."""
+        while True:
+            said = (await self.console.ask_line(question)).strip()
+            found = read(said)
+            # An empty name is no answer either.
+            if found is not None and found != "":
+                return found
+            what = f"{said!r} is no answer" if said else "An empty line is no answer"
+            self.console.note(f"{what}. Type {allowed}.")
 
     def _show(self, lines: "Sequence[str]") -> None:
         for number, line in enumerate(lines, 1):
