@@ -180,8 +180,16 @@ def _spare_conversion(parameter: Any) -> Any:
     return parameter
 
 
+_WHOLE = 1000
+"""Longest first sentence of a help; a list of commands wraps it, and cuts nothing."""
+
+
 class LightCommand(TyperCommand):
     """A command whose texts need no library."""
+
+    def get_short_help_str(self, limit: int = _WHOLE) -> str:
+        """Return the first sentence of the help, whole."""
+        return super().get_short_help_str(max(limit, _WHOLE))
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with that of the help."""
@@ -192,6 +200,10 @@ class CommandGroup(TyperGroup):
     """The commands of `mimir`."""
 
     entries: Sequence[CommandEntry] = COMMANDS
+
+    def get_short_help_str(self, limit: int = _WHOLE) -> str:
+        """Return the first sentence of the help, whole."""
+        return super().get_short_help_str(max(limit, _WHOLE))
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)

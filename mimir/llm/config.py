@@ -126,7 +126,7 @@ class EndpointConfig:
         if not self.name:
             raise ConfigurationError(
                 "No key for OpenAI's endpoint: llm.api_key is not set.",
-                next_step="Set OPENAI_API_KEY, or llm.base_url to a server that needs none; `mimir demo` needs no key.",
+                next_step="Choose a provider: mimir init. Or set OPENAI_API_KEY; `mimir demo` needs no key.",
             )
         raise ConfigurationError(
             f"No key for the endpoint {self.label}: the variable {self.key_variable} is not set.",

@@ -37,9 +37,15 @@ def messages(folder: Path) -> Iterator[tuple[str, str, bool]]:
             if isinstance(node, ast.JoinedStr)
             for value in node.values
         }
+        # A docstring is no message; one of a command is its help, which is short of them.
+        documents = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
         for node in ast.walk(tree):
             text = _text(node)
-            if text and id(node) not in pieces:
+            if text and id(node) not in {*pieces, *documents}:
                 is_step = id(node) in steps or text.startswith("next: ")
                 yield f"{path}:{getattr(node, 'lineno', 0)}", text, is_step
 

@@ -121,7 +121,7 @@ def orientation(shape: Mapping[str, object], *, has_store: bool) -> list[str]:
     lines = [
         "mimir turns a request into a proven result: planned, executed, checked, judged, sealed.",
         f"store: {as_text(shape.get('store'))}{'' if has_store else ' (not created yet)'}",
-        f"model: {model or 'none; set MIMIR_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL'}",
+        f"model: {model or 'none yet'}",
     ]
     lines += [f"plan:  chains/{plan}"] if plan else []
     lines += [f"run:   {run} {outcome}"] if run else []
@@ -130,8 +130,11 @@ def orientation(shape: Mapping[str, object], *, has_store: bool) -> list[str]:
         lines += [f"  {step.format(run=run)}" for step in _NEXT.get(outcome, ())]
     if plan and outcome not in ("running", "paused"):
         lines.append(f"  mimir execute {plan}")
-    if model:
-        lines.append('  mimir chain "REQUEST"')
+    lines.append(
+        '  mimir chain "REQUEST"'
+        if model
+        else "  mimir init        choose a model, by four questions"
+    )
     if not run:
         lines.append("  mimir demo        a whole run, offline, without a key")
     lines.append("  mimir --help      all commands")

@@ -46,9 +46,9 @@ def init(
     project: Project = False,
     yes: Yes = False,
 ) -> int:
-    """Write your first settings: provider, model, key and limit.
+    """Write your first settings.
 
-    It asks what no flag answers. With --yes, every answer must be a flag; a key to store comes from
+    These are provider, model, key and limit. It asks what no flag answers. With --yes, every answer must be a flag; a key to store comes from
     its variable or from standard input. With --project, it finds the test command of the project,
     runs it once in the sandbox, and writes it to mimir.toml.
     """

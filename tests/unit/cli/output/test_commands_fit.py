@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mimir.cli.command_table import COMMANDS as COMMAND_TABLE
 from mimir.cli.console import Console
 from mimir.cli.layout import columns_of
 from mimir.cli.main import run
@@ -74,6 +75,19 @@ def test_no_command_prints_a_line_over_the_width_or_cuts_a_word(
             if glyphs is UNICODE and command not in VARIABLE:
                 short = {w for line in wide for w in line.split() if columns_of(w) <= width - 12}
                 assert short <= {word for line in lines for word in line.split()}
+
+
+def test_no_help_prints_a_line_over_the_width_or_cuts_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    named = [(), *((entry.names[0],) for entry in COMMAND_TABLE)]
+    named += [(entry.names[0], part.names[0]) for entry in COMMAND_TABLE for part in entry.parts]
+    for width in (60, 80, 120):
+        for command in named:
+            lines = draw(monkeypatch, capsys, width, UNICODE, (*command, "--help"))
+            assert [line for line in lines if columns_of(line) > width] == [], command
+            assert [line for line in lines[1:] if line.endswith(("...", "…"))] == [], command
+            assert lines[-1].strip(), command
 
 
 VARIABLE = ((), ("runs",), ("report", "--full"))

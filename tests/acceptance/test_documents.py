@@ -1,0 +1,98 @@
+"""Every command block of the documents is executed by a test; the table below names the others, with the reason."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.acceptance.test_wheel import GUIDES
+from tests.support.cli_runner import Desk
+from tests.support.whole_run import REST, Part, writes
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("agents", "neo4j", "results")
+"""Executed below; `GUIDES` are executed from the wheel."""
+NOT_RUN = {
+    r"make |export MIMIR_(MODEL|STORE|NEO4J)": "targets of the repository, which CI runs; variables",
+    r"xdg-open ": "needs a browser",
+    r"mimir (demo --store|migrate \S+) (bolt|neo4j)": "needs a Neo4j server: test_on_neo4j.py runs the like",
+    r"mimir init ": "needs a real provider: test_init.py runs the like against a scripted endpoint",
+    r"(npm|go|cargo|mvn|\.venv/bin/python -m pip) |git submodule": "needs a registry of packages, or a remote",
+    r"python -m venv|cd packages/app|mimir doctor$": "needs the project of the reader: the first run has doctor",
+}
+"""Beginning of lines that no test executes → reason."""
+REVIEWER = """---
+name: reviewer
+description: Reviews a change for correctness.
+tools: Read, Grep, Edit
+model: sonnet
+---
+
+You review one change. Report each fault with file and line.
+"""
+TEST = "from src.money import cents\n\n\ndef test_cents():\n    assert cents(0.29) == 29\n"
+WRONG, RIGHT = (f"def cents(x):\n    return {way}(x * 100)\n" for way in ("int", "round"))
+
+
+def lines_of(page: Path) -> list[str]:
+    """Return the lines of the command blocks of a page, without comments."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [
+        line
+        for block in blocks
+        for one in block.splitlines()
+        if (line := re.sub(r"\s+#.*", "", one))
+    ]
+
+
+def reason(line: str) -> str:
+    """Return why no test executes a line; empty: one does."""
+    return next((why for start, why in NOT_RUN.items() if re.match(start, line)), "")
+
+
+def test_every_line_of_a_command_block_is_executed_or_has_a_reason():
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    executed = {ROOT / f"docs/{name}.md" for name in (*GUIDES, *PAGES)}
+    silent = [
+        f"{page.name}: {line}"
+        for page in pages
+        for line in lines_of(page)
+        if page not in executed and not reason(line)
+    ]
+    assert silent == []
+    listed = [line for page in pages for line in lines_of(page)]
+    assert [start for start in NOT_RUN if not any(re.match(start, line) for line in listed)] == []
+
+
+def test_the_pages_about_agents_results_and_stores_work_line_by_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+    desk.write(".claude/agents/reviewer.md", REVIEWER)
+    for path, text in (("src/money.py", WRONG), ("test_money.py", TEST), ("conftest.py", "")):
+        desk.write(path, text)
+    works = {
+        "invoke general_purpose": ("SUMMARY.md", "# Summary\n"),
+        "invoke reviewer": ("src/money.py", RIGHT),
+    }
+    desk.environ(MIMIR_MODEL="play:../script.yaml")
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
+    run = ""
+    for line in (line for page in PAGES for line in lines_of(ROOT / f"docs/{page}.md")):
+        if reason(line):
+            continue
+        words = shlex.split(line.partition(" > ")[0].replace("RUN", run))[1:]
+        work = works.get(" ".join(words[:2]))
+        if work:
+            part: Part = {"role": "worker", "turns": [writes(*work), f"{work[0]} is written."]}
+            desk.write("../script.yaml", yaml.safe_dump({"parts": [part, *REST]}))
+        said = desk.type(*words, *(["--yes"] if "trust" in words else []))
+        assert said.code == 0, f"{line}: {said.out}{said.err}"
+        if work:
+            run = desk.type("runs", "--json").json["runs"][0]["run"]
+    assert (desk.project / "src/money.py").read_text(encoding="utf-8") == RIGHT
+    assert (desk.project / "team.db").is_file()
