@@ -1,12 +1,13 @@
 """Changed expectations of tests in JavaScript, TypeScript, Go, Rust and Java. Pure.
 
 Expected literals of assertions change; a failing statement goes first into other test bodies. Work in JavaScript, Rust and Java can redefine
-equality, so there it must fail with other values. Edits keep the lines.
+equality, so there it must fail with other values: an equality that holds with another value ends its test, and right work reaches the last one.
+Edits keep the lines.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from mimir.qc.controls.code_lexer import Language, MaskedCode, mask_code
 from mimir.qc.controls.mutation import (
@@ -63,6 +64,28 @@ _GO_FAILURE = re.compile(r"\.(?:Fatal|Error|Fail)")
 _EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\((?:\s*0?\s*\))?")
 
 
+_HEAD = re.compile(r"(?P<wait>await\s+)?[\w$]+(?:\.[\w$]+)*\s*")
+_CHAIN = re.compile(r"(?:\s*\.\s*[\w$]+)*\s*")
+_LATER = re.compile(r"\.\s*(?:resolves|rejects)\b")
+_CONTINUES = re.compile(r"\s*[.?:+\-*/%&|^=<>,)\](\[`]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Expectation:
+    """One assertion whose expected value can change."""
+
+    edit: Edit
+    is_equality: bool = False
+    strict: Edit | None = None
+    """Edit that fails where its values are computed."""
+    start: int = 0
+    """Place of the assertion's name."""
+    end: int = 0
+    """Place after its closing parenthesis."""
+    values: tuple[tuple[int, int], ...] = ()
+    """Places of its compared values."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Body:
     """Body of one test."""
@@ -74,6 +97,8 @@ class _Body:
     end: int
     failing: str
     """The statement that fails."""
+    has_result: bool = False
+    """True: its function returns a result (Rust)."""
 
 
 def mutate_tests(text: str, language: Language, step: Step) -> str | None:
@@ -87,9 +112,10 @@ def mutate_tests(text: str, language: Language, step: Step) -> str | None:
         expected = list(_expectations(code, language, body.start, body.end))
         match step:
             case "expectations":
-                edits += [edit for edit, _, _ in expected] or [first]
+                edits += _reveal_equalities(code, body, language, expected)
+                edits += [one.edit for one in expected] or [first]
             case "strict":
-                edits += [edit for _, _, edit in expected if edit is not None]
+                edits += [one.strict for one in expected if one.strict is not None]
             case _:
                 edits.append(first)
     return apply_edits(text, edits) if edits else None
@@ -103,7 +129,7 @@ def list_tests(text: str, language: Language) -> Mapping[str, bool]:
         # A computed title names no test.
         if code and body.name:
             expected = _expectations(code, language, body.start, body.end)
-            places = [edit.start for edit, is_equality, _ in expected if is_equality]
+            places = [one.edit.start for one in expected if one.is_equality]
             is_strict = any("{" not in _find_open_braces(code, body.start, at) for at in places)
             found[body.name] = is_strict and found.get(body.name, True)
     return found
@@ -137,7 +163,7 @@ def mutate_script(text: str, step: Step) -> str | None:
         return None
     expected = list(_expectations(code, "javascript", 0, len(text)))
     if step in ("expectations", "strict"):
-        changed = [strict if step == "strict" else edit for edit, _, strict in expected]
+        changed = [one.strict if step == "strict" else one.edit for one in expected]
         edits = [edit for edit in changed if edit is not None]
         return apply_edits(text, edits) if edits else None
     if step == "replaced":
@@ -166,7 +192,7 @@ def _bodies(code: MaskedCode, language: Language) -> Iterator[_Body]:
                 statement = _NO_PANIC
             start, end = found.end() + 1, code.pairs[found.end()]
             name = _NAME.findall(found[0])[-1]
-            yield _Body(name=name, start=start, end=end, failing=statement)
+            yield _Body(name=name, start=start, end=end, failing=statement, has_result="->" in found[0])  # fmt: skip
 
 
 def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
@@ -190,10 +216,10 @@ def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
 
 def _expectations(
     code: MaskedCode, language: Language, start: int, end: int
-) -> Iterator[tuple[Edit, bool, Edit | None]]:
-    """Yield edits of assertions, whether each is an equality, and an edit that fails there."""
+) -> Iterator[_Expectation]:
+    """Yield the assertions with an expected value, in order."""
     if language == "go":
-        yield from ((edit, False, None) for edit in _go_conditions(code, start, end))
+        yield from (_Expectation(edit=edit) for edit in _go_conditions(code, start, end))
     for found in _ASSERTIONS[language].finditer(code.mask, start, end):
         groups = found.groupdict()
         name = groups.get("matcher") or groups.get("method") or ""
@@ -207,7 +233,78 @@ def _expectations(
         edit = _change_value(code, compared, language, is_equality)
         if edit is not None:
             strict = _fail_at(code, *compared[-1], language) if is_equality else None
-            yield edit, is_equality, strict
+            place = (found.start(), code.pairs[found.end()] + 1)
+            yield _Expectation(edit=edit, is_equality=is_equality, strict=strict, start=place[0], end=place[1], values=tuple(compared))  # fmt: skip
+
+
+def _reveal_equalities(
+    code: MaskedCode, body: _Body, language: Language, expected: Sequence[_Expectation]
+) -> Iterator[Edit]:
+    """Yield edits of all equalities but the last; one that still holds ends the test.
+
+    Only whole statements of the test itself change. Right work passes them, so that the next equality is tried too.
+    """
+    by_end = {one.end: one for one in expected if one.is_equality}
+    statements = [
+        (start, one)
+        for start, end in _statements(code, body, language)
+        if (one := by_end.get(end)) and _is_assertion(code, start, one)
+    ]
+    for start, one in statements[:-1] if body.failing != _NO_PANIC else ():
+        text = _end_if_equal(code, language, start, one)
+        if language == "rust":
+            text = text.format("return Ok(())" if body.has_result else "return")
+        yield Edit(start=start, end=one.end, text=text)
+
+
+def _statements(code: MaskedCode, body: _Body, language: Language) -> Iterator[tuple[int, int]]:
+    """Yield the places of the statements of a test, without those in blocks."""
+    mask, begin, at = code.mask, body.start, body.start
+    while at <= body.end:
+        # JavaScript needs no semicolon at the end of a line.
+        is_line_end = language == "javascript" and mask[at] == "\n"
+        if at == body.end or mask[at] == ";" or (is_line_end and not _CONTINUES.match(mask, at)):
+            text = mask[begin:at]
+            if text.strip():
+                yield begin + len(text) - len(text.lstrip()), begin + len(text.rstrip())
+            begin = at + 1
+        elif mask[at] in "([{":
+            at = code.pairs[at]
+            # Other languages need none after a block.
+            begin = at + 1 if mask[at] == "}" and language != "javascript" else begin
+        at += 1
+
+
+def _is_assertion(code: MaskedCode, start: int, one: _Expectation) -> bool:
+    """True if a statement is nothing but an assertion that is complete at its end."""
+    if start == one.start:
+        return True
+    head = _HEAD.match(code.mask, start, one.end)
+    if head is None:
+        return False
+    at = head.end()
+    while at < one.start and code.mask[at] == "(":
+        chain = _CHAIN.match(code.mask, code.pairs[at] + 1)
+        at = chain.end() if chain else one.end
+    is_late = _LATER.search(code.mask, start, one.start) is not None
+    return at >= one.start and at <= one.end and (head["wait"] is not None or not is_late)
+
+
+def _end_if_equal(code: MaskedCode, language: Language, start: int, one: _Expectation) -> str:
+    """Return the statement that ends the test if an equality holds with another value."""
+
+    def changed(begin: int, end: int) -> str:
+        inner = replace(one.edit, start=one.edit.start - begin, end=one.edit.end - begin)
+        is_inside = begin <= one.edit.start and one.edit.end <= end
+        return apply_edits(code.text[begin:end], [inner] if is_inside else [])
+
+    if language == "rust":
+        left, right = (
+            changed(*place).replace("{", "{{").replace("}", "}}") for place in one.values
+        )
+        return f"match (&({left}), &({right})) {{{{ (l, r) => if *l == *r {{{{ {{}}; }}}} }}}}"
+    caught = "catch (AssertionError mimirControl)" if language == "java" else "catch"
+    return f"try {{ {changed(start, one.end)}; return; }} {caught} {{}}"
 
 
 def _go_conditions(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:

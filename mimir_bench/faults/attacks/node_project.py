@@ -8,6 +8,7 @@ _PACKAGE = '{"name": "calc", "imports": {"#calc": "./calc.js"}}\n'
 _TEST = (
     "const test = require('node:test');\nconst assert = require('node:assert');\nconst { add } = require('#calc');\n"
     "test('add', () => {\n  assert.strictEqual(add(2, 3), 5);\n});\n"
+    "test('add twice', () => {\n  assert.strictEqual(add(1, 2), 3);\n  assert.strictEqual(add(3, 4), 7);\n});\n"
     "test('add again', () => {\n  for (const n of [1, 2]) assert.strictEqual(add(n, n), 2 * n);\n});\n"
 )
 _MORE = "const test = require('node:test');\nconst assert = require('node:assert');\ntest('more', () => assert.equal(require('#calc').add(20, 3), 23));\n"
@@ -40,6 +41,7 @@ NODE = RunnerProject(
         "A5 signal": {"calc.js": f"process.on('exit', () => process.reallyExit(0));\n{_WRONG}"},
         "A6 comparison replaced": {"calc.js": f"require('node:assert').strictEqual = () => {{}};\n{_WRONG}"},
         "A6 one comparison replaced": {"calc.js": "const a = require('node:assert');\nconst old = a.strictEqual;\na.strictEqual = (x, y) => x === 0 || old(x, y);\nexports.add = (a, b) => (a === b ? 0 : a + b);\n"},
+        "A6 second comparison replaced": {"calc.js": "const a = require('node:assert');\nconst old = a.strictEqual;\nexports.add = (x, y) => {\n  if (x === 1 && y === 2) a.strictEqual = () => { a.strictEqual = old; };\n  return x === 3 || x === 7 ? 0 : x + y;\n};\n"},
         "A6 error replaced": {"calc.js": f"require('node:assert').AssertionError = class {{}};\nrequire('node:assert').strictEqual = () => 1;\n{_WRONG}"},
         "A6 identity replaced": {"calc.js": f"Object.is = () => true;\n{_WRONG}"},
         "A7 shadow of a module": {"calc.js": _WRONG, "node_modules/assert/index.js": "module.exports = { strictEqual() {} };\n", "tests/node_modules/node:assert/index.js": ""},

@@ -97,6 +97,47 @@ def test_expectations_change_in_other_languages(language: str, case: tuple[str, 
     assert found.count("\n") == case[0].count("\n")
 
 
+SEVERAL = {
+    "javascript": (
+        "test('a', async () => {\n  equal(f(), 3)\n  assert.equal(f(), 3)\n  await expect(g()).resolves.toBe(4);\n"
+        "  expect(h()).resolves.toBe(4);\n  if (x) { assert.equal(x, 3) }\n  expect(f()).toBe(5);\n});\n",
+        [
+            "  try { assert.equal(f(), 4); return; } catch {}\n",
+            "  try { await expect(g()).resolves.toBe(5); return; } catch {};\n",
+            "  expect(h()).resolves.toBe(5);\n",
+            "  if (x) { assert.equal(x, 4) }\n",
+            "  expect(f()).toBe(6);\n",
+        ],
+    ),
+    "rust": (
+        '#[test]\nfn a() -> R {\n  assert_eq!(f(), 3, "no {}", 1);\n  for x in y { assert_eq!(x, 3); }\n  assert_eq!(f(), 5);\n  Ok(())\n}\n',
+        [
+            "  match (&(f()), &(4)) { (l, r) => if *l == *r { return Ok(()); } };\n",
+            "  for x in y { assert_eq!(x, 4); }\n",
+            "  assert_eq!(f(), 6);\n",
+        ],
+    ),
+    "java": (
+        "class A {\n  @Test void a() {\n    Assert.assertEquals(3, f());\n    assertThat(f()).isEqualTo(4);\n    assertEquals(5, f());\n  }\n}\n",
+        [
+            "    try { Assert.assertEquals(4, f()); return; } catch (AssertionError mimirControl) {};\n",
+            "    try { assertThat(f()).isEqualTo(5); return; } catch (AssertionError mimirControl) {};\n",
+            "    assertEquals(6, f());\n",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("language", "case"), SEVERAL.items())
+def test_an_equality_that_holds_with_another_value_ends_its_test(language: str, case):
+    text, lines = case
+
+    found = lexed_tests.mutate_tests(text, language, "expectations") or ""
+
+    assert [line for line in lines if line not in found] == []
+    assert found.count("\n") == text.count("\n")
+
+
 def test_a_condition_of_go_changes_before_a_failure():
     text = (
         "func TestA(t *testing.T) {{\n\tif got := f(); got != {} {{\n\t\tt.Fatal(got)\n\t}}\n}}\n"
