@@ -70,12 +70,16 @@ class _Control:
         self._runs = 0
 
     async def run(self) -> CheckRun:
-        argv = self._case.check.argv
-        if scripts.only_reads(argv):
+        if scripts.only_reads(self._case.check.argv):
             return await self._by_work()
+        # Single tests are known: what the command starts does not matter unless none of them is found.
+        if self._case.after.results is not None and (found := await self._by_tests()):
+            return found
         started = await self._find_started()
         if self._case.after.results is not None or not started.only_reads:
-            if found := await self._by_tests(started):
+            if self._case.after.results is None and (
+                found := await self._by_started_tests(started)
+            ):
                 return found
             # A called script fails on its own; its caller would fail anyway.
             trusted = [one for one in reversed(started.scripts) if self._is_trusted(one)]
@@ -124,7 +128,23 @@ class _Control:
                 return listing.output_tail.replace("\\\n", " ").splitlines()
         return ()
 
-    async def _by_tests(self, started: StartedPrograms) -> CheckRun | None:
+    async def _by_started_tests(self, started: StartedPrograms) -> CheckRun | None:
+        """Decide by the tests of the tree, if the command starts any; only its exit code is known."""
+        if not started.runs_tests:
+            changed: ChangedTests = {}
+
+            def alter(checkout: Path) -> Sequence[str] | None:
+                nonlocal changed
+                changed = surface.mutate_tests(checkout, self._trusted, "statements")
+                return self._case.check.argv if changed else None
+
+            run = await self._run(alter, self._case.after.tree)
+            is_free = run is None or not (run.timed_out or decision.failed_tests(WHOLE, run))
+            if is_free and not any(map(self._is_test_of_plan, changed)):
+                return None
+        return await self._by_tests(is_certain=started.runs_tests)
+
+    async def _by_tests(self, *, is_certain: bool = True) -> CheckRun | None:
         """Decide by the tests of the tree; None: the check does not depend on them."""
         case = self._case
         tally = SensitiveTests(counted=decision.counted_tests(case.after))
@@ -148,8 +168,9 @@ class _Control:
             return self._red(tally)
         if tally.deceived or tally.sensitive or decision.did_hang(tally.runs):
             return self._insensitive(tally)
-        is_certain = case.after.results is not None or started.runs_tests or is_named
-        if not is_certain or await self._is_insensitive_before(_bind_step(alter, "statements")):
+        if not (is_certain or is_named) or await self._is_insensitive_before(
+            _bind_step(alter, "statements")
+        ):
             return None
         return self._insensitive(tally)
 
