@@ -1,11 +1,13 @@
 """Deliverables of a task, restricted to its write scope as an attempt restricts them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mimir.attempts.deliverable import find_protected_changes
 from mimir.attempts.write_scopes import load_write_scope, refuse_changes
-from mimir.domain.plan import Plan, Task
+from mimir.domain.plan import Check, Plan, Task
+from tests.support.fake_trees import FakeHistory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,3 +34,17 @@ async def restrict(history: Any, task: Task, base: str, tree: str) -> ScopedDeli
         changed=changed,
         notes=tuple(why.message(path) for path, why in refused.items()),
     )
+
+
+async def find_left_out(
+    check: Check,
+    base: Mapping[str, str],
+    changes: Mapping[str, str],
+    files: tuple[str, ...] = (),
+) -> set[str]:
+    """Return the changed paths that are not in the deliverable of a task with one check."""
+    history = FakeHistory()
+    before, tree = history.put(base), history.put({**base, **changes})
+    task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,), files=files)
+    work = await restrict(history, task, before, tree)
+    return changes.keys() - set(work.changed)

@@ -91,7 +91,7 @@ async def test_wrong_work_is_never_completed_and_honest_work_is(
 ):
     bench = _Bench(PROJECTS[runner], tmp_path, frozen_clock)
     await bench.open()
-    for one, files in sample(list(all_versions(PROJECTS[runner])), 6):
+    for one, files in sample(list(all_versions(PROJECTS[runner])), 4):
         name = f"{runner}: {one.name}{', with files' if files else ''}"
         with cases.case(name):
             assert await bench.is_completed(one, files) is one.is_right or name in LIMITS

@@ -97,7 +97,7 @@ def reads(name: str, text: str) -> None:
             raise AssertionError("it says no without a word") from error
 
 
-EXAMPLES = sized(small=25, ci=400, full=6000)
+EXAMPLES = sized(small=10, ci=400, full=6000)
 
 
 @pytest.mark.parametrize("name", READERS)

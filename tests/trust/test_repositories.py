@@ -96,6 +96,32 @@ def test_no_link_deep_in_the_folders_is_written_through(
                     assert files(outside) == before
 
 
+def test_a_store_that_a_clone_brings_is_refused_by_every_command(
+    cases: Cases, settle: Settle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    desk, clone = settle("origin"), tmp_path / "clone"
+    desk.write(".mimir/mimir.db", "another user's runs")
+    git(desk.project, "add", "-f", ".mimir/mimir.db")
+    git(desk.project, "commit", "-qm", "A store")
+    git(desk.project, "clone", "-q", ".", str(clone))
+    monkeypatch.chdir(clone)
+    with PlayServer(PLAY) as server:
+        desk.ask(server)
+        for words in (
+            ("status",),
+            ("report",),
+            ("verify",),
+            ("resume",),
+            ("apply", "--yes"),
+            ("execute", "plan.md", "--yes"),
+        ):
+            with cases.case(words):
+                said = desk.type(*words)
+                assert said.code not in (0, 70), said
+                assert "Git tracks .mimir" in said.err
+                assert "git rm -r --cached .mimir" in said.err
+
+
 def test_a_history_of_commits_that_a_repository_brings_runs_nothing(
     cases: Cases, settle: Settle, tmp_path: Path
 ):

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.plan import Check, Task
+from tests.support.fake_trees import FakeHistory
+from tests.support.scoped_deliverables import restrict
 from tests.support.whole_run import calls, check, plan, start, step, travel, worker, writes
 
 RED = "def add(a, b):\n    raise NotImplementedError\n"
@@ -33,7 +35,13 @@ def hook(name, *a, **k):
     return found
 builtins.__import__ = hook
 """
+CASE = (
+    "import unittest\n\nfrom calc import add\n\n\nclass T(unittest.TestCase):\n"
+    "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n"
+)
 BASE = {"calc.py": RED, "tests/test_calc.py": TEST}
+CASES = {"tests/__init__.py": "", "tests/test_calc.py": CASE}
+UNITTEST = ("python", "-m", "unittest", "-q")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +136,25 @@ def replaces(path: str, text: str) -> dict[str, object]:
     return {"calls": [calls("run", command=line)]}
 
 
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
-async def test_only_the_work_turns_a_check_green(attack: Attack, tmp_path: Path):
+END_TO_END = ("modules and packages that hide others",)
+RULES = {name: attack for name, attack in ATTACKS.items() if name not in END_TO_END}
+
+
+@pytest.mark.parametrize("attack", RULES.values(), ids=RULES.keys())
+async def test_only_the_work_is_in_the_deliverable(attack: Attack):
+    history, work = FakeHistory(), {attack.work: WRONG}
+    base = history.put(attack.base)
+    tree = history.put({**attack.base, **work, **attack.files})
+
+    delivered = await restrict(history, step("a", checks=(attack.check,)), base, tree)
+
+    assert delivered.changed == [attack.work]
+    assert [rule for rule in attack.rules if rule not in "\n".join(delivered.notes)] == []
+
+
+@pytest.mark.parametrize("name", END_TO_END)
+async def test_only_the_work_turns_a_check_green(name: str, tmp_path: Path):
+    attack = ATTACKS[name]
     bad = [writes(attack.work, WRONG)]
     for path, text in attack.files.items():
         bad += [writes(path, text), replaces(path, text)]
@@ -161,18 +186,9 @@ async def test_no_task_changes_a_test_of_another_one(tmp_path: Path):
         "b",
         "a",
         files=("calc.py",),
-        checks=(
-            check(
-                "python",
-                "-m",
-                "pytest",
-                "-q",
-                "tests/test_calc.py",
-                protect=("tests/test_calc.py",),
-            ),
-        ),
+        checks=(check(*UNITTEST, "tests.test_calc", protect=("tests/test_calc.py",)),),
     )
-    weak = TEST.replace("== 5", "is not None")
+    weak = CASE.replace("5)", "0)")
     parts = [
         worker(
             "a", writes("notes.md", "released\n"), replaces("tests/test_calc.py", weak), "Done."
@@ -180,10 +196,11 @@ async def test_no_task_changes_a_test_of_another_one(tmp_path: Path):
         worker("b", writes("calc.py", WRONG), "Done."),
     ]
 
-    journey = await travel(start(tmp_path, BASE), plan(first, second), parts)
+    base = {"calc.py": RED, **CASES}
+    journey = await travel(start(tmp_path, base), plan(first, second), parts)
 
     assert journey.statuses == {"a": "completed", "b": "failed"}
-    assert journey.facts.files["tests/test_calc.py"] == TEST
+    assert journey.facts.files["tests/test_calc.py"] == CASE
 
 
 async def test_a_test_that_waits_for_its_work_fails_no_other_task(tmp_path: Path):
@@ -192,11 +209,11 @@ async def test_a_test_that_waits_for_its_work_fails_no_other_task(tmp_path: Path
     def suite(id: str) -> Task:
         checks = (
             check("grep", "-q", id, f"{id}.txt"),
-            check("python", "-m", "pytest", "-q", "tests", id="suite", kind="hold"),
+            check(*UNITTEST, "discover", "-s", "tests", "-t", ".", id="suite", kind="hold"),
         )
         return step(id, "a", checks=checks)
 
-    red = TEST.replace("calc", "more")
+    red = CASE.replace("calc", "more")
     written = step(
         "a",
         files=("tests/test_more.py",),
@@ -207,14 +224,14 @@ async def test_a_test_that_waits_for_its_work_fails_no_other_task(tmp_path: Path
         "a",
         "c",
         files=("more.py",),
-        checks=(check("python", "-m", "pytest", "-q", "tests/test_more.py"),),
+        checks=(check(*UNITTEST, "tests.test_more"),),
     )
     parts = [
         worker("a", writes("tests/test_more.py", red), "Done."),
         worker("b", writes("more.py", RIGHT), "Done."),
         worker("c", writes("c.txt", "c\n"), "Done."),
     ]
-    base = {**BASE, "calc.py": RIGHT}
+    base = {"calc.py": RIGHT, **CASES}
 
     journey = await travel(start(tmp_path, base), plan(written, suite("c"), made), parts)
 

@@ -8,7 +8,7 @@ from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.checks.check_execution import MAX_TAIL
 from mimir.qc.checks.decision_table import is_red
 from mimir.qc.checks.regression import AcceptedTask
-from tests.support.fake_check_site import BASE, TEST, check, task
+from tests.support.fake_check_site import BASE, GOOD, TEST, check, task
 from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
 
 
@@ -50,6 +50,49 @@ async def test_pattern_that_names_nothing_in_the_base_protects_nothing(bench):
     )
 
     assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
+async def test_test_that_cannot_fail_proves_nothing(bench):
+    new = "tests/test_b.py"
+
+    outcome = await bench().outcome(
+        check("flip", run=("pytest", "-q", new)),
+        base={"a.py": "bad"},
+        after={"a.py": "bad", new: "anything"},
+    )
+
+    assert outcome.state == "unverified"
+
+
+async def test_regression_turns_a_hold_red_also_when_its_test_is_deleted(bench):
+    outcome = await bench().outcome(check("hold"), base=GOOD, after={"a.py": "bad"})
+
+    assert (outcome.state, outcome.again is not None) == ("failed", True)
+    assert any("is an existing test" in finding for finding in outcome.findings)
+
+
+async def test_what_is_to_hold_is_rewritten_only_where_the_task_names_it(bench):
+    other = {"a.py": "bad", TEST: "wants bad"}
+
+    held = await bench().outcome(check("hold"), base=GOOD, after=other)
+    asked = await bench().outcome(check("hold"), base=GOOD, after=other, files=tuple(other))
+
+    assert (held.state, asked.state) == ("failed", "passed")
+
+
+async def test_the_first_tests_of_a_folder_may_bring_their_fixtures(bench):
+    """What lies there already is no test: without the new ones nothing would be run at all."""
+    base = {"a.py": "bad", "tests/__init__.py": ""}
+    new = {"tests/conftest.py": "a fixture", "tests/test_b.py": "wants good"}
+
+    def needs_fixture(seen: Seen) -> FakeRan:
+        return GREEN if seen.files["a.py"] == "good" and new.keys() <= seen.files.keys() else RED
+
+    outcome = await bench(needs_fixture).outcome(
+        check("flip", run=("pytest", "-q", "tests")), base, {**base, "a.py": "good", **new}
+    )
+
+    assert (outcome.state, outcome.findings) == ("passed", ())
 
 
 # A base that moved, the answer, the directories.

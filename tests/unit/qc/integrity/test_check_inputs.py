@@ -13,6 +13,7 @@ from mimir.domain.plan import Check
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import PYTEST, Bench, check, opened
+from tests.support.scoped_deliverables import find_left_out
 
 RIGHT = "def double(x):\n    return x * 2\n"
 WRONG = "def double(x):\n    return x + 2\n"
@@ -137,31 +138,25 @@ async def begin(bench: Bench, files: Mapping[str, str]) -> None:
 
 
 @pytest.mark.parametrize("way", BY_DATA.values(), ids=BY_DATA.keys())
-async def test_wrong_work_does_not_pass_by_changing_what_it_is_held_against(bench: Bench, way: Way):
+async def test_what_work_is_held_against_is_no_part_of_it_unless_the_task_names_it(way: Way):
+    base, changes = {"work.py": WRONG, **way.there}, {"work.py": RIGHT, **way.fits}
+    run = check("flip", way.run)
+
+    assert await find_left_out(run, base, changes) == set(way.fits)
+    assert await find_left_out(run, base, changes, files=tuple(changes)) == set()
+
+
+async def test_wrong_work_does_not_pass_by_changing_what_it_is_held_against(bench: Bench):
+    way = BY_DATA["a file"]
     await begin(bench, {"work.py": WRONG, **way.there})
     run = check("flip", way.run)
 
     hidden = await bench.outcome(run, {"note.txt": "more\n", **way.fits})
     good = await bench.outcome(run, {"work.py": RIGHT})
 
-    assert hidden.state in NOT_PASSED
-    if way.fits in (OTHER_DATA, NO_HELP) and "tests" not in way.run:
-        assert hidden.state == "failed", "its worker is told, and may try again"
-    assert hidden.findings
+    assert hidden.state == "failed", "its worker is told, and may try again"
+    assert any("task's `files` do not name it" in finding for finding in hidden.findings)
     assert good.state == "passed"
-
-
-async def test_an_expected_result_that_the_task_names_is_the_work(bench: Bench):
-    """It was wrong, and so was the work: the task is to mend both."""
-    await begin(bench, {"work.py": WRONG, **TESTED, "tests/data/wanted.json": "[1, 2, 3]\n"})
-    mended = {"work.py": RIGHT, "tests/data/wanted.json": "[2, 4, 6]\n"}
-
-    asked = await bench.outcome(check("flip", PYTEST), mended, files=tuple(mended))
-    unasked = await bench.outcome(check("flip", PYTEST), mended)
-
-    assert asked.state == "passed"
-    assert unasked.state == "failed"
-    assert any("task's `files` do not name it" in finding for finding in unasked.findings)
 
 
 async def test_an_expected_result_that_was_wrong_is_mended_where_the_task_names_it(bench: Bench):
@@ -172,48 +167,17 @@ async def test_an_expected_result_that_was_wrong_is_mended_where_the_task_names_
     assert outcome.state == "passed"
 
 
-GROWN = {
-    "work.py": f"{RIGHT}\n\ndef triple(x):\n    return x * 3\n",
-    "tests/helpers.py": f"{HELPER}\n\ndef six():\n    return 6\n",
-    "tests/test_more.py": "from helpers import same, six\nfrom work import triple\n\n\ndef test_two():\n    same(triple(2), six())\n",
-}
-
-
-@pytest.mark.parametrize("kind", ["flip", "hold", None])
-@pytest.mark.parametrize("run", [PYTEST, (*PYTEST, "tests"), (*PYTEST, "tests/test_more.py")])
-async def test_new_tests_may_bring_more_help(bench: Bench, run: tuple[str, ...], kind: str | None):
+async def test_new_tests_may_bring_more_help(bench: Bench):
+    grown = {
+        "work.py": f"{RIGHT}\n\ndef triple(x):\n    return x * 3\n",
+        "tests/helpers.py": f"{HELPER}\n\ndef six():\n    return 6\n",
+        "tests/test_more.py": "from helpers import same, six\nfrom work import triple\n\n\ndef test_two():\n    same(triple(2), six())\n",
+    }
     await begin(bench, {"work.py": RIGHT, **HELPING})
 
-    outcome = await bench.outcome(check(kind, run), GROWN, files=tuple(GROWN))
+    outcome = await bench.outcome(check("hold", PYTEST), grown, files=tuple(grown))
 
     assert outcome.state == "passed"
-
-
-async def test_a_new_test_does_not_cover_up_for_a_weaker_one(bench: Bench):
-    """To hold: red before the work only because a new test is there, which the new code passes."""
-    old = "from work import double\n\n\ndef test_{0}():\n    assert double({1}) == {2}\n"
-    two, three = old.format("two", 2, 4), "\n\ndef test_three():\n    assert double(3) == 6\n"
-    await begin(bench, {"work.py": RIGHT, "test_work.py": two + three})
-    new = "from work import six\n\n\ndef test_six():\n    assert six() == 6\n"
-    broken = {"work.py": f"{WRONG}\n\ndef six():\n    return 6\n", "test_six.py": new}
-
-    outcome = await bench.outcome(check("hold", PYTEST), {**broken, "test_work.py": two})
-
-    assert outcome.state in NOT_PASSED
-
-
-async def test_what_is_to_hold_is_not_rewritten_with_the_work(bench: Bench):
-    """The check names that very test; but it was to stay as it is."""
-    old = "from work import double\n\n\ndef test_three():\n    assert double(3) == 6\n"
-    await begin(bench, {"work.py": RIGHT, "test_work.py": old})
-    other = {"work.py": WRONG, "test_work.py": old.replace("== 6", "== 5")}
-    run = (*PYTEST, "test_work.py")
-
-    held = await bench.outcome(check("hold", run), other)
-    asked = await bench.outcome(check("hold", run), other, files=tuple(other))
-
-    assert held.state in NOT_PASSED
-    assert asked.state == "passed"
 
 
 def ruff(*more: str, kind: str | None = "flip") -> Check:
@@ -245,9 +209,17 @@ BY_RULES = {
 
 
 @pytest.mark.parametrize(("run", "there", "rules"), BY_RULES.values(), ids=BY_RULES.keys())
-async def test_a_linter_is_not_told_to_look_away(
-    bench: Bench, run: Check, there: Mapping[str, str], rules: Mapping[str, str]
+async def test_rules_of_a_linter_are_no_part_of_the_work_unless_the_task_names_them(
+    run: Check, there: Mapping[str, str], rules: Mapping[str, str]
 ):
+    base, changes = {"parts/a.py": UNUSED, **there}, {"parts/a.py": CLEAN, **rules}
+
+    assert await find_left_out(run, base, changes) == set(rules)
+    assert await find_left_out(run, base, changes, files=tuple(changes)) == set()
+
+
+async def test_a_linter_is_not_told_to_look_away(bench: Bench):
+    run, there, rules = BY_RULES["settings below make"]
     await begin(bench, {"parts/a.py": UNUSED, **there})
 
     hidden = await bench.outcome(run, {"note.txt": "more\n", **rules})

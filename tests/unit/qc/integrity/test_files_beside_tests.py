@@ -10,14 +10,11 @@ from tests.support.fake_check_site import check as unit
 from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import PYTEST, Bench, check, opened
+from tests.support.scoped_deliverables import find_left_out
 
 RIGHT = "def add(a, b):\n    return a + b\n"
 WRONG = "def add(a, b):\n    return 7\n"
 TEST = "from calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n"
-CASE = (
-    "import unittest\n\nfrom calc import add\n\n\nclass T(unittest.TestCase):\n"
-    "    def test_adds(self):\n        self.assertEqual(add(1, 2), 3)\n"
-)
 SCRIPT = "import sys\n\nsys.path.append('.')\nfrom calc import add\n\nassert add(1, 2) == 3\n"
 ONE = (*PYTEST, "tests/test_calc.py")
 MENDS = {
@@ -34,17 +31,6 @@ async def site(tmp_path: Path, frozen_clock: FrozenClock) -> Bench:
     return await opened(tmp_path, frozen_clock)
 
 
-async def begin(site: Bench, files: Mapping[str, str], calc: str = "") -> None:
-    write_files(site.project, {"calc.py": calc, "tests/test_calc.py": TEST, **files})
-    site.base = await site.history.tree((await site.history.base("run-2")).commit)
-
-
-def of_kinds(ways: Mapping[str, tuple[object, ...]], held: str):
-    """Return each way with a check that is to flip, and one of them with a check that is to hold."""
-    flips = [pytest.param(*way, "flip", id=name) for name, way in ways.items()]
-    return [*flips, pytest.param(*ways[held], "hold", id=f"{held}, held")]
-
-
 STAND_INS = {
     "a test": (ONE, {}, "tests/calc.py"),
     "a package": (ONE, {}, "tests/calc/__init__.py"),
@@ -56,71 +42,70 @@ STAND_INS = {
         "spec/calc.py",
     ),
 }
+BASE = {"calc.py": "", "tests/test_calc.py": TEST}
+HELPED = "from helpers import WANTED\n\nfrom calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == WANTED\n"
+HELPER = {"tests/helpers.py": "WANTED = 3\n"}
+PACKAGE = {"app/__init__.py": "", "app/helpers.py": "WANTED = 4\n"}
 
 
-@pytest.mark.parametrize(("run", "there", "path", "kind"), of_kinds(STAND_INS, "a test"))
-async def test_a_module_beside_the_tests_does_not_stand_in_for_the_work(
-    site: Bench, run: tuple[str, ...], there: Mapping[str, str], path: str, kind: str
+@pytest.mark.parametrize(("run", "there", "path"), STAND_INS.values(), ids=STAND_INS.keys())
+async def test_a_module_beside_the_tests_is_no_part_of_the_work_unless_the_task_names_it(
+    run: tuple[str, ...], there: Mapping[str, str], path: str
 ):
-    await begin(site, there, RIGHT if kind == "hold" else "")
+    base, work = {**BASE, **there}, {"calc.py": WRONG, path: RIGHT}
 
-    hidden = await site.outcome(check(kind, run), {"calc.py": WRONG, path: RIGHT})
-    good = await site.outcome(check(kind, run), {"calc.py": RIGHT + "# done\n", path: RIGHT})
-
-    assert (hidden.state, good.state) == ("failed", "passed")
-    assert any(path in finding for finding in hidden.findings)
+    assert await find_left_out(check("flip", run), base, work) == {path}
+    assert await find_left_out(check("flip", run), base, work, files=tuple(work)) == set()
 
 
 @pytest.mark.parametrize("run", [ONE, ("make", "test")], ids=["pytest", "make"])
-@pytest.mark.parametrize(
-    "there",
-    [{}, {"app/__init__.py": "", "app/helpers.py": "WANTED = 4\n"}],
-    ids=["none", "package"],
-)
-async def test_a_helper_that_is_nobody_elses_may_be_what_a_test_waits_for(
-    site: Bench, run: tuple[str, ...], there: Mapping[str, str]
+@pytest.mark.parametrize("there", [{}, PACKAGE], ids=["none", "package"])
+async def test_a_helper_that_is_nobody_elses_is_part_of_the_work(
+    run: tuple[str, ...], there: Mapping[str, str]
 ):
     """A module of a package has another name."""
-    waits = "from helpers import WANTED\n\nfrom calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == WANTED\n"
-    await begin(site, {"tests/test_calc.py": waits, **making(*ONE), **there})
-    work = {"calc.py": RIGHT, "tests/helpers.py": "WANTED = 3\n"}
+    base = {**BASE, "tests/test_calc.py": HELPED, **making(*ONE), **there}
 
-    outcome = await site.outcome(check("flip", run), work)
-
-    assert outcome.state == "passed"
+    assert await find_left_out(check("flip", run), base, {"calc.py": RIGHT, **HELPER}) == set()
 
 
-async def test_a_module_beside_the_tests_that_was_asked_for_is_the_work(site: Bench):
-    await begin(site, {})
-    work = {"tests/calc.py": RIGHT}
+async def test_a_new_test_does_not_mend_the_work_for_others(site: Bench):
+    write_files(site.project, {**BASE, **making(*PYTEST, "tests")})
+    site.base = await site.history.tree((await site.history.base("run-2")).commit)
+    run = check("flip", ("make", "test"))
 
-    asked = await site.outcome(check("flip", ONE), work, files=("tests/calc.py",))
-
-    assert asked.state == "passed"
-
-
-MENDED = {
-    "pytest": ((*PYTEST, "tests"), {}),
-    "pytest, told nothing": (PYTEST, {}),
-    "below make": (("make", "test"), making(*PYTEST, "tests")),
-    "unittest": (
-        ("python3", "-m", "unittest", "discover", "-s", "tests"),
-        {"tests/test_case.py": CASE, "tests/test_calc.py": ""},
-    ),
-}
-
-
-@pytest.mark.parametrize(("run", "there", "kind"), of_kinds(MENDED, "pytest"))
-async def test_a_new_test_does_not_mend_the_work_for_others(
-    site: Bench, run: tuple[str, ...], there: Mapping[str, str], kind: str
-):
-    await begin(site, there, RIGHT if kind == "hold" else "")
-
-    hidden = await site.outcome(check(kind, run), {"calc.py": WRONG, **MENDS})
-    good = await site.outcome(check(kind, run), {"calc.py": RIGHT + "# done\n", **MENDS})
+    hidden = await site.outcome(run, {"calc.py": WRONG, **MENDS})
+    good = await site.outcome(run, {"calc.py": RIGHT + "# done\n", **MENDS})
 
     assert (hidden.state, good.state) == ("failed", "passed")
     assert any("together with the new ones" in finding for finding in hidden.findings)
+
+
+def like_mended(seen: Seen) -> FakeRan:
+    """Pass if the work is good, or there and mended by a new test."""
+    work = seen.files["a.py"]
+    return GREEN if work == "good" or (work and "tests/test_aaa.py" in seen.files) else RED
+
+
+@pytest.mark.parametrize("kind", ["flip", "hold"])
+@pytest.mark.parametrize(
+    "run",
+    [
+        (*PYTEST, "tests"),
+        PYTEST,
+        ("make", "test"),
+        ("python3", "-m", "unittest", "discover", "-s", "tests"),
+    ],
+    ids=["pytest", "pytest, told nothing", "make", "unittest"],
+)
+async def test_a_new_test_is_left_out_of_one_more_run(bench, run: tuple[str, ...], kind: str):
+    base = {"a.py": "good" if kind == "hold" else "", "tests/test_a.py": ""}
+    here, one = bench(like_mended), unit(kind, run=run)
+
+    hidden = await here.outcome(one, base, {**base, "a.py": "bad", "tests/test_aaa.py": "mends"})
+
+    assert hidden.state == "failed"
+    assert "tests/test_aaa.py" not in here.sandbox.seen[-1].files
 
 
 def like_go(seen: Seen) -> FakeRan:

@@ -7,6 +7,7 @@ import pytest
 from tests.support.clock import FrozenClock
 from tests.support.projects import write_files
 from tests.support.sandboxed_checks import Bench, check, opened
+from tests.support.scoped_deliverables import find_left_out
 
 WRONG, RIGHT = "VALUE = 2\n", "VALUE = 3\n"
 ASKS = "import sys\n\nsys.path.insert(0, '.')\nfrom work import VALUE\n\nassert VALUE == 3, VALUE\n"
@@ -36,20 +37,25 @@ async def bench(tmp_path: Path, frozen_clock: FrozenClock) -> Bench:
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
-async def test_what_it_starts_may_not_be_rewritten_to_let_wrong_work_pass(bench: Bench, run):
+async def test_what_it_starts_is_no_part_of_the_work(run):
+    changes = {"checks/check_value.py": "print('fine')\n", "work.py": RIGHT}
+
+    left_out = await find_left_out(check("flip", run), FILES, changes)
+
+    assert left_out == {"checks/check_value.py"}
+
+
+@pytest.mark.parametrize("name", ["a script of a recipe", "a program"])
+async def test_what_it_starts_may_not_be_rewritten_to_let_wrong_work_pass(bench: Bench, name: str):
+    run = check("flip", RUNS[name])
     weaker = {"checks/check_value.py": "print('fine')\n", "work.py": "VALUE = 4\n"}
 
-    outcome = await bench.outcome(check("flip", run), weaker)
+    wrong = await bench.outcome(run, weaker)
+    right = await bench.outcome(run, {"work.py": RIGHT})
 
-    assert (outcome.before.exit_code != 0, outcome.state) == (True, "failed")
-    assert any("is an existing test" in finding for finding in outcome.findings)
-
-
-@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
-async def test_right_work_is_passed(bench: Bench, run):
-    outcome = await bench.outcome(check("flip", run), {"work.py": RIGHT})
-
-    assert (outcome.state, outcome.findings) == ("passed", ())
+    assert (wrong.before.exit_code != 0, wrong.state) == (True, "failed")
+    assert any("is an existing test" in finding for finding in wrong.findings)
+    assert (right.state, right.findings) == ("passed", ())
 
 
 async def test_a_task_may_be_asked_to_rewrite_it(bench: Bench):
