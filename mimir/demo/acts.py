@@ -91,8 +91,8 @@ async def _say_result(
     say_wrapped(screen, f"{result.outcome.value}: ", proof)
     for name, value in (
         ("run", result.run),
-        ("plan", str(project / result.plan_path)),
-        ("report", str(project / result.report_path)),
+        ("plan", result.plan_path),
+        ("report", result.report_path),
         ("store", mimir.store_uri),
         ("seal", result.seal or "none"),
     ):

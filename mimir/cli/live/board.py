@@ -266,8 +266,7 @@ def _apply_call(row: TaskBoardRow, event: Event) -> TaskBoardRow:
 
 
 def _cause(data: Mapping[str, object]) -> str:
-    cause = (
-        as_text(data.get("cause")) or as_text(data.get("reason")) or as_text(data.get("because"))
-    )
+    named = as_text(data.get("cause")) or as_text(data.get("reason"))
+    cause = named.replace("_", " ") or as_text(data.get("because"))
     issues = as_texts(data.get("issues"))
     return f"{cause}: {issues[0]}" if issues and cause else cause

@@ -101,7 +101,7 @@ def _tasks(shape: Shape, glyphs: Symbols, width: int) -> list[str]:
 
 def _task_row(task: Shape, glyphs: Symbols) -> tuple[str, ...]:
     status = as_text(task.get("status"))
-    why = as_text(task.get("cause")) or ("" if status == "completed" else status)
+    why = as_text(task.get("cause")).replace("_", " ") or ("" if status == "completed" else status)
     title = ": ".join(part for part in (why, as_text(task.get("title"))) if part)
     return (
         f"{glyph(status, glyphs)} {clean_line(as_text(task.get('id')))}",

@@ -8,6 +8,16 @@ from mimir.cli.layout import table, text_block, wrap, wrap_cells
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_number, as_objects, as_text, as_texts
 
+_WORDS = {
+    "pending": "waiting",
+    "worker_executing": "working",
+    "worker_completed": "checking",
+    "qc_executing": "judging",
+    "qc_passed": "merging",
+    "qc_failed": "rejected",
+    "preparing_retry": "rejected",
+}
+"""Status of a task or an attempt → displayed word, where it differs. A retry follows a rejected attempt."""
 SHOWN_RUNS = 20
 """Runs of a list without `--all`."""
 ANSWER_CHARS = 2_000
@@ -53,7 +63,8 @@ def task_page(task: Shape, glyphs: Symbols, width: int) -> list[str]:
     """Return a task: its state, criteria, checks, attempts and answer."""
     run, id = as_text(task.get("run")), as_text(task.get("task"))
     lines = [*_title(task, width), *wrap(_state(task), width)]
-    for name in ("cause", "blocked_by", "worker_role", "qc_role"):
+    lines += _fact("cause", as_text(task.get("cause")).replace("_", " "), width)
+    for name in ("blocked_by", "worker_role", "qc_role"):
         lines += _fact(name.replace("_", " "), as_text(task.get(name)), width)
     lines += _fact("needs", ", ".join(as_texts(task.get("dependencies"))), width)
     lines += _fact("changed", ", ".join(as_texts(task.get("changed"))), width)
@@ -137,9 +148,9 @@ def _title(one: Shape, width: int) -> list[str]:
 
 def _state(one: Shape) -> str:
     score, cause = as_number(one.get("score")), as_text(one.get("cause"))
-    words = [as_text(one.get("status"))]
+    words = [_WORDS.get(as_text(one.get("status")), as_text(one.get("status")))]
     words += [f"score {score:.0f}"] if score is not None else []
-    words += [cause] if cause and "attempt" in one else []
+    words += [cause.replace("_", " ")] if cause and "attempt" in one else []
     return clean_line(", ".join(words))
 
 

@@ -121,14 +121,14 @@ def orientation(shape: Mapping[str, object], *, has_store: bool) -> list[str]:
     lines = [
         "mimir turns a request into a proven result: planned, executed, checked, judged, sealed.",
         f"store: {as_text(shape.get('store'))}{'' if has_store else ' (not created yet)'}",
-        f"model: {model or 'none yet'}",
+        f"model: {model or 'none yet; mimir init chooses one, or set MIMIR_MODEL'}",
     ]
     lines += [f"plan:  chains/{plan}"] if plan else []
     lines += [f"run:   {run} {outcome}"] if run else []
     lines.append("try:")
     if run:
         lines += [f"  {step.format(run=run)}" for step in _NEXT.get(outcome, ())]
-    if plan and outcome not in ("running", "paused"):
+    if plan and model and outcome not in ("running", "paused"):
         lines.append(f"  mimir execute {plan}")
     lines.append(
         '  mimir chain "REQUEST"'
@@ -183,7 +183,7 @@ def _task_row(task: Mapping[str, object], glyphs: Symbols) -> tuple[str, ...]:
     limit, calls = task.get("limit"), task.get("tool_calls")
     used = f"{calls}/{limit}" if isinstance(limit, int) else str(calls or 0)
     blocker = as_text(task.get("blocked_by"))
-    why = f"waited for {blocker}" if blocker else as_text(task.get("cause"))
+    why = f"waited for {blocker}" if blocker else as_text(task.get("cause")).replace("_", " ")
     return (
         f"{glyph(state, glyphs)} {id}",
         _WORDS[state] if state in _WORDS else clean_line(state),

@@ -97,11 +97,11 @@ def test_what_is_advised_works_when_it_is_typed(capsys: pytest.CaptureFixture[st
         found = re.findall(
             r"^(?:next:|  (?=mimir)) *(mimir .*)$", said.out + said.err, re.MULTILINE
         )
-        # These need a model or the history of git: other tests run them.
+        # These need a model, a user or the history of git: other tests run them.
         waiting += [
             one.split("   ")[0]
             for one in found
-            if not re.match(r"mimir (execute|chain|demo|resume|--help|verify|.*--diff)", one)
+            if not re.match(r"mimir (execute|chain|init|demo|resume|--help|verify|.*--diff)", one)
         ]
     assert "mimir report run-1" in typed
     assert len(typed) > 6

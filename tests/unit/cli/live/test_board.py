@@ -96,7 +96,7 @@ def test_a_retry_says_why_and_the_next_attempt_begins_anew():
     why = {"reason": "check_failed", "issues": ["test_adds failed"]}
     retried = moved(EventKind.TASK_RETRIED, TaskStatus.PREPARING_RETRY, **why)
     board = after(retried)
-    assert board.rows["task-0"].note == "check_failed: test_adds failed"
+    assert board.rows["task-0"].note == "check failed: test_adds failed"
     assert board.rows["task-0"].phase == "retrying"
     again = event(EventKind.ATTEMPT_STARTED, "task-0", 2, to="worker_executing")
     row = after(retried, again).rows["task-0"]
@@ -109,7 +109,7 @@ def test_the_last_rejection_stays_in_sight_and_the_preambles_do_not():
     started = event(EventKind.ATTEMPT_STARTED, "task-1", 1)
     assert after(made, started).note == ""
     retried = event(EventKind.TASK_RETRIED, "task-0", 1, cause="check_failed", issues=["red"])
-    assert after(retried, started).note == "rejected: task-0 #1: check_failed: red"
+    assert after(retried, started).note == "rejected: task-0 #1: check failed: red"
 
 
 def test_a_task_that_ended_has_its_time():
