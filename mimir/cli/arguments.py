@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PLAN_NAME = "chain-output.md"
 CHAINS = "chains"
 MAX_REQUEST_CHARS = 1_000_000
+_MAX_VALUE = 100_000
 # Patterns are texts, which `re` compiles at first use: `mimir --help` needs none.
 _TASK = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _TIME = r"(?:(?P<h>\d+(?:\.\d+)?)h)?(?:(?P<m>\d+(?:\.\d+)?)(?:m|$))?(?:(?P<s>\d+(?:\.\d+)?)s)?"
@@ -209,6 +210,18 @@ def _exists(path: Path, *, directory: bool) -> bool:
         return path.is_dir() if directory else path.exists() and not path.is_dir()
     except (OSError, ValueError):  # a whole request is too long for a path
         return False
+
+
+def read_value() -> str:
+    """Return a value such as a key from standard input; raise a `UsageError` for several lines."""
+    # A terminal ends with the line, a pipe with its end: a second line there is a part of the value.
+    text = (sys.stdin.readline() if sys.stdin.isatty() else sys.stdin.read(_MAX_VALUE)).strip()
+    if "\n" in text or "\r" in text:
+        raise UsageError(
+            "The value on standard input has a line break.",
+            next_step="Write it as one line; nothing was changed.",
+        )
+    return text
 
 
 def _read_stdin() -> bytes:

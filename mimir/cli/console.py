@@ -170,7 +170,7 @@ class Console:
         """Return the line that the user types; None: the input has ended."""
         import termios
 
-        self.err.write(f"{clean_line(question)} ")
+        self.err.write(f"{_fit_lines(clean_line(question), self.width)} ")
         self.err.flush()
         before = termios.tcgetattr(sys.stdin.fileno()) if hidden else None
         if before is not None:

@@ -1,10 +1,10 @@
 """`mimir config` and `mimir preambles`: settings with their origins, and trusted files."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mimir.cli.arguments import read_value
 from mimir.cli.session import CommandSession
 from mimir.errors import UsageError
 
@@ -102,7 +102,7 @@ def set_value(session: CommandSession, name: Name, value: Value, project: InProj
             f"{name} is a secret, and other users can see the arguments of a command.",
             next_step=f"Write it to standard input: mimir config set {name} -",
         )
-    text = sys.stdin.readline().strip() if value == "-" else value
+    text = read_value() if value == "-" else value
     settings_files.require_changeable(name, settings_files.read_value(text), is_project=project)
     path = session.project / settings_files.PROJECT_FILE if project else settings_files.own_file()
     settings_files.change_file(path, name, text, is_private=not project)

@@ -1,6 +1,5 @@
 """`mimir init`: the first settings of a user, by at most four questions or by flags."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
@@ -239,7 +238,9 @@ class _Flags:
         if self.console.can_ask:
             key = await self.console.ask_line(f"Key for {choice.provider} (hidden):", hidden=True)
         else:
-            key = sys.stdin.readline().strip()
+            from mimir.cli.arguments import read_value
+
+            key = read_value()
         if not key:
             raise ConfigurationError(
                 f"There is no key for {choice.provider} on standard input.",

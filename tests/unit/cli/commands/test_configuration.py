@@ -50,6 +50,11 @@ def test_secret_is_read_from_standard_input_and_never_shown(
     assert 'api_key = "sk-secret-value"' in own.read_text(encoding="utf-8")
     for words in (("show",), ("show", "--all", "--json"), ("get", "llm.api_key")):
         assert "sk-secret" not in mimir("config", *words).out
+    monkeypatch.setattr(sys, "stdin", StringIO("sk-first\nsk-second\n"))
+    two_lines = mimir("config", "set", "llm.api_key", "-")
+    assert two_lines.code == 2
+    assert "line break" in two_lines.err
+    assert 'api_key = "sk-secret-value"' in own.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
