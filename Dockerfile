@@ -1,5 +1,5 @@
-# mimir with git, bubblewrap and tini, for a user that is not root. Build the wheel first:
-#   make wheel && docker build --tag mimir .
+# mimir with git, bubblewrap and tini, for a user that is not root. CI builds it where a Docker daemon answers:
+#   make image
 # The sandbox makes user namespaces, which the default profiles of Docker forbid:
 #   docker run --rm -it --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
 #     --security-opt systempaths=unconfined --volume "$PWD:/project" mimir doctor

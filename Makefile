@@ -72,12 +72,16 @@ lock: ## Write uv.lock anew after a change of dependencies
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/uv lock
 
-.PHONY: claims fleet docs wheel
+.PHONY: claims fleet docs image wheel
 
 wheel: ## Build the wheel in dist/; equal sources give equal bytes
 	@sh scripts/bootstrap.sh dev
 	@rm -rf dist
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-1577836800} $(BIN)/python -m hatchling build -t wheel
+
+image: wheel ## Build the container image, and start it once
+	@docker build --tag mimir .
+	@docker run --rm mimir --version
 
 docs: ## Build the site of docs/ in site/: make docs ARGS=--strict
 	@sh scripts/bootstrap.sh dev

@@ -136,6 +136,9 @@ def test_the_site_is_built_and_asks_no_other_server(tmp_path: Path):
     pages = {path.name for path in tmp_path.glob("*.html")}
     assert {"index.html", "first-run.html", "automation.html"} <= pages
     assert (tmp_path / "search/search_index.json").is_file()
+    drawn = (tmp_path / "architecture.html").read_text(encoding="utf-8")
+    assert drawn.count("<svg") == 2
+    assert "mermaid" not in drawn
     for path in (*tmp_path.rglob("*.html"), *tmp_path.rglob("*.css")):
         text = path.read_text(encoding="utf-8")
         loaded = r"(?:src=|<link[^>]*href=|url\(|@import )[\"']?(?:https?:)?//[^\s\"')]+"
