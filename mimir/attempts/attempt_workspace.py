@@ -77,6 +77,10 @@ class AttemptWorkspace:
             self._loan = await services.checkouts.borrow(self._tree, services.start.base_tree)
         return self._loan.where
 
+    def note(self, text: str) -> None:
+        """Note a finding about the deliverable."""
+        self._notes.append(text)
+
     async def leave(self) -> None:
         """Return the shared checkout, if one is used."""
         loan, self._loan = self._loan, None

@@ -77,6 +77,8 @@ class AttemptRejection:
     effort: WorkerUsage = NO_EFFORT
     smaller_context: bool = False
     """True: the retry must start with a smaller context."""
+    work: Deliverable | None = None
+    """Changes that a program left without success; they are kept, not checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from mimir.agents.context.inputs import RelatedTask
 from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.attempts.delivered_paths import DEFAULT_LIMITS, DeliverableLimits
 from mimir.attempts.journal import AttemptJournal
+from mimir.attempts.program.journaled_program import JournaledProgram
 from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
@@ -18,6 +19,7 @@ from mimir.domain.evidence import EvidenceRecord, RecordKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan, Task
+from mimir.domain.program import PinnedProgram
 from mimir.domain.run import ControlMode
 from mimir.llm.protocol import ChatModel
 from mimir.qc.checks.check_runner import CheckRunner
@@ -67,9 +69,14 @@ class PinnedRun:
     """Which attempts the checks are controlled in; "never": also runs of older versions."""
     green_runs: int = 1
     """How many green runs after the work a check needs."""
+    programs: Mapping[str, PinnedProgram] = field(default_factory=dict[str, PinnedProgram])
+    """Worker role → its program; a role without one is an agent of mimir."""
 
     def granted_tools(self, task: Task) -> tuple[str, ...]:
         """Return the tools that a task's worker may use: those of the plan and of the role."""
+        # A program has tools of its own.
+        if task.worker_role in self.programs:
+            return ()
         # A plan can restrict the tools of the role, never extend them.
         tools = ROLES["worker"].tools
         return tuple(t for t in tools if t in task.tools) if task.tools else tools
@@ -112,6 +119,10 @@ class RoleTools(Protocol):
 
     def worker(self, bench: WorkerWorkspace, /) -> Toolset:
         """Return the worker's tools over its workspace."""
+        ...
+
+    def program(self, bench: WorkerWorkspace, /) -> JournaledProgram:
+        """Return the program of a worker over its workspace."""
         ...
 
     def judge(

@@ -11,6 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from mimir.bootstrap import stores
+from mimir.bootstrap.agents.programs import (
+    SandboxedPrograms,
+    find_program,
+    list_presets,
+    program_environment,
+)
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.git_program import find_git, git_login
 from mimir.bootstrap.models.model_check import DoctorFinding, check_models
@@ -44,6 +50,7 @@ async def examine(project: Path, loaded: LoadedSettings, *, ask: bool) -> Sequen
             ),
             _check_disk(project),
             *_check_programs(project, loaded.settings),
+            *await _check_agent_programs(sandbox, project, loaded.settings),
             *await check_models(loaded, ask=ask),
         )
 
@@ -148,6 +155,35 @@ def _check_programs(project: Path, settings: Settings) -> Sequence[DoctorFinding
         DoctorFinding(what="programs", ok=True, detail=detail),
         DoctorFinding(what="test command", ok=True, detail=command or "none found"),
     ]
+
+
+async def _check_agent_programs(
+    sandbox: Sandbox, project: Path, settings: Settings
+) -> Sequence[DoctorFinding]:
+    """Return the versions of installed programs of agents, and those that are missing."""
+    environment = program_environment()
+    programs = SandboxedPrograms(sandbox, _no_view, project, environment)
+    found: list[DoctorFinding] = []
+    for name, preset in list_presets(settings.agents).items():
+        what = f"program {name}"
+        if find_program(preset, environment) is None:
+            if name in settings.agents.programs:
+                fix = f"Install it, or correct agents.programs.{name}.command in your own settings."
+                detail = f"{preset.command[0]} is not installed"
+                found.append(DoctorFinding(what=what, ok=False, detail=detail, fix=fix))
+            continue
+        try:
+            # The program sees an empty workspace, not the project.
+            with tempfile.TemporaryDirectory(prefix="mimir-doctor-") as place:
+                version = await programs.version(preset, Path(place))
+        except MimirError as error:
+            version = str(error)
+        found.append(DoctorFinding(what=what, ok=True, detail=version or "version not known"))
+    return found
+
+
+async def _no_view(commit: str) -> Path:
+    raise UnavailableError(f"No history shows {commit!r} here.")
 
 
 def redact_findings(

@@ -14,8 +14,9 @@ from mimir.agents.preambles.trust import OwnPreambles, describe_ignored
 from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
+from mimir.bootstrap.agents.definition_files import open_preambles
+from mimir.bootstrap.agents.programs import SandboxedPrograms, program_environment
 from mimir.bootstrap.clock import RandomIds, SystemClock
-from mimir.bootstrap.definition_files import open_preambles
 from mimir.bootstrap.git_program import find_git, git_login
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
@@ -86,7 +87,8 @@ async def compose_services(
     # Leases name no commit, so their writes need not wait for commits to be shared.
     # The order matters: leases keep the plain store.
     leases, store = store, PublishingStore(store, history.share)
-    tools = ToolFactory(project_sandbox, store, project_id, redact)
+    programs = SandboxedPrograms(sandbox, history.view, project, program_environment())
+    tools = ToolFactory(project_sandbox, store, project_id, redact, programs)
     execution = CheckExecution(
         history=history,
         sandbox=project_sandbox,

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
 from mimir.attempts.delivered_paths import find_completed_repository
+from mimir.attempts.program.journaled_program import JournaledProgram
 from mimir.attempts.services import Stand, WorkerWorkspace
+from mimir.bootstrap.agents.programs import SandboxedPrograms
 from mimir.domain.agent import ALL_TOOLS, ROLES
 from mimir.domain.broken_pipes import forgive_broken_pipes
 from mimir.domain.call_outcome import Transcript
@@ -43,7 +45,9 @@ class ToolFactory:
         store: GraphStore,
         project_id: str,
         redact: Callable[[str], str],
+        launcher: SandboxedPrograms,
     ) -> None:
+        self._launcher = launcher
         self._sandbox = sandbox
         self._store = store
         self._project_id = project_id
@@ -88,6 +92,17 @@ class ToolFactory:
             redact=self._redact,
             why=rights.why,
             base_tree=bench.tree,
+        )
+
+    def program(self, bench: WorkerWorkspace) -> JournaledProgram:
+        """Return the program of a worker over its workspace."""
+        return JournaledProgram(
+            launch=self._launcher.launch,
+            transcript=bench.lane,
+            stand=bench.stand,
+            snapshot=bench.snapshot,
+            base_commit=bench.base_commit,
+            redact=self._redact,
         )
 
     def judge(

@@ -16,7 +16,7 @@ class CallOutcome:
     tree: str = ""
     """Workspace tree after the call; empty if nothing can have changed."""
     usage: TokenUsage | None = None
-    """Model calls only. None: unknown, charged at the reservation."""
+    """Of a model or program. None: unknown, charged at the reservation."""
 
 
 class Transcript(Protocol):
@@ -43,7 +43,7 @@ class Transcript(Protocol):
             delta: Part of the request that is stored.
             work: Makes the call; awaited at most once.
             effectful: True: the call may change something, so its intent is committed first.
-            reserve: Most tokens that a model call may use; charged until its outcome is known.
+            reserve: Most tokens that a model or program may use; charged until its outcome is known.
             of_answer: Part of `reserve` for the answer, which has its own price.
             title: Shown to users; for a model call, the name of the model.
         """

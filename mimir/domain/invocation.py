@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mimir.domain.json_value import JsonObject, as_text
+from mimir.domain.program import PinnedProgram, read_program
+
 AGENT_ROLE = "Agent "
 """Beginning of the worker role of an invoked definition."""
 AGENT_TEXT = "definition"
@@ -42,6 +45,8 @@ class PinnedDefinition:
     path: str
     hash: str
     prompt: str
+    program: PinnedProgram | None = None
+    """None: an agent of mimir works."""
 
     @property
     def role(self) -> str:
@@ -56,4 +61,11 @@ class PinnedDefinition:
             "hash": self.hash,
             "prompt": self.prompt,
             "role": self.role,
+            **({"program": self.program.as_json()} if self.program else {}),
         }
+
+
+def pinned_programs(stored: JsonObject) -> Mapping[str, PinnedProgram]:
+    """Return the programs of stored definitions, by worker role."""
+    found = ((as_text(stored.get("role")), read_program(stored.get("program"))),)
+    return {role: program for role, program in found if program is not None}

@@ -43,6 +43,8 @@ class Cause(StrEnum):
     REFUSED_DELIVERABLE = "refused_deliverable"
     INVALID_ANSWER = "invalid_answer"
     MODEL_ERROR = "model_error"
+    PROGRAM_ERROR = "program_error"
+    TIME = "time"
     NO_PROGRESS = "no_progress"
     CRITERIA_IMPOSSIBLE = "criteria_impossible"
     UNVERIFIABLE = "unverifiable"

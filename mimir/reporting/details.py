@@ -92,6 +92,7 @@ def _attempt(attempt: AttemptRecord) -> dict[str, object]:
         "tool_calls": work.tool_calls if work else None,
         "tokens": work.usage.total if work else None,
         "changed": list(work.changed) if work else [],
+        "notes": list(work.notes) if work else [],
     }
 
 

@@ -31,7 +31,13 @@ class RetryDecision:
 
 
 # Another attempt cannot change these causes.
-_FINAL = (Cause.CRITERIA_IMPOSSIBLE, Cause.UNVERIFIABLE, Cause.QC_UNAVAILABLE, Cause.WORKER_DIED)
+_FINAL = (
+    Cause.CRITERIA_IMPOSSIBLE,
+    Cause.UNVERIFIABLE,
+    Cause.QC_UNAVAILABLE,
+    Cause.WORKER_DIED,
+    Cause.TIME,
+)
 
 
 def decide(given: RetryInput) -> RetryDecision:

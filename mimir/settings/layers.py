@@ -202,6 +202,9 @@ def _secrets(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
     endpoints = settings.llm.endpoints.values()
     found |= {one.api_key.get_secret_value() for one in endpoints}
     found |= {env.get(one.api_key_env, "") for one in endpoints}
+    # What a program is given is for it alone.
+    programs = settings.agents.programs.values()
+    found |= {env.get(name, "") for one in programs for name in one.environment}
     # A store URI may hold a password.
     found |= set(secrets_of(settings.store))
     proxies = [value for name, value in env.items() if name.upper().endswith("_PROXY")]

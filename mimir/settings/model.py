@@ -17,8 +17,11 @@ from pydantic import (
     model_validator,
 )
 
+from mimir.attempts.program.presets import PROGRAM_PRESETS
+from mimir.attempts.program.readers import is_reader
 from mimir.domain.agent import DEFAULT_TOOLS, name_model
 from mimir.domain.money import ModelPrice
+from mimir.domain.program import PLACEHOLDERS, TaskPlace, has_placeholder, unknown_placeholder
 from mimir.domain.run import ControlMode
 from mimir.settings.providers import PRESETS
 
@@ -143,6 +146,12 @@ class LlmSettings(_SettingsSection):
     """By model name; `run.max_cost` needs a price for each model of the run."""
 
 
+def _own_variable(name: str) -> str:
+    if name.upper().startswith("MIMIR_"):
+        raise ValueError(f"{name!r} is a variable of mimir")
+    return name
+
+
 def _absolute(path: str) -> str:
     if not path.startswith("/"):
         raise ValueError(f"{path!r} is not an absolute path")
@@ -214,6 +223,50 @@ class CheckSettings(_SettingsSection):
     """Command line of the project's tests, for the PM. Empty: it is found."""
 
 
+class ProgramSettings(_SettingsSection):
+    """A program of agents. Unset values are those of the preset with its name."""
+
+    command: list[str] = Field(default=[], min_length=1)
+    """Words; `{model}`, `{prompt}` and `{task}` are replaced. There is no shell."""
+    prompt: TaskPlace = "stdin"
+    """Where the task is given: `stdin`, `argument` (the last word) or `flag` (`{task}`)."""
+    output: str = "text"
+    """`text`, `json:PATH`, `jsonl:TYPE.PATH`, or the name of a shipped preset."""
+    environment: list[Annotated[str, AfterValidator(_own_variable)]] = []
+    """Names of variables that it gets."""
+    network: bool = False
+    home: list[str] = []
+    """Paths of the home that it sees; its changes of them are thrown away."""
+    home_writable: list[str] = []
+    version_command: list[str] = []
+    """Words that print its version, for `mimir doctor`."""
+
+    @field_validator("command")
+    @classmethod
+    def _require_placeholders(cls, command: list[str]) -> list[str]:
+        if unknown := unknown_placeholder(tuple(command)):
+            known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+            raise ValueError(f"{{{unknown}}} is no placeholder; there are {known}")
+        return command
+
+    @field_validator("output")
+    @classmethod
+    def _require_reader(cls, output: str) -> str:
+        if not is_reader(output):
+            raise ValueError(f"{output!r} is not text, json:PATH or jsonl:TYPE.PATH")
+        return output
+
+    @model_validator(mode="after")
+    def _require_task(self) -> Self:
+        if (
+            self.prompt == "flag"
+            and self.command
+            and not has_placeholder(tuple(self.command), "task")
+        ):
+            raise ValueError('with prompt = "flag" the command names {task}')
+        return self
+
+
 class AgentSettings(_SettingsSection):
     """Agent definitions: where they are searched, and what they may do."""
 
@@ -227,6 +280,20 @@ class AgentSettings(_SettingsSection):
     """Name in a definition → model."""
     tool_calls: int = Field(default=20, ge=1, le=200)
     timeout_seconds: int = Field(default=300, ge=10, le=7200)
+    program_timeout_seconds: int = Field(default=600, ge=10, le=7200)
+    """Of a program."""
+    reserve_tokens: int = Field(default=200_000, gt=0)
+    """Charged for a program that reports no usage."""
+    programs: dict[EndpointName, ProgramSettings] = {}
+    """Programs of agents, by name."""
+
+    @field_validator("programs")
+    @classmethod
+    def _require_commands(cls, programs: dict[str, ProgramSettings]) -> dict[str, ProgramSettings]:
+        for name, one in programs.items():
+            if not one.command and name not in PROGRAM_PRESETS:
+                raise ValueError(f"the program {name!r} has no command")
+        return programs
 
     @field_validator("default_tools")
     @classmethod

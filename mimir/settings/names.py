@@ -43,10 +43,11 @@ _FROM_PROJECT_NEVER = (
     "agents.default_tools",
     "agents.project_first",
     "agents.models",
+    "agents.programs",
 )
 _OPEN = (
     "llm.extra_body", "llm.headers", "llm.prices", "llm.context_tokens", "llm.max_output_tokens",
-    "sandbox.env", "agents.models",
+    "sandbox.env", "agents.models", "agents.programs",
 )  # fmt: skip
 """Tables that are values: their keys are not settings."""
 _ENDPOINT = "llm.endpoints."

@@ -17,6 +17,7 @@ from mimir.attempts.deliverable import (
     refuse_deliverable,
     refuse_unsettled,
 )
+from mimir.attempts.nodes.program_work import ProgramFailed, work_by_program
 from mimir.attempts.results import (
     AttemptRejection,
     Checking,
@@ -50,6 +51,8 @@ async def run_worker(services: AttemptServices) -> Checking | AttemptRejection:
         await _prepare_checks(services)
     try:
         conversation = await _converse(services, workspace)
+    except ProgramFailed as error:
+        return await _keep_work(services, workspace, error, started)
     except AnswerError as error:
         rejection = AttemptRejection(cause=Cause.INVALID_ANSWER, issues=(str(error),))
     except ModelError as error:
@@ -97,7 +100,13 @@ async def _converse(services: AttemptServices, workspace: AttemptWorkspace) -> C
 
     transcript.on_live = on_live
     workspace.transcript = transcript
-    tools = services.tools.worker(await _worker_workspace(services, workspace, transcript))
+    bench = await _worker_workspace(services, workspace, transcript)
+    program = services.facts.programs.get(services.task.worker_role)
+    if program is not None:
+        return await work_by_program(
+            services, workspace, bench, program, was_interrupted=transcript.is_interrupted
+        )
+    tools = services.tools.worker(bench)
     name = lane_id(services.facts.id, services.task.id, services.number, "worker")
     model = services.models.for_lane("worker", name, services.start.model)
     conversation = await converse(
@@ -190,6 +199,34 @@ async def _deliver(
         defer=not services.task.checks,
     )
     return Checking(work=work)
+
+
+async def _keep_work(
+    services: AttemptServices, workspace: AttemptWorkspace, error: ProgramFailed, started: float
+) -> AttemptRejection:
+    """Reject the attempt of a program that did not succeed, with the changes that it left."""
+    # No commit: nothing of it may reach the run branch.
+    diff, refusal, tree = await _inspect(services, workspace, ())
+    effort = _usage_so_far(services, workspace, started)
+    work = Deliverable(
+        answer=error.answer,
+        base_commit=services.start.base_commit,
+        base_tree=services.start.base_tree,
+        tree=diff.tree,
+        changed=diff.changed,
+        left_out=diff.left_out,
+        notes=diff.notes,
+        tool_calls=effort.tool_calls,
+        usage=effort.usage,
+    )
+    return AttemptRejection(
+        cause=error.cause,
+        issues=(str(error), *(refusal.issues if refusal else ())),
+        answer=error.answer,
+        tree=tree,
+        effort=effort,
+        work=None if refusal or not diff.changed else work,
+    )
 
 
 def _usage_so_far(

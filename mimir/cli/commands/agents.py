@@ -199,13 +199,21 @@ def invoke(
     from mimir.cli.commands.plan_commands import run_limits
     from mimir.cli.output.run_progress import run_and_show
     from mimir.domain.invocation import InvocationRequest
-    from mimir.orchestrator.delegation.task_building import InvocationLimits, build_plan
+    from mimir.orchestrator.delegation.task_building import (
+        InvocationLimits,
+        build_plan,
+        require_usable,
+    )
     from mimir.registry.agent_files import hash_file
 
     session.record = record
     limits = {"run.max_calls": max_calls, "run.max_tokens": max_tokens, "run.apply": apply}
     cost = None if max_cost is None else arguments.amount(max_cost)
-    loaded = session.load({**limits, "run.max_cost": cost, "llm.model": model})
+    flags = {**limits, "run.max_cost": cost}
+    entry = _open(session, session.load(flags)).load().find(address)
+    # The model of a program is none of mimir's.
+    is_program = entry.definition.kind == "cli"
+    loaded = session.load(flags if is_program else {**flags, "llm.model": model})
     request = InvocationRequest(
         prompt=arguments.read_request(prompt, session.project),
         criteria=tuple(criterion or ()),
@@ -218,12 +226,19 @@ def invoke(
         timeout_seconds=timeout,
     )
     own = loaded.settings.agents
-    entry = _open(session, loaded).load().find(address)
+    require_usable(entry, request)
+    program = None
+    if is_program:
+        from mimir.bootstrap.agents.programs import pin_program
+
+        program = pin_program(entry.definition, entry.address, own, model=model or "")
+    seconds = own.program_timeout_seconds if program else own.timeout_seconds
     plan, definition = build_plan(
         entry,
         request,
-        InvocationLimits(tool_calls=own.tool_calls, timeout_seconds=own.timeout_seconds),
+        InvocationLimits(tool_calls=own.tool_calls, timeout_seconds=seconds),
         lambda path: hash_file(session.project, path),
+        program=program,
     )
     session.require_model(loaded)
 
@@ -279,6 +294,6 @@ def _choose(
 
 
 def _open(session: CommandSession, loaded: "LoadedSettings | None" = None) -> "AgentFiles":
-    from mimir.bootstrap.definition_files import open_agent_files
+    from mimir.bootstrap.agents.definition_files import open_agent_files
 
     return open_agent_files(session.project, loaded or session.load())

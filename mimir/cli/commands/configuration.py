@@ -143,7 +143,7 @@ def preambles(session: CommandSession, words: Words = None) -> int:
     A run uses a file only if it is shipped with mimir, was generated in this project, or is
     trusted as it is now. `trust PATH` trusts a file in your own settings directory.
     """
-    from mimir.bootstrap.definition_files import open_preambles
+    from mimir.bootstrap.agents.definition_files import open_preambles
     from mimir.cli.layout import table
 
     own = open_preambles(session.project, session.load())

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from mimir.domain.json_value import as_array, as_objects, as_text
+from mimir.domain.json_value import as_array, as_objects, as_text, as_texts
 from mimir.domain.task_states import RunStatus
 
 MAX_TEXT = 50_000
@@ -54,6 +54,7 @@ def build_response(
             "cost": run.get("cost"),
             "tool_calls": sum(_number(one.get("tool_calls")) for one in attempts),
             "attempts": len(attempts),
+            "findings": [note for one in attempts for note in as_texts(one.get("notes"))],
             "depth": 0,
         },
         "questions": [],

@@ -9,7 +9,8 @@ from mimir.domain.agent import WRITE_TOOLS
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.domain.invocation import InvocationRequest, PinnedDefinition
 from mimir.domain.plan import NO_REVIEWER, Check, Criterion, Plan, Task
-from mimir.errors import PlanError, UnavailableError, UsageError
+from mimir.domain.program import PinnedProgram
+from mimir.errors import PlanError, UsageError
 from mimir.registry.catalogue import AgentEntry
 
 MAX_CONTEXT_FILES = 10
@@ -32,6 +33,8 @@ def build_plan(
     request: InvocationRequest,
     limits: InvocationLimits,
     hash_file: Callable[[str], str],
+    *,
+    program: PinnedProgram | None = None,
 ) -> tuple[Plan, PinnedDefinition]:
     """Return the plan of an invocation and the definition to pin.
 
@@ -40,22 +43,24 @@ def build_plan(
         request: What the caller asks.
         limits: For a definition without own ones.
         hash_file: Path → SHA-256 of the file; empty: there is none.
+        program: Of a `cli` definition.
 
     Raises:
         PlanError: The definition cannot be used so.
-        UnavailableError: This version cannot run such an agent.
         UsageError: The request decides nothing, or asks for more than the definition allows.
     """
-    _require_usable(entry, request)
+    require_usable(entry, request)
     definition = entry.definition
     pinned = PinnedDefinition(
         address=entry.address,
         path=definition.source.path,
         hash=definition.source.hash,
         prompt=definition.prompt,
+        program=program,
     )
     files = _writable_files(entry, request)
-    tools = _usable_tools(entry, request, can_write=bool(files))
+    # A program has tools of its own; the sandbox confines them.
+    tools = () if program else _usable_tools(entry, request, can_write=bool(files))
     calls = definition.limits.max_tool_calls or limits.tool_calls
     seconds = min(
         definition.limits.timeout_seconds or limits.timeout_seconds,
@@ -77,13 +82,19 @@ def build_plan(
         estimated_tool_calls=max(1, 2 * calls // 3),
         time_limit_minutes=seconds / 60,
         max_retries=MAX_RETRIES,
-        model=entry.model,
+        model="" if program else entry.model,
     )
     title = f"{entry.address}: {task.title}"
     return Plan(title=title, tasks=(task,), request=request.prompt), pinned
 
 
-def _require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
+def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
+    """Refuse an invocation that the definition does not allow.
+
+    Raises:
+        PlanError: The definition cannot be used so.
+        UsageError: The request decides nothing.
+    """
     definition, show = entry.definition, f"mimir agents show {entry.address}"
     if definition.has_errors:
         raise PlanError(f"{entry.address} has errors and cannot be used.", next_step=f"See: {show}")
@@ -95,11 +106,6 @@ def _require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
         raise PlanError(
             f"{entry.address} {why} is not trusted.",
             next_step=f"{show}, then: mimir agents trust {entry.address}",
-        )
-    if definition.kind == "cli":
-        raise UnavailableError(
-            f"{entry.address} needs the program {definition.program!r}; this version runs no programs of agents.",
-            next_step="Use another agent: mimir agents",
         )
     if request.is_read_only:
         raise UsageError(

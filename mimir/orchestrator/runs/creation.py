@@ -14,7 +14,7 @@ from mimir.attempts.services import PinnedPreamble, PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
+from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition, pinned_programs
 from mimir.domain.json_value import NO_MEMBERS, as_object, as_objects, as_text
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
@@ -165,11 +165,13 @@ async def require_sandbox(services: ProjectServices) -> None:
 async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
     """Return the pinned values of a run; the first call makes and pins its preambles."""
 
-    def look(reads: ReadOps) -> tuple[RunRecord, _Artifact, _Artifact]:
+    def look(reads: ReadOps) -> tuple[RunRecord, _Artifact, _Artifact, _Artifact]:
         background = find_json(reads, run, "background")
-        return load_run_with_plan(reads, run), find_json(reads, run, "preambles"), background
+        definition = find_json(reads, run, AGENT_TEXT)
+        preambles = find_json(reads, run, "preambles")
+        return load_run_with_plan(reads, run), preambles, background, definition
 
-    record, pinned, background = await services.store.read(look, brief=True)
+    record, pinned, background, definition = await services.store.read(look, brief=True)
     plan = decode_plan(record)
     # No background: the user wrote the plan.
     given = ContextReceipt.from_json(background.value.mapping()) if background else None
@@ -195,6 +197,7 @@ async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
         deliverable_limits=services.deliverable_limits,
         controls=record.controls or "never",
         green_runs=record.green_runs,
+        programs=pinned_programs(definition.value.mapping() if definition else NO_MEMBERS),
     )
 
 

@@ -25,9 +25,13 @@ RECOMMENDATIONS: Mapping[Cause, str] = {
     Cause.SILENT_NO_OP: "The worker changed none of the files of the task: check that `Files` names the files "
     "of the prompt, and that the task has the tools to change them.",
     Cause.REFUSED_DELIVERABLE: "The worker changes files that it may not change; list them in the prompt as excluded.",
-    Cause.INVALID_ANSWER: "The worker's model gives no usable answer; choose another model for this task.",
+    Cause.INVALID_ANSWER: "The worker gives no usable answer; choose another model for this task.",
     Cause.MODEL_ERROR: "The model refused or the context was too long: list fewer context files, split the task, "
     "or choose another model.",
+    Cause.PROGRAM_ERROR: "The program of the agent ended without success: read what it said, and try it by hand "
+    "(`mimir doctor` shows its version).",
+    Cause.TIME: "The program of the agent was ended at its time limit; what it changed is kept. Raise the limit, or "
+    "split the task.",
     Cause.NO_PROGRESS: "The attempt delivered a rejected result again; state in the prompt what "
     "is missing, or choose another model.",
     Cause.CRITERIA_IMPOSSIBLE: "QC says that no deliverable can meet these criteria: rewrite them.",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from mimir.attempts.program.journaled_program import JournaledProgram
 from mimir.attempts.services import RoleTools, Stand, WorkerWorkspace
 from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.call_outcome import CallOutcome, Transcript
@@ -185,6 +186,10 @@ class PlaybackTools:
     def worker(self, bench: WorkerWorkspace) -> Toolset:
         """Return the worker's tools."""
         return self.inner.worker(replace(bench, lane=self._lane(bench.lane)))
+
+    def program(self, bench: WorkerWorkspace) -> JournaledProgram:
+        """Return the worker's program."""
+        return self.inner.program(replace(bench, lane=self._lane(bench.lane)))
 
     def judge(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.invocation import AGENT_TEXT
 from mimir.domain.json_value import as_text, as_whole_number
 from mimir.domain.task_states import TaskStatus
 from mimir.scheduling.execution.preparation import AttemptStart
@@ -20,7 +21,7 @@ from mimir.store.transfer import recording_rows
 
 Line = dict[str, object]
 
-TEXTS = ("preambles", "brief", "background")
+TEXTS = ("preambles", "brief", "background", AGENT_TEXT)
 """Artifacts of a run that are made once and used by everything after."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 ATTEMPTS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED)

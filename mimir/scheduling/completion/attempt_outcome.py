@@ -21,9 +21,9 @@ from mimir.qc.judgement import score
 from mimir.qc.judgement.diagnosis import failure_report
 from mimir.scheduling import retry
 from mimir.scheduling.completion.integration import MergeConflict
-from mimir.store.records.attempt_changes import RejectedAttemptChange
+from mimir.store.records.attempt_changes import AttemptResultChange, RejectedAttemptChange
 from mimir.store.records.attempt_records import AttemptRecord
-from mimir.store.records.record_codec import PackedJson
+from mimir.store.records.record_codec import PackedJson, StoredRecord
 from mimir.store.records.task_changes import FailureChange, RetryChange, VerdictHistoryChange
 from mimir.store.records.task_records import TaskRecord
 
@@ -53,6 +53,8 @@ class AttemptOutcome:
     """Usage of the worker. None: it was stored when the worker answered."""
     onto: str = ""
     """Head that it could not be merged with. Empty: no merge was tried."""
+    work: Deliverable | None = None
+    """Changes of a program that did not succeed. None: there are none, or they are stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,7 @@ def outcome_of_rejection(state: AttemptRejection | Judged, base_tree: str) -> At
             # An unsettled conflict uses up no attempt, like one found by a merge.
             judged=state.cause is not Cause.INTEGRATION,
             effort=state.effort,
+            work=state.work,
         )
     verdict = state.verdict
     return replace(
@@ -246,8 +249,13 @@ def _score_metrics(scored: Sequence[tuple[int, float | None]]) -> PackedJson:
     )
 
 
-def rejected_change(end: AttemptOutcome) -> RejectedAttemptChange:
-    """Return the change of an attempt that was not accepted."""
+def rejected_changes(end: AttemptOutcome) -> tuple[StoredRecord, ...]:
+    """Return the changes of an attempt that was not accepted."""
+    kept = (AttemptResultChange(deliverable=PackedJson.pack(end.work)),) if end.work else ()
+    return (_rejected_change(end), *kept)
+
+
+def _rejected_change(end: AttemptOutcome) -> RejectedAttemptChange:
     return RejectedAttemptChange(
         end_cause=end.cause.value,
         answer_text=end.answer[:OUTPUT_ON_TASK],

@@ -119,7 +119,7 @@ class ClaimJournal:
         report = attempt_outcome.report(self.task, attempts, (self.claim.attempt, end), cause)
         return (
             (attempt_outcome.failure_change(report, cause, end, given),),
-            (attempt_outcome.rejected_change(end),),
+            attempt_outcome.rejected_changes(end),
         )
 
     async def transition(

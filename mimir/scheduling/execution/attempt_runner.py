@@ -232,7 +232,7 @@ class AttemptRunner:
                 TaskStatus.PREPARING_RETRY,
                 EventKind.TASK_RETRIED,
                 task=(*answered, change),
-                attempt=(attempt_outcome.rejected_change(end),),
+                attempt=attempt_outcome.rejected_changes(end),
                 artifacts=artifacts,
                 data={"reason": end.cause.value, **data},
             )

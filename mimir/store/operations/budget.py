@@ -58,15 +58,24 @@ def must_have_prices(prices: Mapping[str, ModelPrice], models: Collection[str]) 
 
 
 def reserve(
-    ops: WriteOps, run: str, model: str, bound: TokenUsage, before: Row | None
+    ops: WriteOps,
+    run: str,
+    model: str,
+    bound: TokenUsage,
+    before: Row | None,
+    *,
+    is_model: bool = True,
 ) -> int | None:
-    """Reserve a call, its tokens and its money; an open call adds only the difference."""
+    """Reserve a call, its tokens and its money; an open call adds only the difference.
+
+    Only calls of models count against `maxCalls`.
+    """
     row = ops.patch_if(NodeLabel.RUN, run, {}, {})
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
-    calls = int_field(row, "callsUsed") + (0 if before else 1)
+    calls = int_field(row, "callsUsed") + (1 if is_model and not before else 0)
     most_calls = maybe_whole(row, "maxCalls")
-    if before is None and most_calls is not None and calls > most_calls:
+    if is_model and before is None and most_calls is not None and calls > most_calls:
         raise _budget_exhausted(
             run, f"{most_calls} model calls", f"--max-calls {max(1, most_calls * 2)}"
         )

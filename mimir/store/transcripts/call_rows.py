@@ -51,7 +51,7 @@ class CallRequest:
     title: str
     """For users; of a model call, the name of the model, which decides its price."""
     bound: TokenUsage
-    """Most tokens that a model call may use."""
+    """Most tokens that a call may use; none for tools but programs."""
     named: Mapping[str, str] = field(default_factory=dict[str, str])
     """Shared texts of the delta, by SHA-256."""
 
@@ -68,7 +68,7 @@ class CallRequest:
         title: str,
     ) -> "CallRequest":
         """Return the request of a call."""
-        tokens = max(0, reserve) if kind == "model" else 0
+        tokens = max(0, reserve)
         answer = min(max(0, of_answer), tokens)
         name = request.get("tool") or request.get("name") or ""
         folded = shared_texts.fold(delta)
@@ -83,6 +83,11 @@ class CallRequest:
             title=title,
             bound=TokenUsage(input_tokens=tokens - answer, output_tokens=answer),
         )
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether its tokens count: those of a model, and of a program of an agent."""
+        return self.kind == "model" or self.bound.total > 0
 
     def is_recorded_in(self, row: Row) -> bool:
         """Return whether the row holds this call."""
@@ -212,8 +217,9 @@ def write_intent(
     name = ids.call_id(place.lane, asked.seq)
     before = ops.get(NodeLabel.CALL, name) if may_stand else None
     cost = None
-    if asked.kind == "model":
-        cost = budget.reserve(ops, place.run, asked.title, asked.bound, before)
+    if asked.is_charged:
+        is_model = asked.kind == "model"
+        cost = budget.reserve(ops, place.run, asked.title, asked.bound, before, is_model=is_model)
     tries = int_field(before, "tries") if before else 0
     begun = {"done": False, "tries": tries + 1, "startedAt": ops.now(), "cost": cost}
     ops.upsert(NodeLabel.CALL, [{**_asked_row(place, asked), **begun}])
@@ -232,7 +238,7 @@ def write_outcomes(ops: WriteOps, place: TranscriptKey, done: Sequence[Completed
         _gain(ops, place, place.fence, [d for d, _ in fresh])
     if not fresh:
         return
-    made = [(d.asked.title, d.asked.bound, d.charge) for d, _ in fresh if d.asked.kind == "model"]
+    made = [(d.asked.title, d.asked.bound, d.charge) for d, _ in fresh if d.asked.is_charged]
     run = budget.spend(ops, place.run, made)
     _write(ops, place, fresh, run)
     events = [_event(place, d, run) for d, _ in fresh]
@@ -247,7 +253,7 @@ def _gain(ops: WriteOps, place: TranscriptKey, fence: int, fresh: Sequence[Compl
         place.task,
         fence,
         len(fresh),
-        tokens=sum(d.charge.total for d in fresh if d.asked.kind == "model"),
+        tokens=sum(d.charge.total for d in fresh if d.asked.is_charged),
         tool_calls=sum(worker and d.asked.kind == "tool" for d in fresh),
     )
 
@@ -338,7 +344,7 @@ def _outcome_row(ops: WriteOps, done: CompletedCall, run: Row) -> Row:
 def _cost(done: CompletedCall, run: Row) -> int | None:
     """Return the cost of a call in units of money; None without a price."""
     asked = done.asked
-    return budget.cost_of(run, asked.title, done.charge) if asked.kind == "model" else None
+    return budget.cost_of(run, asked.title, done.charge) if asked.is_charged else None
 
 
 def _event(place: TranscriptKey, done: CompletedCall, run: Row) -> runs.NewEvent:
@@ -350,7 +356,7 @@ def _event(place: TranscriptKey, done: CompletedCall, run: Row) -> runs.NewEvent
         "seq": asked.seq,
         "tool": asked.tool,
         "title": asked.title,
-        "tokens": done.charge.total if model else 0,
+        "tokens": done.charge.total if asked.is_charged else 0,
         "calls": int_field(run, "callsUsed") if model else done.number,
     }
     if cost is not None:

@@ -84,6 +84,11 @@ class StoredTranscript:
         """Id of the transcript."""
         return self._place.lane
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the first call without an outcome was begun by an earlier process."""
+        return self._live_from in self._rows
+
     async def call(
         self,
         kind: Literal["model", "tool"],
@@ -104,7 +109,7 @@ class StoredTranscript:
             delta: What the request adds to the calls before; it is stored.
             work: Makes the call.
             effectful: True: it may change something. False: it only reads.
-            reserve: Most tokens of a model call; they count if the provider reports none.
+            reserve: Most tokens of the call; they count if its usage is not reported.
             of_answer: Tokens of `reserve` for the answer, which has its own price.
             title: For users; of a model call, the name of the model.
 
@@ -154,7 +159,7 @@ class StoredTranscript:
         self.tree = outcome.tree or self.tree
         if asked.kind == "tool":
             self.tool_calls += 1
-        elif outcome.usage:
+        if outcome.usage:
             self.usage += outcome.usage
 
     def _diverge(self, seq: int) -> None:

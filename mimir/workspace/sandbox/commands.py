@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +20,7 @@ Recipe = Literal["user", "root"]
 # The sandboxes of root share one user, whose processes are counted together. Each has its own
 # limit (see `cgroups`); this one is the last resort.
 _ROOT_PROCESS_FACTOR = 8
+_OFFLINE = ("CARGO_NET_OFFLINE", "UV_OFFLINE")
 
 
 def sandbox_command(
@@ -38,7 +40,7 @@ def sandbox_command(
         give_all(place, (owner, owner))
     environment = _environment(layout.path, has_project_python=layout.has_project_python)
     environment |= wanted.shared.variables
-    return SandboxCommand(
+    command = SandboxCommand(
         sandbox=str(program),
         options=layout.options,
         contents=layout.contents,
@@ -48,6 +50,18 @@ def sandbox_command(
         limits=_limits(limits, recipe),
         user=mounts.USER if recipe == "root" else None,
         directory=mounts.WORKSPACE,
+    )
+    profile = wanted.profile
+    if profile is None:
+        return command
+    if profile.network:
+        environment = {k: v for k, v in command.environment.items() if k not in _OFFLINE}
+        command = replace(command, environment=environment)
+    return replace(
+        command,
+        stdin=profile.stdin,
+        grace_seconds=profile.grace_seconds,
+        output_bytes=profile.output_bytes,
     )
 
 

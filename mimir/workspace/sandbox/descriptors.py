@@ -16,7 +16,9 @@ class DescriptorSet:
         self._open: set[int] = set()
         self._theirs: list[int] = []
         self.said, self.say = self._pipe()
-        """Standard output and error."""
+        """Standard output, and error if it has no own pipe."""
+        self.errors: int | None = None
+        """Standard error with an own pipe."""
         self.status, self.set_status = self._pipe()
         """From `launcher`."""
         self.info, self.set_info = self._pipe()
@@ -30,6 +32,12 @@ class DescriptorSet:
     def theirs(self) -> tuple[int, ...]:
         """Descriptors that the started process inherits."""
         return tuple(self._theirs)
+
+    def open_errors(self) -> int:
+        """Return a pipe for standard error, which `errors` reads."""
+        self.errors, written = self._pipe()
+        self._theirs.append(written)
+        return written
 
     def content(self, data: bytes) -> int:
         """Return a descriptor from which the started process reads `data`."""

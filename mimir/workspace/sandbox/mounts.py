@@ -14,6 +14,7 @@ from mimir.errors import ToolError
 from mimir.workspace.paths import make_directories
 from mimir.workspace.sandbox import toolchain
 from mimir.workspace.sandbox.limits.seccomp import socket_filter
+from mimir.workspace.sandbox.profile import ProgramProfile, profile_options
 from mimir.workspace.sandbox.sharing.shared_view import SharedView
 from mimir.workspace.sandbox.toolchain import BindMount
 from mimir.workspace.tree_removal import remove_tree
@@ -46,6 +47,8 @@ class MountRequest:
     first: Mapping[str, str] | None = None
     """Values to put before those of variables that hold lists."""
     tmp_bytes: int = 1 << 30
+    profile: ProgramProfile | None = None
+    """None: an ordinary command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,7 @@ def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
     outer, inner = _split_binds(binds, own, wanted.workspace, dependencies)
     into_workspace = [*dependencies, *inner]
     options = [
-        *_namespaces(as_root),
+        *_namespaces(as_root, has_network=bool(wanted.profile and wanted.profile.network)),
         *_seccomp(files),
         *_system(wanted.tmp_bytes, files),
         *("--bind" if wanted.writable else "--ro-bind", str(wanted.workspace), WORKSPACE),
@@ -85,15 +88,20 @@ def lay_out(wanted: MountRequest, *, as_root: bool) -> MountLayout:
         *_links_of_home(wanted.shared),
         *_extra(wanted.extra or {}, files),
         *_extra_rw(wanted.extra_rw or {}),
+        *_profile(wanted, files),
         # The kernel lets the real root set /proc/sys, even without rights.
         *(() if as_root or os.geteuid() != 0 else ("--remount-ro", "/proc")),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
     ]
     first, has_python = _first_places(wanted.workspace, dependencies)
+    path = toolchain.search_path(first, wanted.read_only, wanted.shared.path)
+    if wanted.profile:
+        # Programs of the project come last: with the rights of a profile, none may replace another.
+        path = ":".join((toolchain.search_path((), wanted.read_only, wanted.shared.path), *first))
     return MountLayout(
         options=tuple(options),
         contents=tuple(files),
-        path=toolchain.search_path(first, wanted.read_only, wanted.shared.path),
+        path=path,
         has_project_python=has_python,
     )
 
@@ -104,7 +112,7 @@ def _add_file(contents: list[bytes], content: bytes, target: str) -> tuple[str, 
     return ("--perms", "0444", "--ro-bind-data", number, target)
 
 
-def _namespaces(as_root: bool) -> tuple[str, ...]:
+def _namespaces(as_root: bool, *, has_network: bool) -> tuple[str, ...]:
     common = (
         # A new session: the command must not write into the terminal of the user.
         *("--die-with-parent", "--new-session", "--clearenv"),
@@ -112,10 +120,12 @@ def _namespaces(as_root: bool) -> tuple[str, ...]:
     )
     if as_root:
         # No user namespace: root's processes are not counted in one. The launcher changes the user.
-        unshared = ("ipc", "pid", "net", "uts", "cgroup-try")
+        unshared = ("ipc", "pid", *(() if has_network else ("net",)), "uts", "cgroup-try")
         spaces = [f"--unshare-{name}" for name in unshared]
         return (*spaces, *common, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
-    return ("--unshare-all", "--unshare-user", "--uid", str(USER), "--gid", str(USER), *common)
+    network = ("--share-net",) if has_network else ()
+    own = ("--unshare-user", "--uid", str(USER), "--gid", str(USER))
+    return ("--unshare-all", *network, *own, *common)
 
 
 def _seccomp(files: list[bytes]) -> tuple[str, ...]:
@@ -329,6 +339,12 @@ def _extra(extra: Mapping[str, Path], files: list[bytes]) -> list[str]:
             # Copied, so that the file may be unreadable for the user of the sandbox.
             options += _add_file(files, source.read_bytes(), target)
     return options
+
+
+def _profile(wanted: MountRequest, files: list[bytes]) -> list[str]:
+    if wanted.profile is None:
+        return []
+    return profile_options(wanted.profile, files, has_layers=wanted.has_layers)
 
 
 def _extra_rw(extra: Mapping[str, Path]) -> Iterable[str]:

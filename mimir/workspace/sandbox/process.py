@@ -10,7 +10,7 @@ import marshal
 import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -63,6 +63,12 @@ class SandboxCommand:
     limits: Mapping[str, int]
     user: int | None
     directory: str
+    stdin: bytes | None = None
+    """None: standard input is empty, and standard error is part of the output."""
+    grace_seconds: float = 0.0
+    """From SIGTERM, at the time limit, to SIGKILL; 0: SIGKILL at once."""
+    output_bytes: int = MAX_OUTPUT_BYTES
+    """With more output it is ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +89,12 @@ async def run(
     limits: ProcessLimits,
     output: BoundedOutput,
     on_output: Callable[[bytes], None] | None = None,
+    on_error: Callable[[bytes], None] = lambda _: None,
     is_bounded: bool = True,
 ) -> ProcessExit:
     """Run a command to its end, or end it after `seconds`, the start of the sandbox included.
 
-    Without `is_bounded` it gets no control group, which can take ten milliseconds.
+    `on_error` receives standard error, if the command has an own standard input. Without `is_bounded` it gets no control group, which can take ten milliseconds.
     """
     descriptors = DescriptorSet()
     grouped = is_bounded and command.sandbox is not None
@@ -99,10 +106,10 @@ async def run(
             descriptors=descriptors,
             group=group,
             limits=limits,
-            is_sandboxed=command.sandbox is not None,
+            command=command,
         )
         try:
-            stop = await one.follow(seconds, output, on_output)
+            stop = await one.follow(seconds, output, on_output, on_error)
         finally:
             await _await_to_end(one.bury())
         said = descriptors.status_now()
@@ -143,9 +150,11 @@ async def _start(
         *words,
         env={},
         cwd="/",
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.DEVNULL
+        if command.stdin is None
+        else descriptors.content(command.stdin),
         stdout=descriptors.say,
-        stderr=descriptors.say,
+        stderr=descriptors.say if command.stdin is None else descriptors.open_errors(),
         pass_fds=descriptors.theirs,
         # Its own process group, so that all of it can be killed at once.
         start_new_session=True,
@@ -176,10 +185,16 @@ class _RunningProcess:
     descriptors: DescriptorSet
     group: cgroups.ControlGroup | None
     limits: ProcessLimits
-    is_sandboxed: bool
+    command: SandboxCommand
+    inside: list[int] = field(default_factory=list[int])
+    """The first process inside, once it is known."""
 
     async def follow(
-        self, seconds: float, output: BoundedOutput, on_output: Callable[[bytes], None] | None
+        self,
+        seconds: float,
+        output: BoundedOutput,
+        on_output: Callable[[bytes], None] | None,
+        on_error: Callable[[bytes], None],
     ) -> Stop:
         """Read its output until it ends or must be ended; return why."""
         flooded = asyncio.get_running_loop().create_future()
@@ -188,28 +203,46 @@ class _RunningProcess:
             output.add(piece)
             if on_output is not None:
                 on_output(piece)
-            if output.total > MAX_OUTPUT_BYTES and not flooded.done():
+            if output.total > self.command.output_bytes and not flooded.done():
                 flooded.set_result(None)
 
         reading = asyncio.ensure_future(self.descriptors.read(self.descriptors.said, take))
+        errors = asyncio.ensure_future(self._read_errors(on_error))
         guard = asyncio.ensure_future(self._guard())
         over = asyncio.ensure_future(self.process.wait())
         try:
             done, _ = await asyncio.wait(
                 {over, guard, flooded}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
+            if not done and self.command.grace_seconds:
+                self._ask_to_end()
+                await asyncio.wait({over, flooded}, timeout=self.command.grace_seconds)
             await _await_to_end(self.bury())
             # The last output may still be in the pipe.
-            await asyncio.wait({reading}, timeout=_GRACE_SECONDS)
+            await asyncio.wait({reading, errors}, timeout=_GRACE_SECONDS)
         finally:
-            for task in (reading, guard, over):
+            for task in (reading, errors, guard, over):
                 task.cancel()
-            await asyncio.gather(reading, guard, over, return_exceptions=True)
+            await asyncio.gather(reading, errors, guard, over, return_exceptions=True)
         if over in done:
             return ""
         if guard in done:
             return guard.result()
         return "output" if flooded in done else "timeout"
+
+    async def _read_errors(self, on_error: Callable[[bytes], None]) -> None:
+        if self.descriptors.errors is not None:
+            await self.descriptors.read(self.descriptors.errors, on_error)
+
+    def _ask_to_end(self) -> None:
+        """Send SIGTERM to all its processes."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self.command.sandbox is None:
+                os.killpg(self.process.pid, signal.SIGTERM)
+        # The group of the sandbox must live: with it, the processes inside are killed at once.
+        for number in (one for first in self.inside for one in resource_usage.family(first)):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(number, signal.SIGTERM)
 
     async def bury(self) -> None:
         """Kill its processes, and wait until they are gone."""
@@ -219,7 +252,8 @@ class _RunningProcess:
         await self.descriptors.until_first_ended(_GRACE_SECONDS)
 
     async def _guard(self) -> Stop:
-        first = await self._first() if self.is_sandboxed else self.process.pid
+        is_sandboxed = self.command.sandbox is not None
+        first = await self._first() if is_sandboxed else self.process.pid
         if first is None:
             await self.process.wait()
             return ""
@@ -250,6 +284,7 @@ class _RunningProcess:
         except (ValueError, KeyError):
             return None
         self.descriptors.hold_first(first)
+        self.inside.append(first)
         if self.group is not None:
             # On a thread: the kernel takes many milliseconds for it.
             await to_thread_shielded(self.group.take, first)

@@ -27,6 +27,7 @@ from mimir.workspace.sandbox.diagnosis import SandboxReport
 from mimir.workspace.sandbox.limits import cgroups
 from mimir.workspace.sandbox.output import BoundedOutput
 from mimir.workspace.sandbox.process import ProcessExit, ProcessLimits, SandboxCommand, Stop
+from mimir.workspace.sandbox.profile import ProgramProfile
 from mimir.workspace.sandbox.sharing.caches import UserMachine
 from mimir.workspace.sandbox.sharing.project_folders import SharedPath
 from mimir.workspace.sandbox.sharing.shared_view import SharedView, build_shared_view
@@ -83,6 +84,8 @@ class CommandResult:
     """Cause of a failure and what helps; empty: none is known."""
     seconds: float
     backend: str
+    errors: str = ""
+    """Standard error of a program with a profile; of other commands it is in `output`."""
 
 
 class CommandRunner(Protocol):
@@ -196,6 +199,7 @@ class Sandbox:
         project: Path | None = None,
         view: Path | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        profile: ProgramProfile | None = None,
     ) -> CommandResult:
         """Run a command in a workspace for `seconds` at most; then no process of it is left.
 
@@ -212,6 +216,7 @@ class Sandbox:
             project: The user's directory; its path leads to the workspace.
             view: Git directory to show (`GitHistory.view`).
             on_output: Receives each piece of output.
+            profile: What the program of an agent gets besides; it never runs without a sandbox.
 
         Raises:
             SandboxError: There is no sandbox, or it broke; the command did not run.
@@ -222,6 +227,8 @@ class Sandbox:
         report = await self.probe()
         if not report.ok:
             raise SandboxError(report.problem, next_step=report.fix)
+        if profile is not None and self._way is None:
+            raise SandboxError("The program of an agent runs in the sandbox only.")
         if not await asyncio.to_thread(workspace.is_dir):
             raise workspace_error(f"The workspace {workspace} is missing.")
         shared = await self.shared_view(project)
@@ -238,27 +245,28 @@ class Sandbox:
             first=first,
             tmp_bytes=self._config.limits.tmp_bytes,
             has_layers=self._has_layers,
+            profile=profile,
         )
         environment = {**dict(self._config.environment), **(env or {})}
-        output = BoundedOutput(output_limit)
+        output, errors = BoundedOutput(output_limit), BoundedOutput(output_limit)
         started = self._clock.monotonic()
         command = await self._compose(argv, wanted, environment)
-        ended = await self._execute(command, seconds, output, on_output)
+        ended = await self._execute(command, seconds, output, on_output, errors)
         if not ended.started and not ended.stop and self._way and self._has_layers:
             # The kernel refuses overlays over some file systems: such folders are read-only then.
             output = BoundedOutput(output_limit)
             wanted = replace(wanted, has_layers=False)
             command = await self._compose(argv, wanted, environment)
-            ended = await self._execute(command, seconds, output, on_output)
+            ended = await self._execute(command, seconds, output, on_output, errors)
             self._has_layers = not ended.started
         if not ended.started and not ended.stop:
             raise SandboxError(
                 f"The sandbox broke before the command started: {output.text.strip()[-300:]}",
                 next_step="Find the cause with `mimir doctor`, then: mimir resume",
             )
-        return _command_result(
-            argv, ended, output, wanted, self._clock.monotonic() - started, self.backend
-        )
+        taken = self._clock.monotonic() - started
+        result = _command_result(argv, ended, output, wanted, taken, self.backend)
+        return replace(result, errors=errors.text)
 
     async def _compose(
         self, argv: Sequence[str], wanted: mounts.MountRequest, environment: Mapping[str, str]
@@ -278,6 +286,7 @@ class Sandbox:
         seconds: float,
         output: BoundedOutput,
         on_output: Callable[[bytes], None] | None,
+        errors: BoundedOutput,
         *,
         is_bounded: bool = True,
     ) -> ProcessExit:
@@ -288,6 +297,7 @@ class Sandbox:
                 limits=self._config.limits,
                 output=output,
                 on_output=on_output,
+                on_error=errors.add,
                 is_bounded=is_bounded,
             )
         except OSError as error:
@@ -341,7 +351,9 @@ class Sandbox:
                 commands.sandbox_command, program, recipe, trial, wanted, {}, self._config.limits
             )
             # The engine's own command needs no control group, and the run waits for it.
-            ended = await self._execute(command, _PROBE_SECONDS, output, None, is_bounded=False)
+            ended = await self._execute(
+                command, _PROBE_SECONDS, output, None, output, is_bounded=False
+            )
         except (SandboxError, OSError) as error:
             return str(error)
         finally:

@@ -22,16 +22,17 @@ class ProcessUsage:
 def usage(root: int) -> ProcessUsage:
     """Measure a process and all below it."""
     # Processes that end during the measurement count for nothing.
-    memory = [_resident(process) for process in _family(root)]
+    memory = [_resident(process) for process in family(root)]
     return ProcessUsage(processes=len(memory), memory_bytes=sum(memory))
 
 
 def own_memory(root: int) -> int:
     """Measure the memory of a process tree exactly, shared memory divided; slower."""
-    return sum(_proportional(process) for process in _family(root))
+    return sum(_proportional(process) for process in family(root))
 
 
-def _family(root: int) -> Iterator[int]:
+def family(root: int) -> Iterator[int]:
+    """Yield a process and all below it."""
     waiting = [root]
     while waiting:
         process = waiting.pop()

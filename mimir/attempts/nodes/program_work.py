@@ -1,0 +1,101 @@
+"""Worker that is a program: one call, then its answer and the tree that it left."""
+
+from mimir.agents.agent_loop import Conversation
+from mimir.attempts.attempt_workspace import AttemptWorkspace
+from mimir.attempts.program.journaled_program import ProgramOutcome, ProgramStart, denial_note
+from mimir.attempts.services import AttemptServices, WorkerWorkspace
+from mimir.domain.event import EventKind
+from mimir.domain.message import Message
+from mimir.domain.program import MAX_ARGUMENT_BYTES, PinnedProgram, fill_command
+from mimir.domain.task_states import Cause
+from mimir.domain.usage import TokenUsage
+from mimir.errors import MimirError
+
+
+class ProgramFailed(MimirError):  # noqa: N818  a state, not a fault of mimir
+    """A program ended without success; its changes are kept."""
+
+    def __init__(self, message: str, *, cause: Cause, answer: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.answer = answer
+
+
+async def work_by_program(
+    services: AttemptServices,
+    workspace: AttemptWorkspace,
+    bench: WorkerWorkspace,
+    program: PinnedProgram,
+    *,
+    was_interrupted: bool,
+) -> Conversation:
+    """Run the program of a task and return its answer.
+
+    Raises:
+        ProgramFailed: It did not succeed.
+    """
+    if was_interrupted:
+        await _begin_again(services, program)
+    # The brief is that of any worker; where each part goes is decided by the preset.
+    brief = services.start.brief
+    prompt = "\n\n".join(one.text for one in brief if one.role == "system")
+    task = "\n\n".join(one.text for one in brief if one.role != "system")
+    argv, stdin = fill_command(program, prompt=prompt, task=task)
+    if any(len(word.encode("utf-8", "replace")) > MAX_ARGUMENT_BYTES for word in argv):
+        raise ProgramFailed(
+            f"The task is too long for an argument of {program.title}.", cause=Cause.PROGRAM_ERROR
+        )
+    outcome = await services.tools.program(bench).run(
+        ProgramStart(
+            program=program,
+            argv=argv,
+            stdin=stdin,
+            seconds=services.task.time_limit_minutes * 60,
+            tree=services.start.tree,
+        )
+    )
+    # A success with refused permissions is a success with a finding.
+    if outcome.denials:
+        workspace.note(denial_note(outcome.denials))
+    if outcome.problem:
+        raise ProgramFailed(
+            f"{program.title}: {outcome.problem}", cause=_cause(outcome), answer=outcome.answer
+        )
+    return _conversation(services, outcome, program)
+
+
+async def _begin_again(services: AttemptServices, program: PinnedProgram) -> None:
+    """Note that an interrupted program is started again from the tree before it.
+
+    Raises:
+        ProgramFailed: Its definition forbids that.
+    """
+    if program.on_crash == "ask":
+        raise ProgramFailed(
+            f"{program.title} was interrupted, and its definition does not let it start again by itself (on_crash: ask).",
+            cause=Cause.WORKER_DIED,
+        )
+    message = f"{program.title} was interrupted; it starts again from the tree before it."
+    await services.journal.note(EventKind.WARNING, data={"message": message})
+
+
+def _conversation(
+    services: AttemptServices, outcome: ProgramOutcome, program: PinnedProgram
+) -> Conversation:
+    answer = Message(role="assistant", text=outcome.answer)
+    return Conversation(
+        messages=(*services.start.brief, answer),
+        answer=answer,
+        finish="stop",
+        trip=None,
+        usage=outcome.usage or TokenUsage(input_tokens=program.reserve_tokens),
+        tool_calls=1,
+        message_count=1,
+        model=program.title,
+    )
+
+
+def _cause(outcome: ProgramOutcome) -> Cause:
+    if outcome.stop == "timeout":
+        return Cause.TIME
+    return Cause.PROGRAM_ERROR if outcome.is_readable else Cause.INVALID_ANSWER
