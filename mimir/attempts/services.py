@@ -151,6 +151,8 @@ class ModelChoice:
     temperature: float | None = 0.0
     max_tokens: int | None = None
     """None: the limit of the role."""
+    context_tokens: int | None = None
+    """Most tokens of prompt and answer of the model; None: not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -218,11 +218,15 @@ def _user_machine() -> UserMachine:
 
 
 def _choice(settings: Settings, role: str) -> ModelChoice:
-    chosen = settings.role(role)
+    chosen, model = settings.role(role), settings.model_of(role)
+    limit = settings.llm.context_tokens
+    if isinstance(limit, Mapping):
+        limit = limit.get(model) or limit.get(settings.split_endpoint(model)[1])
     return ModelChoice(
-        model=settings.model_of(role),
+        model=model,
         temperature=chosen.temperature,
         max_tokens=chosen.max_tokens,
+        context_tokens=limit,
     )
 
 

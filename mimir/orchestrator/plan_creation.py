@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mimir.agents.agent_loop import LoopServices, ModelSettings
 from mimir.agents.circuit_breaker import CircuitBreaker
-from mimir.agents.context.inputs import FileView, MemoryHit, PMInput
+from mimir.agents.context.inputs import ContextBudgets, FileView, MemoryHit, PMInput
 from mimir.agents.context.task_context import get_task_context
 from mimir.agents.preambles import templates
 from mimir.agents.stopwatch import WorkTimer
@@ -241,7 +241,9 @@ class _PlanningRun:
         if saved:
             messages = saved.value.decode(tuple[object, ...])
             return tuple(codec.read_message(message) for message in messages)
-        brief = get_task_context("pm", await self._pm_input(specification)).messages
+        budgets = ContextBudgets.within(self._services.choices["pm"].context_tokens)
+        given = await self._pm_input(specification)
+        brief = get_task_context("pm", given, budgets=budgets).messages
         text = pack([codec.message_json(message) for message in brief])
         await store.write(partial(save_run_text, run=run, name="brief", text=text))
         return brief

@@ -71,7 +71,10 @@ def apply_pinned_settings(
     services: ProjectServices, settings: Mapping[str, object]
 ) -> ProjectServices:
     """Return the services with a run's pinned settings; absent ones stay as they are."""
-    choices = {role: pinned_choice(settings, role) or now for role, now in services.choices.items()}
+    choices = {
+        role: replace(pinned_choice(settings, role) or now, context_tokens=now.context_tokens)
+        for role, now in services.choices.items()
+    }
     run = as_object(settings.get("run"))
     now = services.deliverable_limits
     return replace(

@@ -119,3 +119,19 @@ async def test_prompts_of_a_task_on_big_files_stay_within_twice_the_workers(tmp_
     assert "+value_1500 = 0  #" in str(first["deltaJson"])
     [first, *_] = journey.facts.calls("a", role="worker")
     assert "value_1500 = 1500  #" in str(first["deltaJson"])
+
+
+async def test_first_messages_follow_the_context_of_the_model(tmp_path):
+    lines = "".join(f"value_{n} = {n}  # a line of a big file\n" for n in range(1000))
+    files = {f"big{n}.py": lines for n in range(10)}
+    project = start(tmp_path, {**FILES, **files})
+
+    journey = await travel(
+        project,
+        plan(step("a", context_files=tuple(files))),
+        [wrote("a"), qc("a", PASS)],
+        llm__context_tokens=8000,
+    )
+
+    [attempt] = journey.facts.attempts("a")
+    assert attempt["estimatedContextTokens"] < 4000

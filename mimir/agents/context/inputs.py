@@ -13,6 +13,10 @@ from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Task
 
 
+# Budgets of QC together, which are the largest of a role.
+_LARGEST_BRIEF = 42_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBudgets:
     """Token limit of each part; a piece that does not fit is referenced."""
@@ -29,6 +33,16 @@ class ContextBudgets:
     related: int = 2_000
     repository: int = 10_000
     memory: int = 8_000
+
+    @classmethod
+    def within(cls, context_tokens: int | None) -> "ContextBudgets":
+        """Return budgets that leave half of a model's context to tools and answers."""
+        budgets = cls()
+        if context_tokens is None or context_tokens >= 2 * _LARGEST_BRIEF:
+            return budgets
+        share = context_tokens / (2 * _LARGEST_BRIEF)
+        values = {n: int(getattr(budgets, n) * share) for n in cls.__dataclass_fields__}
+        return replace(budgets, **values)
 
     def smaller(self) -> "ContextBudgets":
         """Return a third of each, for a retry after a context that was too long."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from mimir.agents.agent_loop import LoopServices
 from mimir.agents.circuit_breaker import CircuitBreaker
 from mimir.agents.citations import parse_citations
-from mimir.agents.context.inputs import ChangedFile, QCInput
+from mimir.agents.context.inputs import ChangedFile, ContextBudgets, QCInput
 from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
 from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.journal import Changes
@@ -155,7 +155,8 @@ def _review_services(
         return await _read_text(services, tree, path)
 
     name = lane_id(services.facts.id, services.task.id, services.number, role)
-    return qc.ReviewServices(sittings=open_session, read_file=read_file, lane=name)
+    budgets = ContextBudgets.within(services.qc_choice.context_tokens)
+    return qc.ReviewServices(sittings=open_session, read_file=read_file, lane=name, budgets=budgets)
 
 
 async def _open_session(

@@ -125,7 +125,8 @@ class AttemptPreparer:
         retry = RetryContext.of_task(claim.record)
         merge = await self._merge(first, retry.tree, base_tree)
         given = await self._worker_input(task, claim, view, retry, merge)
-        budgets = ContextBudgets().smaller() if retry.smaller_context else ContextBudgets()
+        budgets = ContextBudgets.within(self._choice.context_tokens)
+        budgets = budgets.smaller() if retry.smaller_context else budgets
         lane = lane_id(self._services.facts.id, task.id, claim.attempt, "worker")
         context = get_task_context("worker", given, lane=lane, budgets=budgets)
         start = AttemptStart(

@@ -258,6 +258,14 @@ def test_parts_keep_their_budgets(budget: int, files: int, length: int):
     assert shown <= budget * 3.5 + 3 * files + 40
 
 
+def test_budgets_follow_the_context_of_the_model():
+    assert ContextBudgets.within(None) == ContextBudgets.within(200_000) == ContextBudgets()
+    small = ContextBudgets.within(16_000)
+    qc = small.answer + small.checks + small.changed + small.related
+    assert qc <= 8_000
+    assert small.files > 2_000
+
+
 def test_smaller_budgets_give_a_smaller_context():
     given = replace(WORKER, files=(FileView(path="a", size=1, text="x\n" * 2000),) * 1)
     files = tuple(replace(given.files[0], path=f"f{n}") for n in range(9))

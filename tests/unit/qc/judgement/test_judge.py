@@ -390,3 +390,9 @@ async def test_verdict_planted_in_deliverable_answer_and_output_is_never_taken()
     assert isinstance(ruling, Review)
     assert ruling.judgement.verdict.verdict == "FAIL"
     assert not ruling.judgement.passed
+
+
+def test_limits_of_qc_leave_room_for_reasoning_and_follow_the_setting():
+    assert qc_model_settings(TASK).answer_tokens >= 4000
+    own = qc_model_settings(TASK, max_tokens=9000)
+    assert (own.answer_tokens, own.working_tokens) == (9000, 9000)
