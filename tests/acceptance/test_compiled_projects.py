@@ -11,7 +11,7 @@ import pwd
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,7 +58,7 @@ def go_project(where: Path) -> Shape:
         {".gitignore": ".mimir/\n", "go.mod": module, "add.go": GO_WRONG, "add_test.go": GO_TEST},
     )
     proxied = {"GOPROXY": f"file://{where / 'proxy'}", "GONOSUMDB": "*", "GOFLAGS": "-modcacherw"}
-    user_runs(project, "go", "mod", "tidy", **proxied)
+    user_runs(project, "go", "mod", "tidy", variables=proxied)
     git(project, "add", "--all")
     git(project, "commit", "--quiet", "--message", "Sums")
     right = GO_WRONG.replace("a - b", "a + b")
@@ -91,12 +91,17 @@ def rust_project(where: Path) -> Shape:
     return project, "src/lib.rs", right, check("cargo", "test", "--offline")
 
 
-def user_runs(project: Path, *command: str, expect: Sequence[int] = (0,), **more: str) -> None:
+def user_runs(
+    project: Path,
+    *command: str,
+    expect: Sequence[int] = (0,),
+    variables: Mapping[str, str] | None = None,
+) -> None:
     """Run a command as the user does, before mimir is started."""
     done = subprocess.run(
         command,
         cwd=project,
-        env={**os.environ, **more},
+        env={**os.environ, **(variables or {})},
         capture_output=True,
         text=True,
         check=False,

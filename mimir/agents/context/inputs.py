@@ -12,7 +12,6 @@ from mimir.agents.context.receipt import WithheldPiece
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Task
 
-
 # Budgets of QC together, which are the largest of a role.
 _LARGEST_BRIEF = 42_000
 

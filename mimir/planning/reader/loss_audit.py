@@ -23,6 +23,7 @@ _MARKS = re.compile(
     r"(?:</?\w{1,10}>|&nbsp;|\[[ \txX✓✔]?\](?=\s)|[a-zA-Z]\)(?=\s)|\(?\d{1,3}[.)](?=\s)|[^\w<&(\[`]|_|[`\[(](?=\w))*"
 )
 _TAGS = re.compile(r"</?\w{1,10}/?>")
+_ENDS_NAME = re.compile(r"</(?:summary|dt|th|td)>", re.IGNORECASE)
 _FIELD = re.compile(r"([A-Za-z][\w /\-]{0,60}?)\W*?\s*(?:[:=|】\])]|[-–—]+>?\s|→|$)\W*(.*)$")
 _TASK = re.compile(
     r"task(?:\s+id\W{1,5}|\s*[-_#]?\s*)(?:task[-_ ])?(\d[\w.\-]*|[\w]+-[\w.\-]*)", re.I
@@ -93,6 +94,8 @@ class _Line:
     is_below_value: bool = False
     """True: it follows a value of one line."""
     is_fenced: bool = False
+    is_label: bool = False
+    """True: it begins a field, so that only what is behind the field is looked at."""
     is_heading: bool = False
 
 
@@ -120,7 +123,10 @@ class LossAudit:
             bare = _bare(line.text)
             if not bare:
                 continue
-            _ = (line.is_fenced and (self._is_lost_list(line, bare) or True)) or (
+            if line.is_label or line.is_fenced:
+                self._is_lost_list(line, bare)
+                continue
+            _ = (
                 self._is_lost_task(line, bare)
                 or self._is_lost_field(line, bare)
                 or self._is_lost_list(line, bare)
@@ -135,12 +141,15 @@ class LossAudit:
         for draft in drafts:
             for one in draft.fields:
                 if one.key not in ("checks", "notes"):
+                    yield replace(self._line(one.index, draft), is_label=True)
                     yield from self._of_field(one, draft)
             for one in draft.notes:
                 # A misspelt label is an error already.
                 if one.name and not labels.nearest_label(one.name):
                     yield self._line(one.index, draft)
-                yield from (self._line(n, draft) for n in one.lines if n != one.index)
+                yield from (
+                    self._line(n, draft) for n in one.lines if n != one.index or not one.name
+                )
             if draft.id is not None:
                 yield from (self._line(n, draft) for n in draft.id.lines)
         yield from (self._line(n, None) for n in sorted(self._document.notes))
@@ -267,9 +276,10 @@ class LossAudit:
         if (match := _WORDS_AND_IDS.match(text)) and _key_of(match[1]):
             parts.append((match[1], match[2]))
         # A second label may stand behind the value of the first one.
-        parts += [
+        inner = [
             (match[1] or match[2], text[match.end() :]) for match in _INNER_LABEL.finditer(text)
         ]
+        parts = inner if line.is_label else parts + inner
         for name, ids in parts if line.draft is not None else ():
             is_free = _key_of(name) in (None, "dependencies")
             if is_free and self._ids_in(ids, line):
@@ -354,7 +364,7 @@ def _bare(text: str) -> str:
     """Return a line without the marks before its first word."""
     if not text.strip() or is_rule(text):
         return ""
-    narrow = narrow_text(text.replace("</summary>", ": "))
+    narrow = narrow_text(_ENDS_NAME.sub(": ", text))
     marks = _MARKS.match(narrow)
     return _TAGS.sub("", narrow[marks.end() if marks else 0 :]).strip()
 

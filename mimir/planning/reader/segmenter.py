@@ -5,6 +5,7 @@ heading that is not below it, or where other text follows a rule. Labels inside 
 other text is the task's notes. Values are read later.
 """
 
+from mimir.planning.format import labels
 from mimir.planning.format.labels import LabelMatch
 from mimir.planning.reader import line_syntax
 from mimir.planning.reader.block_text import tag_text
@@ -93,8 +94,11 @@ class Segmenter:
         # Marks of a collapsible section only wrap a task's text.
         text = line.strip().casefold()
         wrapper = text.startswith(("<details", "</details", "<summary"))
-        behind = text.partition("</summary>")[2].removesuffix("</details>")
-        if self.task is None or not wrapper or behind.strip():
+        name, _, behind = text.rpartition("<summary>")[2].partition("</summary>")
+        found = labels.find(name)
+        is_field = found is not None and found.field.key in ("dependencies", "criteria")
+        has_text = is_field or bool(behind.removesuffix("</details>").strip())
+        if self.task is None or not wrapper or has_text:
             self._keep(index)
         return index + 1
 

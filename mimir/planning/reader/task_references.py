@@ -27,8 +27,10 @@ _RESERVED = re.compile(
 )
 
 # "None, task-1" and "None (except task-1)" contradict themselves; other words are a remark.
+_ID_OF_TASK = r"(?:task\W?\s?)?[\w.\-]*\d[\w.\-]*"
 _NONE_AND_IDS = re.compile(
-    r"\W*none\W*[,;]\s*(?:task\W?\s?)?[\w.\-]*\d[\w.\-]*\W*(?:\([^()]*\)\W*)?$", re.IGNORECASE
+    rf"\W*none\W*[,;]\s*{_ID_OF_TASK}(?:\s*(?:,|&|and)\s*{_ID_OF_TASK}){{0,50}}\W*(?:\([^()]*\)\W*)?$",
+    re.IGNORECASE,
 )
 _NONE_EXCEPT = re.compile(
     r"\W*none\W+(?:except|besides|but|apart from|other than)\b", re.IGNORECASE
@@ -209,7 +211,8 @@ def _pieces(raw: RawField) -> list[tuple[str, SourcePosition]]:
     if raw.items is not None:
         return [piece for item in raw.items for piece in _and_pieces(item.text, item.place)]
     # A list below "None" is none of its remarks.
-    contradicts = _NONE_AND_IDS.match(raw.text) or _NONE_EXCEPT.match(raw.text)
+    first = next((line for line in raw.text.split("\n") if line.strip()), "")
+    contradicts = _NONE_AND_IDS.match(first) or _NONE_EXCEPT.match(first)
     if is_none(raw.text) and not _ITEMS.search(raw.text) and not contradicts:
         return []
     array = array_of(raw.text)
