@@ -78,7 +78,7 @@ COMMANDS = (
     ),
     CommandEntry(
         "configuration",
-        "",
+        "show",
         "config show --all",
         name="config",
         help="Show and change settings.",

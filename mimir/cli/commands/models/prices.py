@@ -87,6 +87,9 @@ def _say_table(session: CommandSession, rows: list[tuple[str, str]]) -> None:
     from mimir.cli.console import clean_line
     from mimir.cli.layout import table
 
+    if not rows:
+        session.console.say("No model has a price yet.")
+        return
     cleaned = [(clean_line(name), clean_line(text)) for name, text in rows]
     lines = table([("model", "per million tokens"), *cleaned], session.console.width)
     session.console.say("\n".join(lines))
