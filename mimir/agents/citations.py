@@ -1,12 +1,14 @@
-"""Citations of a closing answer, compared with the tool log. Pure.
+"""Citations of a closing answer, compared with their sources. Pure.
 
 `[call:7] "3 passed"` claims that call 7 gave these words. A citation that is not found is an unsupported claim, and QC sees it.
+Invoked agents also cite files, `[file:PATH] "words"`, and memories, `[memory:ID]`.
 White space is collapsed on both sides; everything else must be equal.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from mimir.domain.terminal_text import visible_text
 
@@ -68,6 +70,79 @@ def find_unsupported(answer: str, ledger: Mapping[int, str]) -> tuple[str, ...]:
     if len(citations) > MAX_CITATIONS:
         claims.append(f"{len(citations) - MAX_CITATIONS} further citations were not looked up")
     return tuple(claims)
+
+
+MIN_QUOTE = 12
+"""Characters of a quote from a file; shorter ones occur in any file."""
+_SOURCE = re.compile(
+    rf"\[(?P<kind>file|memory):\s?(?P<name>[^\]\n]{{1,500}})\](?:[ \t]*[:–—-]?\s{{0,4}}(?:{_QUOTES}))?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCitation:
+    """One reference to a file or a memory."""
+
+    kind: Literal["file", "memory"]
+    name: str
+    quote: str
+
+    def __str__(self) -> str:
+        quote = self.quote if len(self.quote) <= _SHOWN else f"{self.quote[:_SHOWN]}…"
+        return f'[{self.kind}:{self.name}] "{quote}"' if quote else f"[{self.kind}:{self.name}]"
+
+
+def parse_sources(words: str) -> tuple[SourceCitation, ...]:
+    """Return the citations of files and memories, in order, each once."""
+    found = (
+        SourceCitation(
+            kind="file" if match["kind"] == "file" else "memory",
+            name=match["name"].strip(),
+            quote=_collapse_blanks(match["q0"] or match["q1"] or match["q2"] or ""),
+        )
+        for match in _SOURCE.finditer(words)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def count_citations(words: str) -> int:
+    """Count the citations of an agent's answer, each once."""
+    return len(parse_citations(words)) + len(parse_sources(words))
+
+
+def find_unsupported_sources(
+    words: str, files: Mapping[str, str | None], memories: str
+) -> tuple[str, ...]:
+    """Return the citations of files and memories that do not hold, each with the reason.
+
+    Args:
+        words: Of the answer; untrusted.
+        files: Path → text in the delivered tree; None: there is no text file of the name.
+        memories: Everything that the agent was given of the memory.
+    """
+    claims = ((one, _explain_source(one, files, memories)) for one in parse_sources(words))
+    return tuple(f"{one}: {why}" for one, why in claims if why)
+
+
+def _explain_source(one: SourceCitation, files: Mapping[str, str | None], memories: str) -> str:
+    """Return why a citation does not hold; empty: it holds."""
+    if one.kind == "memory":
+        # An id is not found within a longer one.
+        known = re.search(rf"(?<![\w#-]){re.escape(one.name)}(?![\w#-])", memories)
+        return "" if known else "no memory of this id was given"
+    if len(one.quote) < MIN_QUOTE:
+        return f"the quote has fewer than {MIN_QUOTE} characters"
+    if one.name not in files:
+        return "it was not looked up"
+    text = files[one.name]
+    if text is None:
+        return "there is no such text file"
+    return "" if one.quote in _collapse_blanks(text) else "the file does not contain this text"
+
+
+def find_unquoted_calls(words: str) -> tuple[str, ...]:
+    """Return the citations of calls without words of the result: they verify nothing."""
+    return tuple(f"{one}: it has no quote" for one in parse_citations(words) if not one.quote)
 
 
 def _collapse_blanks(text: str) -> str:

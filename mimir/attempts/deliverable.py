@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mimir.attempts.delivered_paths import DEFAULT_LIMITS, DeliverableLimits
 from mimir.domain.globs import matches
+from mimir.domain.invocation import NO_FILES
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
 
@@ -12,6 +13,15 @@ HIDDEN = (".mimir", "chains", "generated-agents", "preambles")
 """Top-level folders of plans and other tasks: never part of a workspace or a deliverable."""
 FORBIDDEN = ("mimir.toml", *(f"{name}/**" for name in HIDDEN))
 """Paths that a deliverable may not change: they would steer the engine's next run."""
+
+AGENT_FILES = (
+    ".agents/**",
+    ".claude/**",
+    ".github/agents/**",
+    ".github/chatmodes/**",
+    ".opencode/**",
+)
+"""Places of agent definitions: a deliverable changes them only if the task names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +43,22 @@ def refuse_deliverable(
     filtered: Sequence[str] = (),
     oversized: Sequence[str] = (),
     limits: DeliverableLimits = DEFAULT_LIMITS,
+    files: Sequence[str] = (),
 ) -> DeliverableRefusal | None:
-    """Refuse changes of the engine's own files, links out of the workspace, too large work."""
+    """Refuse changes of the engine's own files and agent files, links out, too large work.
+
+    `files` are the globs that the task may write; empty: any.
+    """
     found = {
         path: f"The deliverable changes {path!r}, which steers mimir itself; leave it as it was."
         for path in changed
         if matches(path, FORBIDDEN)
     }
+    for path in changed:
+        if _is_unnamed_agent_file(path, files):
+            found[path] = (
+                f"The deliverable changes {path!r}, a place of agent definitions that the task's `files` do not name; leave it as it was."
+            )
     if tool_table_changed:
         found["pyproject.toml"] = (
             "The deliverable changes [tool.mimir] in pyproject.toml; leave that table as it was."
@@ -62,6 +81,15 @@ def refuse_deliverable(
         )
     issues = tuple(dict.fromkeys(found.values()))
     return DeliverableRefusal(issues=issues, paths=tuple(found)) if found else None
+
+
+def _is_unnamed_agent_file(path: str, files: Sequence[str]) -> bool:
+    """Return whether a path is in a place of definitions that no glob of the task names."""
+    if not matches(path, AGENT_FILES):
+        return False
+    # A glob such as `**` matches the path, but does not name the place.
+    top = path.partition("/")[0]
+    return not matches(path, [glob for glob in files if glob.partition("/")[0] == top])
 
 
 def refuse_unsettled(
@@ -96,7 +124,11 @@ def find_protected_changes(
 def find_silent_no_op(task: Task, changed: Sequence[str]) -> str | None:
     """Return the issue of a task that declares `files` and changed none of them, or None."""
     # Without declared files, an answer alone can be the deliverable.
-    if not task.files or any(matches(path, task.files) for path in changed):
+    if (
+        not task.files
+        or task.files == (NO_FILES,)
+        or any(matches(path, task.files) for path in changed)
+    ):
         return None
     wanted = ", ".join(task.files)
     return (

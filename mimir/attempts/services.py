@@ -17,9 +17,9 @@ from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.evidence import EvidenceRecord, RecordKind
 from mimir.domain.graph import TaskGraph
+from mimir.domain.invocation import PinnedDefinition
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan, Task
-from mimir.domain.program import PinnedProgram
 from mimir.domain.run import ControlMode
 from mimir.llm.protocol import ChatModel
 from mimir.qc.checks.check_runner import CheckRunner
@@ -67,15 +67,16 @@ class PinnedRun:
     deliverable_limits: DeliverableLimits = DEFAULT_LIMITS
     controls: ControlMode = "never"
     """Which attempts the checks are controlled in; "never": also runs of older versions."""
+    agents: Mapping[str, PinnedDefinition] = field(default_factory=dict[str, PinnedDefinition])
+    """Pinned agent definitions, by worker role."""
     green_runs: int = 1
     """How many green runs after the work a check needs."""
-    programs: Mapping[str, PinnedProgram] = field(default_factory=dict[str, PinnedProgram])
-    """Worker role → its program; a role without one is an agent of mimir."""
 
     def granted_tools(self, task: Task) -> tuple[str, ...]:
         """Return the tools that a task's worker may use: those of the plan and of the role."""
         # A program has tools of its own.
-        if task.worker_role in self.programs:
+        agent = self.agents.get(task.worker_role)
+        if agent is not None and agent.program is not None:
             return ()
         # A plan can restrict the tools of the role, never extend them.
         tools = ROLES["worker"].tools
@@ -219,6 +220,11 @@ class AttemptServices:
     """Trip that an earlier holder recorded."""
     background: "set[asyncio.Task[None]]" = field(default_factory=set["asyncio.Task[None]"])
     """Anticipated checks that run beside the attempt."""
+
+    @property
+    def agent(self) -> PinnedDefinition | None:
+        """The invoked agent; None: the worker is one of the plan's roles."""
+        return self.facts.agents.get(self.task.worker_role)
 
     @property
     def chain(self) -> str:

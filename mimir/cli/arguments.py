@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mimir.errors import Location, PlanError, UsageError
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from decimal import Decimal
 
 PLAN_NAME = "chain-output.md"
@@ -69,6 +70,32 @@ def read_request(words: Sequence[str], project: Path) -> str:
     if len(text) > MAX_REQUEST_CHARS:
         raise UsageError(f"The request is longer than {MAX_REQUEST_CHARS} characters.")
     return text
+
+
+def start_of(since: str, now: "datetime") -> str:
+    """Return the time that a date, or a duration such as `12h` or `7d`, means; empty: any.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from mimir.domain.clock import stamp
+
+    if not since:
+        return ""
+    try:
+        if found := re.fullmatch(r"([0-9]{1,5})(h|d|w)", since):
+            hours = int(found[1]) * {"h": 1, "d": 24, "w": 168}[found[2]]
+            return stamp(now - timedelta(hours=hours))
+        date = datetime.fromisoformat(since)
+        # A date without a zone is one of UTC, as all times in the lists of runs.
+        return stamp(date if date.tzinfo else date.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{since[:40]!r} is no date and no duration.",
+            next_step="Write a date such as 2026-01-31, or a duration such as 12h or 7d.",
+        ) from None
 
 
 def find_plan(project: Path, name: str) -> Path | None:

@@ -1,15 +1,15 @@
 """Invocation of an agent: the request of a caller and the pinned definition. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mimir.domain.json_value import JsonObject, as_text
-from mimir.domain.program import PinnedProgram, read_program
+from mimir.domain.program import PinnedProgram
 
 AGENT_ROLE = "Agent "
 """Beginning of the worker role of an invoked definition."""
-AGENT_TEXT = "definition"
-"""Name of the stored text with the pinned definition."""
+AGENT_TEXT = "definitions"
+"""Name of the stored text with the pinned definitions of a run."""
+NO_FILES = ".mimir/none"
+"""Glob of a path that no deliverable can contain: the task may write nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,8 @@ class InvocationRequest:
     """Texts that are shown as material."""
     context_files: tuple[str, ...] = ()
     timeout_seconds: int | None = None
+    output_schema: str = ""
+    """JSON Schema of the answer as JSON text; empty: that of the definition."""
 
     @property
     def is_read_only(self) -> bool:
@@ -47,25 +49,10 @@ class PinnedDefinition:
     prompt: str
     program: PinnedProgram | None = None
     """None: an agent of mimir works."""
+    output_schema: str = ""
+    """JSON Schema of the answer as JSON text; empty: none."""
 
     @property
     def role(self) -> str:
         """The worker role of the task."""
         return f"{AGENT_ROLE}{self.address} ({self.hash[:12]})"
-
-    def as_json(self) -> Mapping[str, object]:
-        """Return the stored form."""
-        return {
-            "address": self.address,
-            "path": self.path,
-            "hash": self.hash,
-            "prompt": self.prompt,
-            "role": self.role,
-            **({"program": self.program.as_json()} if self.program else {}),
-        }
-
-
-def pinned_programs(stored: JsonObject) -> Mapping[str, PinnedProgram]:
-    """Return the programs of stored definitions, by worker role."""
-    found = ((as_text(stored.get("role")), read_program(stored.get("program"))),)
-    return {role: program for role, program in found if program is not None}

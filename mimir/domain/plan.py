@@ -107,6 +107,11 @@ class Task:
     """Unknown text of the section; kept by the renderer."""
 
     @property
+    def is_read_only(self) -> bool:
+        """Whether nothing decides the result, so that the task can only be answered."""
+        return not (self.criteria or self.checks)
+
+    @property
     def reviewer(self) -> str:
         """The QC role in force."""
         return self.qc_role or f"{NO_REVIEWER}{self.worker_role}"
@@ -125,12 +130,27 @@ class Plan:
     notes: str = ""
     """Unknown text outside of tasks; kept by the renderer."""
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether every task can only be answered; only plans of invocations are so."""
+        return bool(self.tasks) and all(task.is_read_only for task in self.tasks)
+
     def task(self, id: str) -> Task:
         """Return the task with this id; raise KeyError if there is none."""
         for task in self.tasks:
             if task.id == id:
                 return task
         raise KeyError(id)
+
+
+def preamble_roles(plan: Plan) -> tuple[tuple[Literal["worker", "qc"], str], ...]:
+    """Return each distinct role that needs a preamble; a read-only task has no review."""
+    named: list[tuple[Literal["worker", "qc"], str]] = []
+    for task in plan.tasks:
+        named.append(("worker", task.worker_role))
+        if not task.is_read_only:
+            named.append(("qc", task.reviewer))
+    return tuple(dict.fromkeys(named))
 
 
 def weights(criteria: tuple[Criterion, ...]) -> dict[str, Fraction]:

@@ -1,12 +1,10 @@
 """Programs of `cli` agents: a preset, and what a run pins of it. Pure."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.agent_definition import CrashBehaviour
-from mimir.domain.json_value import as_array, as_object, as_text, as_whole_number
 
 TaskPlace = Literal["stdin", "argument", "flag"]
 """Where the task is given: standard input, the last argument, or `{task}` in the command."""
@@ -55,48 +53,6 @@ class PinnedProgram:
         """Name for users and prices."""
         return f"{self.preset.name}/{self.model}" if self.model else self.preset.name
 
-    def as_json(self) -> Mapping[str, object]:
-        """Return the stored form."""
-        preset = self.preset
-        return {
-            "name": preset.name,
-            "command": list(preset.command),
-            "prompt": preset.prompt,
-            "output": preset.output,
-            "environment": list(preset.environment),
-            "network": preset.network,
-            "home": list(preset.home),
-            "home_writable": list(preset.home_writable),
-            "version_command": list(preset.version_command),
-            "model": self.model,
-            "on_crash": self.on_crash,
-            "reserve_tokens": self.reserve_tokens,
-        }
-
-
-def read_program(value: object) -> PinnedProgram | None:
-    """Return a stored program; None: there is none."""
-    stored = as_object(value)
-    if not stored:
-        return None
-    place = as_text(stored.get("prompt"))
-    return PinnedProgram(
-        preset=ProgramPreset(
-            name=as_text(stored.get("name")),
-            command=_texts(stored.get("command")),
-            prompt="argument" if place == "argument" else "flag" if place == "flag" else "stdin",
-            output=as_text(stored.get("output")),
-            environment=_texts(stored.get("environment")),
-            network=stored.get("network") is True,
-            home=_texts(stored.get("home")),
-            home_writable=_texts(stored.get("home_writable")),
-            version_command=_texts(stored.get("version_command")),
-        ),
-        model=as_text(stored.get("model")),
-        on_crash="ask" if stored.get("on_crash") == "ask" else "again",
-        reserve_tokens=as_whole_number(stored.get("reserve_tokens")) or 0,
-    )
-
 
 def unknown_placeholder(command: tuple[str, ...]) -> str:
     """Return the first placeholder that mimir does not know; empty: there is none."""
@@ -129,7 +85,3 @@ def fill_command(program: PinnedProgram, *, prompt: str, task: str) -> tuple[tup
     if has_placeholder(preset.command, "task"):
         return tuple(words), ""
     return ((*words, whole), "") if preset.prompt == "argument" else (tuple(words), whole)
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(as_text(one) for one in as_array(value))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from mimir.domain.task_states import RunStatus
+from mimir.domain.task_states import RunStatus, shown_state
 
 Apply = Literal["auto", "never", "commit"]
 APPLY_OPTIONS: tuple[Apply, ...] = get_args(Apply)
@@ -51,6 +51,13 @@ class RunResult:
     branch: str = ""
     """Branch of the result. Empty: none."""
     seal: str = ""
+    is_read_only: bool = False
+    """True: nothing decided the result."""
+
+    @property
+    def state(self) -> str:
+        """The displayed word of the outcome."""
+        return shown_state(self.outcome, is_read_only=self.is_read_only)
 
 
 def exit_code(outcome: RunStatus) -> int:

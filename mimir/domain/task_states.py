@@ -108,9 +108,18 @@ class RunStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+ANSWERED = "answered"
+"""Displayed instead of `completed` where nothing decided the result."""
+
 RUN_ENDED = (
     RunStatus.COMPLETED,
     RunStatus.COMPLETED_WITH_GAPS,
     RunStatus.FAILED,
     RunStatus.CANCELLED,
 )
+
+
+def shown_state(status: TaskStatus | RunStatus, *, is_read_only: bool) -> str:
+    """Return the displayed word of a status: read-only work is answered, never completed."""
+    is_done = status in (TaskStatus.COMPLETED, RunStatus.COMPLETED)
+    return ANSWERED if is_done and is_read_only else status

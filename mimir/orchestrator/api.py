@@ -11,12 +11,10 @@ from mimir.domain.invocation import PinnedDefinition
 from mimir.domain.plan import Plan
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
-from mimir.orchestrator.delegation.response import build_response
-from mimir.orchestrator.delegation.task_building import TASK
+from mimir.orchestrator.delegation.stored_response import load_response
 from mimir.orchestrator.plan_creation import PlanningResult
-from mimir.orchestrator.runs import browsing, creation, execution, inspection, join
+from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.runs.forecasting import forecast_plan
-from mimir.orchestrator.runs.subjects import Subject
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning.format.diagnostics import SourceMap
 from mimir.reporting.audit.verification import AuditResult, verify
@@ -24,6 +22,7 @@ from mimir.reporting.summary.run_data import RunData
 from mimir.reporting.summary.run_loader import gather
 from mimir.store.operations import estimates, runs
 from mimir.store.operations.record_loading import load_run
+from mimir.store.protocol import ReadOps
 
 
 class Mimir:
@@ -76,14 +75,25 @@ class Mimir:
     ) -> str:
         """Create the run of an invocation, with its definition pinned; return its id."""
         return await creation.create_run(
-            self._parts, plan, "", only=(), limits=limits, from_run="", definition=definition
+            self._parts,
+            plan,
+            "",
+            only=(),
+            limits=limits,
+            from_run="",
+            kind="agent",
+            definitions=(definition,),
         )
 
-    async def response(self, run: str, agent: str) -> Mapping[str, object]:
-        """Return the `AgentResponse` of an invocation as it is now."""
-        subject = Subject(run=run, task=TASK)
-        task = await self._parts.store.read(lambda reads: browsing.show_task(reads, subject))
-        return build_response(agent, await self.status(run), task)
+    async def response(self, run: str) -> Mapping[str, object]:
+        """Return the `AgentResponse` of an invocation."""
+        dead = await inspection.find_dead_processes(self._parts, run)
+
+        def read(reads: ReadOps) -> Mapping[str, object]:
+            shown = load_run(reads, run).shown_status(reads.now(), dead)
+            return load_response(reads, run, shown, self._parts.clock.now())
+
+        return await self._parts.store.read(read)
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool

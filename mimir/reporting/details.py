@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from mimir.attempts.results import Deliverable
 from mimir.domain.evidence import CheckOutcome, CheckRun
+from mimir.domain.task_states import shown_state
 from mimir.domain.verdict import CriterionResult, Verdict
 from mimir.store.records.attempt_records import AttemptRecord
 from mimir.store.records.task_records import TaskRecord
@@ -18,10 +19,10 @@ def describe_task(task: TaskRecord, attempts: Sequence[AttemptRecord]) -> dict[s
     judged = accepted or next((one for one in reversed(attempts) if one.verdict), None)
     return {
         **_head(task),
-        "status": task.status.value,
+        "status": shown_state(task.status, is_read_only=task.is_read_only),
         "cause": task.cause,
         "blocked_by": task.blocked_by,
-        "score": None if task.qc_score is None else float(task.qc_score),
+        "score": None if task.qc_score is None or task.is_read_only else float(task.qc_score),
         "dependencies": list(task.dependencies),
         "worker_role": task.worker_role,
         "qc_role": task.qc_role,
@@ -29,7 +30,7 @@ def describe_task(task: TaskRecord, attempts: Sequence[AttemptRecord]) -> dict[s
         "changed": list(task.files_changed),
         "criteria": _criteria(judged),
         "checks": _checks(judged),
-        "attempts": [_attempt(one) for one in attempts],
+        "attempts": [_attempt(task, one) for one in attempts],
         "answer": task.worker_output,
     }
 
@@ -39,7 +40,7 @@ def describe_attempt(task: TaskRecord, attempt: AttemptRecord) -> dict[str, obje
     work = attempt.deliverable.decode(Deliverable) if attempt.deliverable else None
     return {
         **_head(task),
-        **_attempt(attempt),
+        **_attempt(task, attempt),
         "required_fixes": list(attempt.required_fixes),
         "left_out": list(work.left_out) if work else [],
         "protected": list(work.protected) if work else [],
@@ -77,15 +78,15 @@ def _head(task: TaskRecord) -> dict[str, object]:
     return {"run": task.run_id, "task": task.task_id, "title": task.title}
 
 
-def _attempt(attempt: AttemptRecord) -> dict[str, object]:
+def _attempt(task: TaskRecord, attempt: AttemptRecord) -> dict[str, object]:
     work = attempt.deliverable.decode(Deliverable) if attempt.deliverable else None
     verdict = attempt.verdict.decode(Verdict) if attempt.verdict else None
     reasons = verdict.reasons if verdict else ()
     return {
         "attempt": attempt.number,
-        "status": attempt.status.value,
+        "status": shown_state(attempt.status, is_read_only=task.is_read_only),
         "cause": attempt.end_cause,
-        "score": float(verdict.score) if verdict else attempt.score,
+        "score": _score(task, attempt, verdict),
         "issues": list(attempt.issues or reasons),
         "started": attempt.worker_start_time,
         "seconds": attempt.worker_duration,
@@ -94,6 +95,12 @@ def _attempt(attempt: AttemptRecord) -> dict[str, object]:
         "changed": list(work.changed) if work else [],
         "notes": list(work.notes) if work else [],
     }
+
+
+def _score(task: TaskRecord, attempt: AttemptRecord, verdict: Verdict | None) -> float | None:
+    if task.is_read_only:
+        return None
+    return float(verdict.score) if verdict else attempt.score
 
 
 def _criteria(attempt: AttemptRecord | None) -> list[Mapping[str, object]]:

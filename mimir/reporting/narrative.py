@@ -122,7 +122,7 @@ def _run_facts(summary: RunSummary) -> str:
     totals, criteria = summary.totals, summary.totals.criteria
     return _join_within_limit(
         [
-            f"Outcome: {summary.outcome.value}. {summary.because}",
+            f"Outcome: {summary.outcome}. {summary.because}",
             f"Request: {one_line(summary.request, 2000)}",
             f"Tasks: {totals.tasks}; criteria passed by execution {criteria.executed}, by judgement {criteria.judged}, "
             f"unverified {criteria.unverified}, failed {criteria.failed}.",

@@ -12,7 +12,13 @@ from mimir.domain.clock import moment
 from mimir.domain.ids import lane_id
 from mimir.domain.json_value import as_object
 from mimir.domain.plan import call_limit
-from mimir.domain.task_states import EXECUTING, RUN_ENDED, RunStatus, TaskStatus
+from mimir.domain.task_states import (
+    EXECUTING,
+    RUN_ENDED,
+    RunStatus,
+    TaskStatus,
+    shown_state,
+)
 from mimir.errors import StoreError
 from mimir.store import run_reading
 from mimir.store.protocol import ReadOps
@@ -33,6 +39,8 @@ class _StatusLookup:
     calls: Mapping[str, int]
     """Transcript → tool calls so far, of tasks that are not completed."""
     now: str
+    is_read_only: bool
+    """True: the tasks have no criteria."""
 
 
 def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str, object]:
@@ -56,14 +64,16 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         status={task.task_id: task.status for task in tasks},
         calls=_count_open_calls(reads, run, tasks),
         now=reads.now(),
+        is_read_only=record.is_read_only,
     )
+    state = shown_state(shown, is_read_only=record.is_read_only)
     has_stopped = shown in RUN_ENDED or shown is RunStatus.PAUSED
     return {
         "schema": SCHEMA,
         "run": run,
         "kind": record.kind,
-        "status": shown.value,
-        "outcome": shown.value if has_stopped else None,
+        "status": state,
+        "outcome": state if has_stopped else None,
         "title": record.display_title,
         "plan": record.plan_path,
         "reason": record.pause_reason,
@@ -83,6 +93,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "unpriced": list(record.unpriced) if record.prices else [],
         "tasks": [_task(task, lookup) for task in tasks],
         **_date_of_prices(record),
+        **({"read_only": True} if record.is_read_only else {}),
     }
 
 
@@ -114,11 +125,11 @@ def _task(task: TaskStatusRecord, lookup: _StatusLookup) -> dict[str, object]:
     return {
         "id": task.task_id,
         "title": task.title,
-        "status": task.status.value,
+        "status": shown_state(task.status, is_read_only=lookup.is_read_only),
         "running": task.status in EXECUTING and task.is_held_at(lookup.now),
         "attempts": task.attempt_number,
         "max_attempts": task.max_retries + 1 + task.integration_retries,
-        "score": None if task.qc_score is None else float(task.qc_score),
+        "score": None if lookup.is_read_only or task.qc_score is None else float(task.qc_score),
         "criteria": task.criteria.as_json(),
         "checks": list(task.check_results),
         "tool_calls": task.worker_tool_calls if calls is None else calls,

@@ -147,7 +147,7 @@ def pause_from_outside(ops: WriteOps, run: str, dead: Collection[str]) -> bool:
     record = must_be_open(ops, run)
     if record.shown_status(ops.now(), dead) is not RunStatus.RUNNING:
         return False
-    if record.kind != "execute":
+    if record.kind == "plan":
         raise UsageError(
             f"Run {run} makes a plan, which only its own process can pause.",
             next_step="Press Ctrl-C in its terminal; mimir resume continues it.",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.agent_corpus import claude, front
+from tests.support.agent_corpus import answer, claude, front
 from tests.support.cli_runner import Desk
 from tests.support.terminal import environment
 from tests.support.whole_run import REST, Part, worker, writes
@@ -147,8 +147,8 @@ def test_an_invocation_ends_completed_with_executed_checks(trusted: Desk, tmp_pa
     right = writes("out.txt", "42\n")
     wrong = writes("out.txt", "41\n")
     work = [
-        {**worker("task-1", wrong, {"text": "Done."}), "attempt": 1},
-        {**worker("task-1", right, {"text": "Now it is right."}), "attempt": 2},
+        {**worker("task-1", wrong, answer("Done.")), "attempt": 1},
+        {**worker("task-1", right, answer("Now it is right.")), "attempt": 2},
     ]
     (tmp_path / "script.yaml").write_text(script(*work), encoding="utf-8")
 
@@ -164,13 +164,13 @@ def test_an_invocation_ends_completed_with_executed_checks(trusted: Desk, tmp_pa
     )
 
     assert done.code == 0, done.err + done.out
-    answer = done.events[-1]
-    assert answer["event"] == "AgentAnswered"
-    assert (answer["status"], answer["assurance"]["level"]) == ("completed", "executed")
-    assert answer["deliverables"]["documents"] == [{"path": "out.txt"}]
-    assert answer["metadata"]["attempts"] == 2
+    response = done.events[-1]
+    assert response["event"] == "AgentAnswered"
+    assert (response["status"], response["assurance"]["level"]) == ("completed", "executed")
+    assert response["deliverables"]["documents"] == [{"path": "out.txt"}]
+    assert response["metadata"]["attempts"] == 2
     assert not (trusted.project / "out.txt").exists()
-    run = answer["run"]
+    run = response["run"]
     assert run.startswith("agent-")
     assert trusted.type("verify", run).code == 0
     assert trusted.type("replay", run).code == 0
@@ -181,7 +181,7 @@ def test_an_invocation_ends_completed_with_executed_checks(trusted: Desk, tmp_pa
 
 
 def test_an_invocation_without_its_deliverable_is_no_success(trusted: Desk, tmp_path: Path):
-    work = worker("task-1", writes("other.txt", "x\n"), {"text": "Done."})
+    work = worker("task-1", writes("other.txt", "x\n"), answer("Done."))
     (tmp_path / "script.yaml").write_text(script(work, work), encoding="utf-8")
 
     done = trusted.type(
@@ -196,9 +196,9 @@ def test_an_invocation_without_its_deliverable_is_no_success(trusted: Desk, tmp_
     )
 
     assert done.code == 1
-    answer = done.events[-1]
-    assert (answer["status"], answer["assurance"]["level"]) == ("partial", "none")
-    assert answer["error"]["next"] == f"mimir report {answer['run']}"
+    response = done.events[-1]
+    assert (response["status"], response["assurance"]["level"]) == ("partial", "none")
+    assert response["error"]["next"] == f"mimir report {response['run']}"
 
 
 def test_refusals_create_no_run(trusted: Desk):
@@ -209,7 +209,6 @@ def test_refusals_create_no_run(trusted: Desk):
     trusted.write(".agents/agents/tool/prompt.md", "Use the program for this task.")
     for code, words in (
         (2, ("nothing", "Do it.", "--criterion", "x")),
-        (2, ("fixer", "Do it.")),
         (2, ("fixer", "Do it.", "--deliverable", "../out.txt")),
         (65, ("project:reader", "Do it.", "--deliverable", "a.txt")),
         (65, ("project:reader", "Do it.", "--criterion", "x", "--files", "**")),
@@ -225,7 +224,7 @@ def test_refusals_create_no_run(trusted: Desk):
 def test_an_untrusted_agent_reads_and_its_changes_are_left_out(trusted: Desk, tmp_path: Path):
     trusted.write(".claude/agents/reader.md", claude("reader", "tools: Read, Write, Bash"))
     trusted.write("notes.txt", "The answer is 42.\n")
-    work = worker("task-1", writes("notes.txt", "changed\n"), {"text": "The answer is 42."})
+    work = worker("task-1", writes("notes.txt", "changed\n"), answer("The answer is 42."))
     (tmp_path / "script.yaml").write_text(script(work, work), encoding="utf-8")
 
     done = trusted.type(
@@ -238,5 +237,5 @@ def test_an_untrusted_agent_reads_and_its_changes_are_left_out(trusted: Desk, tm
         "auto",
     )
 
-    assert done.code in (0, 1), done.err
+    assert done.code == 0, done.err
     assert (trusted.project / "notes.txt").read_text() == "The answer is 42.\n"

@@ -60,7 +60,8 @@ def test_work_of_a_program_is_checked_and_one_retry_succeeds(desk: Desk, tmp_pat
     assert [(one["title"], one["tokens"]) for one in called] == [("claude/opus", 111)] * 2
     assert "sk-canary" not in done.out
     run = answer["run"]
-    assert "The program was not allowed to use: Bash." in answer["metadata"]["findings"]
+    noted = [one["message"] for one in answer["metadata"]["findings"]]
+    assert "The program was not allowed to use: Bash." in noted
     assert desk.type("verify", run).code == 0
     # The recorded outcome is served: the program is not there any more.
     place.unlink()

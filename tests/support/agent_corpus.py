@@ -1,5 +1,6 @@
 """Agent files of all formats, each with the findings that it must have."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,6 +29,12 @@ def front(*lines: str, prompt: str = PROMPT) -> str:
 
 def claude(name: str, *lines: str, prompt: str = PROMPT) -> str:
     return front(f"name: {name}", "description: Reviews a change.", *lines, prompt=prompt)
+
+
+def answer(analysis: str, **more: object) -> str:
+    """Return an answer in the response form."""
+    metadata = {"confidence_level": "high", "task_completion_status": "complete"}
+    return json.dumps({"deliverables": {"analysis": analysis}, "metadata": metadata, **more})
 
 
 READ = ("grep", "list_files", "read_file")

@@ -30,6 +30,7 @@ from mimir.agents.context.token_budget import (
     ContextPiece,
     first_tokens,
 )
+from mimir.domain.invocation import NO_FILES
 from mimir.domain.plan import Task
 from mimir.domain.usage import estimate
 
@@ -73,6 +74,8 @@ def _limits(given: WorkerInput) -> str:
 
 
 def _write_scope(task: Task) -> str:
+    if task.files == (NO_FILES,):
+        return "You may write no file."
     if task.files:
         return f"You may write: {', '.join(map(quotation.path, task.files))}."
     return "You may write any file but existing tests, and settings of test runners, linters and build tools."

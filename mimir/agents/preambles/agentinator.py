@@ -148,12 +148,13 @@ class Agentinator:
         return accept_generated(await model.ask(replace(self._asking, messages=brief)))
 
 
-def use_definition(role: str, prompt: str) -> Preamble:
-    """Return the preamble of an agent definition: its prompt, then the fixed rules."""
+def use_definition(role: str, prompt: str, schema: str = "") -> Preamble:
+    """Return the preamble of an agent definition: its prompt, the fixed rules, its schema."""
+    form = f"\n\n`structured` must match this JSON Schema:\n\n{schema}" if schema else ""
     return Preamble(
         kind="worker",
         role=role,
-        text=f"{prompt}\n\n{templates.fixed_rules('worker')}",
+        text=f"{prompt}\n\n{templates.fixed_rules('agent')}{form}",
         hash=templates.digest(prompt),
         path="",
         origin="found",

@@ -70,8 +70,9 @@ def load_template(name: Name, read: OwnReader | None) -> PreambleTemplate:
 
 def fixed_rules(kind: str) -> str:
     """Return the rules that close a system message: of every agent, and of the role."""
-    every = _read_packaged("fixed/every.md")
-    return f"{every}\n{_read_packaged(f'fixed/{kind}.md')}" if kind in ("worker", "qc") else every
+    # An invoked agent is a worker that answers in the response form.
+    names = {"worker": ("worker",), "qc": ("qc",), "agent": ("worker", "agent")}.get(kind, ())
+    return "\n".join(_read_packaged(f"fixed/{name}.md") for name in ("every", *names))
 
 
 def system_message(name: Name, read: OwnReader | None) -> str:

@@ -28,6 +28,7 @@ from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.evidence.payloads import control_body, verdict_body
 from mimir.qc.judgement import judge as qc
 from mimir.qc.judgement.control_rules import apply_controls, describe_checks
+from mimir.qc.judgement.score import judge_without_criteria
 from mimir.store.records.attempt_changes import (
     AttemptResultChange,
     QCContextChange,
@@ -49,6 +50,8 @@ FILE_BYTES = 400_000
 async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | NotJudged:
     """Ask QC for its answer, record the verdict and change the status."""
     work = state.work
+    if services.task.is_read_only:
+        return await _answer(services, state)
     review, controls = await _review_and_control(services, state)
     if isinstance(review, qc.ReviewUnavailable):
         return await _fail_without_verdict(services, work, review)
@@ -87,6 +90,24 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
         ),
         # Without a merge the task is completed at once, in the same write.
         defer=verdict.passed and not work.commit,
+    )
+    return Judged(work=work, outcomes=state.outcomes, verdict=verdict)
+
+
+async def _answer(services: AttemptServices, state: Judging) -> Judged:
+    """Accept the answer of a task that nothing decides, by the engine's own judgement."""
+    work, verdict = state.work, judge_without_criteria()
+    await services.journal.transition(
+        TaskStatus.QC_PASSED,
+        EventKind.VERDICT_GIVEN,
+        attempt=(AttemptResultChange(verdict=PackedJson.pack(verdict)),),
+        data={"passed": True, "verdict": "PASS", "reasons": ["no criteria"]},
+        task=_verdict_changes(verdict, stamp(services.clock.now())),
+        records=seal_records(
+            services, [("verdict", verdict_body(verdict, work.tree, work.answer))]
+        ),
+        # Nothing is merged, so the task is completed at once, in the same write.
+        defer=True,
     )
     return Judged(work=work, outcomes=state.outcomes, verdict=verdict)
 

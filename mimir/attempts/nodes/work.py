@@ -8,6 +8,9 @@ from mimir.agents.agent_loop import Conversation, LoopServices, ModelSettings, c
 from mimir.agents.circuit_breaker import CircuitBreaker, Trip
 from mimir.agents.citations import find_unsupported, parse_citations
 from mimir.agents.stopwatch import WorkTimer
+from mimir.attempts.agent_answers.cited_sources import look_up_citations
+from mimir.attempts.agent_answers.form_request import require_form
+from mimir.attempts.agent_answers.response_form import answer_schema, find_words
 from mimir.attempts.anticipation import AnticipatingModel
 from mimir.attempts.attempt_workspace import AttemptWorkspace, WorkspaceDiff
 from mimir.attempts.deliverable import (
@@ -101,7 +104,7 @@ async def _converse(services: AttemptServices, workspace: AttemptWorkspace) -> C
     transcript.on_live = on_live
     workspace.transcript = transcript
     bench = await _worker_workspace(services, workspace, transcript)
-    program = services.facts.programs.get(services.task.worker_role)
+    program = services.agent.program if services.agent else None
     if program is not None:
         return await work_by_program(
             services, workspace, bench, program, was_interrupted=transcript.is_interrupted
@@ -109,19 +112,19 @@ async def _converse(services: AttemptServices, workspace: AttemptWorkspace) -> C
     tools = services.tools.worker(bench)
     name = lane_id(services.facts.id, services.task.id, services.number, "worker")
     model = services.models.for_lane("worker", name, services.start.model)
-    conversation = await converse(
-        services.start.brief,
-        LoopServices(
-            model=AnticipatingModel(JournaledModel(model, transcript), services, workspace),
-            tools=tools,
-            context=services.context,
-            breaker=_circuit_breaker(services),
-            settings=_model_settings(services),
-            elapsed=timer,
-            recorded=services.recorded_trip,
-            on_trip=on_trip,
-        ),
+    loop = LoopServices(
+        model=AnticipatingModel(JournaledModel(model, transcript), services, workspace),
+        tools=tools,
+        context=services.context,
+        breaker=_circuit_breaker(services),
+        settings=_model_settings(services),
+        elapsed=timer,
+        recorded=services.recorded_trip,
+        on_trip=on_trip,
     )
+    conversation = await converse(services.start.brief, loop)
+    if agent := services.agent:
+        conversation = await require_form(agent, conversation, loop)
     # Reading calls are buffered; the deliverable may cite them.
     await transcript.flush()
     return conversation
@@ -262,7 +265,7 @@ async def _make_deliverable(
         left_out=diff.left_out,
         protected=find_protected_changes(services.task, diff.changed, diff.in_base),
         notes=diff.notes,
-        unsupported=find_unsupported(answer, {n: e.text for n, e in tool_log.items()}),
+        unsupported=await _find_unsupported(services, diff.tree, conversation),
         tripped=conversation.trip.detail if conversation.trip else "",
         tool_calls=conversation.tool_calls,
         messages=conversation.message_count,
@@ -273,6 +276,17 @@ async def _make_deliverable(
             for n in sorted({one.number for one in parse_citations(answer)} & tool_log.keys())
         ),
     )
+
+
+async def _find_unsupported(
+    services: AttemptServices, tree: str, conversation: Conversation
+) -> tuple[str, ...]:
+    """Return the citations of the answer that do not hold; an invoked agent cites files too."""
+    answer, log = conversation.answer.text, conversation.ledger
+    if agent := services.agent:
+        words = find_words(answer, answer_schema(agent))
+        return await look_up_citations(services, words, tree, log)
+    return find_unsupported(answer, {number: one.text for number, one in log.items()})
 
 
 def _reject(cause: Cause, issues: Sequence[str], answer: str, tree: str) -> AttemptRejection:
@@ -291,6 +305,7 @@ async def _inspect(
         filtered=diff.filtered,
         oversized=diff.oversized,
         limits=services.facts.deliverable_limits,
+        files=services.task.files,
     )
     tree = diff.tree
     if refusal is not None:

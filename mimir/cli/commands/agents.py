@@ -51,6 +51,13 @@ Timeout = Annotated[
     int | None, typer.Option("--timeout", metavar="S", min=10, max=7200, help="Seconds of work.")
 ]
 
+Strict = Annotated[
+    bool, typer.Option("--strict-citations", help="Exit 1 if a citation is not verified.")
+]
+Schema = Annotated[
+    str, typer.Option("--schema", metavar="@FILE", help="JSON Schema of the answer.")
+]
+
 
 def list_agents(session: CommandSession, every: All = False) -> int:
     """List the agent definitions of the project, the user and mimir.
@@ -183,6 +190,8 @@ def invoke(
     material: Material = None,
     context_file: ContextFiles = None,
     timeout: Timeout = None,
+    schema: Schema = "",
+    strict_citations: Strict = False,
     max_calls: opt.MaxCalls = None,
     max_tokens: opt.MaxTokens = None,
     max_cost: opt.MaxCost = None,
@@ -193,12 +202,14 @@ def invoke(
     """Invoke an agent for one task, as a run with one task.
 
     PROMPT is text, "-" for standard input, or @FILE. Criteria, checks and deliverables decide
-    the result; at least one is needed. The result is not applied without --apply.
+    the result; without any the agent only reads, and answers. The result is not applied without
+    --apply.
     """
     from mimir.cli import arguments
     from mimir.cli.commands.plan_commands import run_limits
     from mimir.cli.output.run_progress import run_and_show
     from mimir.domain.invocation import InvocationRequest
+    from mimir.orchestrator.delegation.response import is_success
     from mimir.orchestrator.delegation.task_building import (
         InvocationLimits,
         build_plan,
@@ -224,6 +235,7 @@ def invoke(
         context=tuple(arguments.read_request([text], session.project) for text in material or ()),
         context_files=tuple(context_file or ()),
         timeout_seconds=timeout,
+        output_schema=_read_schema(session, schema),
     )
     own = loaded.settings.agents
     require_usable(entry, request)
@@ -249,7 +261,7 @@ def invoke(
             code = await run_and_show(
                 session, mimir, loaded, run, limits=budget, apply=apply, resumed=False
             )
-            response = await mimir.response(run, entry.address)
+            response = await mimir.response(run)
             if session.json:
                 session.console.json({"event": "AgentAnswered", **response})
             else:
@@ -258,9 +270,34 @@ def invoke(
                 session.console.say(
                     "\n".join(agent_pages.response_lines(response, session.console.width))
                 )
-            return code
+            # A completed run may have an answer of another form.
+            return code or int(not is_success(response, strict_citations=strict_citations))
 
     return session.run(job())
+
+
+def _read_schema(session: CommandSession, argument: str) -> str:
+    """Return the JSON Schema that `@FILE` names, as JSON text; empty: none is named."""
+    if not argument:
+        return ""
+    import json
+
+    from mimir.cli import arguments
+    from mimir.registry.answer_schema import check_schema
+
+    text = arguments.read_request([argument], session.project)
+    try:
+        schema: object = json.loads(text)
+    except (ValueError, RecursionError):
+        raise PlanError(
+            "The schema of the answer is not JSON.", next_step="Give a file: --schema @FILE"
+        ) from None
+    if why := check_schema(schema):
+        raise PlanError(
+            f"The schema of the answer is refused: {why}.",
+            next_step="Use local references only, and at most ten levels.",
+        )
+    return json.dumps(schema)
 
 
 def _choose(

@@ -3,12 +3,14 @@
 They open the store alone and ask no model.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mimir.cli.commands.options import OneRun, Run
 from mimir.cli.session import CommandSession
+from mimir.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,11 +19,21 @@ if TYPE_CHECKING:
     from mimir.domain.event import Event
     from mimir.orchestrator.runs.subjects import Subject
     from mimir.store.protocol import ReadOps
+    from mimir.store.records.run_records import RunRecord
 
 POLL_SECONDS = 0.5
 DECLINED = 1
 """Exit code if the confirmation was declined."""
 
+Kind = Annotated[
+    str, typer.Option("--kind", metavar="KIND", help="Only plan, execute or agent runs.")
+]
+Agent = Annotated[
+    str, typer.Option("--agent", metavar="AGENT", help="Only invocations of this agent.")
+]
+Since = Annotated[
+    str, typer.Option("--since", metavar="D", help="Only from a date on, or of the last 12h or 7d.")
+]
 All = Annotated[bool, typer.Option("--all", help="All runs; default: the newest 20.")]
 Name = Annotated[str, typer.Argument(metavar="RUN[/TASK[/ATTEMPT]]", hidden=True)]
 Diff = Annotated[bool, typer.Option("--diff", help="Show the changes of files as a patch.")]
@@ -33,16 +45,33 @@ Follow = Annotated[bool, typer.Option("--follow", help="Wait for further events.
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Remove without confirmation.")]
 
 
-def runs(session: CommandSession, every: All = False) -> int:
+def runs(
+    session: CommandSession,
+    every: All = False,
+    kind: Kind = "",
+    agent: Agent = "",
+    since: Since = "",
+) -> int:
     """List the runs of the project.
 
     Each line has the run's id, state, completed tasks, cost, age and title.
     """
+    from mimir.cli import arguments
     from mimir.orchestrator.runs import listing
 
-    found = session.look(
-        lambda reads, place: listing.list_runs(reads, place.id, place.find_dead(), place.now)
+    if kind not in ("", "plan", "execute", "agent"):
+        raise UsageError(
+            f"{kind[:40]!r} is no kind of run.", next_step="Use --kind plan, execute or agent."
+        )
+    wanted = listing.RunFilter(
+        kind=kind or ("agent" if agent else ""), agent=agent.replace("_", "-")
     )
+
+    def look(reads: "ReadOps", place: "ProjectPlace") -> "Sequence[Mapping[str, object]]":
+        limited = replace(wanted, since=arguments.start_of(since, place.now))
+        return listing.list_runs(reads, place.id, place.find_dead(), place.now, limited)
+
+    found = session.look(look)
     if session.json:
         session.console.json({"schema": 1, "runs": list(found)})
         return 0
@@ -140,27 +169,29 @@ def log(session: CommandSession, run: Run = None, follow: Follow = False) -> int
 
     began: list[float] = []
 
-    def print_all(events: "Sequence[Event]") -> None:
+    def print_all(events: "Sequence[Event]", *, is_read_only: bool) -> None:
         lines: list[str] = []
         for event in events:
             at = moment(event.at).timestamp()
             began[:] = began or [at]
-            lines.append(as_line(event, at - began[0]))
+            lines.append(as_line(event, at - began[0], is_read_only=is_read_only))
             if session.json:
-                session.console.json(as_json(event))
+                session.console.json(as_json(event, is_read_only=is_read_only))
         if lines and not session.json:
             session.console.say("\n".join(lines))
 
     def read(
         reads: "ReadOps", place: "ProjectPlace", named: str | None, after: int = 0
-    ) -> "tuple[str, Sequence[Event], bool]":
+    ) -> "tuple[RunRecord, Sequence[Event], bool]":
         id = listing.find_id(reads, place.id, named, planning=True)
-        status = run_reading.load_run(reads, id).shown_status(reads.now(), place.find_dead())
+        record = run_reading.load_run(reads, id)
+        status = record.shown_status(reads.now(), place.find_dead())
         has_stopped = status in RUN_ENDED or status is RunStatus.PAUSED
-        return id, stored.events(reads, id, after=after), has_stopped
+        return record, stored.events(reads, id, after=after), has_stopped
 
     if not follow:
-        print_all(session.look(lambda reads, place: read(reads, place, run))[1])
+        record, found, _ = session.look(lambda reads, place: read(reads, place, run))
+        print_all(found, is_read_only=record.is_read_only)
         return 0
     loaded = session.load()
 
@@ -170,10 +201,11 @@ def log(session: CommandSession, run: Run = None, follow: Follow = False) -> int
         async with session.open_store(loaded) as opened:
             named, seen = run, 0
             while True:
-                named, found, has_stopped = await opened.store.read(
+                record, found, has_stopped = await opened.store.read(
                     lambda reads, named=named, after=seen: read(reads, opened, named, after)
                 )
-                print_all(found)
+                print_all(found, is_read_only=record.is_read_only)
+                named = record.id
                 seen = found[-1].seq if found else seen
                 if has_stopped:
                     return
@@ -219,7 +251,7 @@ def clean(session: CommandSession, yes: Yes = False) -> int:
     It lists what it would remove and asks. The store, the history, and everything that a running
     or paused run needs stay.
     """
-    from mimir.errors import BusyError, UsageError
+    from mimir.errors import BusyError
     from mimir.orchestrator.runs import cleanup
     from mimir.workspace.tree_removal import remove_tree
 

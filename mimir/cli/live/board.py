@@ -11,7 +11,7 @@ from mimir.domain import money
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_objects, as_text, as_texts, as_whole_number
-from mimir.domain.task_states import EXECUTING, TERMINAL, TaskStatus
+from mimir.domain.task_states import ANSWERED, EXECUTING, TERMINAL, TaskStatus
 
 WORDS: Mapping[TaskStatus, str] = {
     TaskStatus.PENDING: "waiting",
@@ -55,6 +55,8 @@ class TaskBoardRow:
     dependencies: tuple[str, ...] = ()
     score: float | None = None
     """Of the latest verdict, 0 to 100."""
+    is_read_only: bool = False
+    """True: nothing decides the task."""
     note: str = ""
     """Why the task failed, is retried or is blocked."""
 
@@ -62,6 +64,8 @@ class TaskBoardRow:
     def phase(self) -> str:
         """The displayed word of the status."""
         is_waiting = self.is_ready and self.status is TaskStatus.PENDING
+        if self.is_read_only and self.status is TaskStatus.COMPLETED:
+            return ANSWERED
         return "ready" if is_waiting else WORDS[self.status]
 
     @property
@@ -91,6 +95,8 @@ class RunBoard:
     """Of the model calls, in units of money. None: no call had a price."""
     note: str = ""
     """The last action of the run itself."""
+    is_read_only: bool = False
+    """True: an invocation that nothing decides."""
     outcome: str = ""
     """Outcome of the run; empty while it is running."""
 
@@ -102,12 +108,20 @@ class RunBoard:
 def begin(status: Mapping[str, object]) -> RunBoard:
     """Make the board of a run without events: ids, titles and limits of `status --json`."""
     rows: dict[str, TaskBoardRow] = {}
+    is_read_only = status.get("read_only") is True
     for item in as_objects(status.get("tasks")):
         task, title = as_text(item.get("id")), as_text(item.get("title"))
         limit = as_whole_number(item.get("limit"))
         needs = tuple(as_texts(item.get("dependencies")))
-        rows[task] = TaskBoardRow(task=task, title=title, limit=limit, dependencies=needs)
-    return RunBoard(run=as_text(status.get("run")), title=as_text(status.get("title")), rows=rows)
+        rows[task] = TaskBoardRow(
+            task=task, title=title, limit=limit, dependencies=needs, is_read_only=is_read_only
+        )
+    return RunBoard(
+        run=as_text(status.get("run")),
+        title=as_text(status.get("title")),
+        rows=rows,
+        is_read_only=is_read_only,
+    )
 
 
 def fold(board: RunBoard, events: Iterable[Event]) -> RunBoard:
@@ -236,7 +250,8 @@ def _apply_to_task(row: TaskBoardRow, event: Event, at: float) -> TaskBoardRow:
             return replace(row, activity=f"check {as_text(data.get('check'))}")
         case EventKind.VERDICT_GIVEN | EventKind.TASK_COMPLETED:
             score = number(data.get("score"))
-            return replace(row, score=row.score if score is None else score, activity="")
+            known = None if row.is_read_only else score
+            return replace(row, score=row.score if known is None else known, activity="")
         case EventKind.TASK_RETRIED | EventKind.TASK_FAILED | EventKind.TASK_BLOCKED:
             return replace(row, activity="", note=_cause(data))
         case _:

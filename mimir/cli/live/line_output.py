@@ -6,37 +6,56 @@ from mimir.cli.console import clean_line
 from mimir.cli.live.board import number
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_array, as_text, as_texts
+from mimir.domain.task_states import ANSWERED, RunStatus
 
 SCHEMA = 1
 DETAIL_CHARS = 160
 _CALL = "call"
 
 
-def as_json(event: Event) -> dict[str, object]:
+def as_json(event: Event, *, is_read_only: bool = False) -> dict[str, object]:
     """Return an event as JSON: its own members first, then its data.
 
-    Data never replaces a member of the event.
+    Data never replaces a member of the event. Read-only work is answered, never completed.
     """
     own: dict[str, object] = {
         "schema": SCHEMA,
         "seq": event.seq,
-        "event": event.kind.value,
+        "event": _name(event, is_read_only=is_read_only),
         "run": event.run,
         "task": event.task,
         "attempt": event.attempt,
         "at": event.at,
     }
     # An event and a call in a transcript both have a `seq`; that of the call becomes `call`.
-    data = {(_CALL if key == "seq" else key): value for key, value in event.data.items()}
+    stated = _state_answered(event.data) if is_read_only else event.data
+    data = {(_CALL if key == "seq" else key): value for key, value in stated.items()}
     return {**own, **{key: value for key, value in data.items() if key not in own}}
 
 
-def as_line(event: Event, since_seconds: float) -> str:
+def as_line(event: Event, since_seconds: float, *, is_read_only: bool = False) -> str:
     """Return an event as one line: time since the first event, task and attempt, detail."""
     place = f"{event.task}/{event.attempt}" if event.task and event.attempt else event.task or "run"
-    detail = clean_line(_DETAILS[event.kind](event.data), DETAIL_CHARS)
-    head = f"{clock(since_seconds):>7}  {clean_line(place, 60):<12}  {event.kind.value}"
+    detail = clean_line(
+        _DETAILS[event.kind](_state_answered(event.data) if is_read_only else event.data),
+        DETAIL_CHARS,
+    )
+    head = f"{clock(since_seconds):>7}  {clean_line(place, 60):<12}  {_name(event, is_read_only=is_read_only)}"
     return f"{head}: {detail}" if detail else head
+
+
+def _name(event: Event, *, is_read_only: bool) -> str:
+    is_answer = is_read_only and event.kind is EventKind.TASK_COMPLETED
+    return "TaskAnswered" if is_answer else event.kind.value
+
+
+def _state_answered(data: "Data") -> "Data":
+    """Return the data of an event of read-only work, without a score and a completion."""
+    return {
+        key: ANSWERED if value == RunStatus.COMPLETED.value else value
+        for key, value in data.items()
+        if key not in ("score", "model_score")
+    }
 
 
 def clock(seconds: float) -> str:
@@ -80,6 +99,8 @@ def _check(data: Data) -> str:
 
 def _verdict(data: Data) -> str:
     """Return the engine's verdict, and QC's own answer only if it differs."""
+    if "score" not in data:  # nothing decided the result
+        return "".join(_first(data, "reasons"))
     passed = data.get("passed") is True
     answer = as_text(data.get("verdict"))
     differs = bool(answer) and passed is not (answer == "PASS")
@@ -116,7 +137,7 @@ def _completion(data: Data) -> str:
     if source:
         return f"reused from {source}"
     score, files = score_of(number(data.get("score"))), len(as_array(data.get("changed")))
-    return f"score {score or '?'}, {files} files changed"
+    return f"score {score or '?'}, {files} files changed" if "score" in data else ""
 
 
 def _gate(data: Data) -> str:

@@ -38,13 +38,14 @@ class LiveOutput(Protocol):
 class JsonOutput:
     """One JSON object a line, and nothing else."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, is_read_only: bool = False) -> None:
         self._console = console
+        self._is_read_only = is_read_only
 
     def show(self, events: Sequence[Event]) -> None:
         """Print each event."""
         for event in events:
-            self._console.json(as_json(event))
+            self._console.json(as_json(event, is_read_only=self._is_read_only))
 
     def show_pausing(self) -> None:
         """Print nothing: the events of the run report it."""
@@ -53,8 +54,9 @@ class JsonOutput:
 class LineOutput:
     """One line of text an event."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, is_read_only: bool = False) -> None:
         self._console = console
+        self._is_read_only = is_read_only
         self._began: float | None = None
 
     def show(self, events: Sequence[Event]) -> None:
@@ -63,7 +65,8 @@ class LineOutput:
             # Times are relative to the first event that is shown.
             at = event_seconds(event)
             self._began = at if self._began is None else self._began
-            self._console.say(as_line(event, at - self._began))
+            line = as_line(event, at - self._began, is_read_only=self._is_read_only)
+            self._console.say(line)
 
     def show_pausing(self) -> None:
         """Print that the run is being paused."""

@@ -1,5 +1,6 @@
 """Agent definitions as lines: the list, one definition, findings and the matrix."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +8,7 @@ from mimir.cli.console import clean, clean_line
 from mimir.cli.layout import table, text_block, wrap
 from mimir.cli.output.findings import as_lines, count_noun
 from mimir.domain.agent_definition import AgentDefinition
-from mimir.domain.json_value import as_object, as_objects, as_text
+from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.registry.catalogue import AgentEntry
 from mimir.registry.listing import judge_usability
 from mimir.registry.tool_names import grant_tools
@@ -124,15 +125,29 @@ def matrix_lines(found: Sequence[AgentDefinition], width: int) -> list[str]:
 
 
 def response_lines(response: Mapping[str, object], width: int) -> list[str]:
-    """Return agent, status, assurance, changed files and answer of an invocation."""
+    """Return status, assurance, changed files, citations and answer of an invocation."""
     result, proof = as_object(response.get("deliverables")), as_object(response.get("assurance"))
+    citations = as_object(proof.get("citations"))
     paths = [as_text(one.get("path")) for one in as_objects(result.get("documents"))]
     rows = [
         ("agent", as_text(response.get("agent"))),
         ("status", as_text(response.get("status"))),
         ("assurance", as_text(proof.get("level"))),
         ("changed", _list(paths)),
+        ("citations", _count_citations(citations)),
     ]
     lines = table([(name, value) for name, value in rows if value], width)
+    for one in as_texts(citations.get("unverified")):
+        lines += wrap(clean_line(one), width, first="not verified: ", rest="  ")
+    for one in as_objects(as_object(response.get("metadata")).get("findings")):
+        text = f"{as_text(one.get('code'))}: {as_text(one.get('message'))}"
+        lines += wrap(clean_line(text), width, first="finding ", rest="  ")
     answer = clean(as_text(result.get("analysis")))
-    return [*lines, *(["answer", *text_block(answer, width)] if answer else [])]
+    structured = as_object(result.get("structured"))
+    lines += ["answer", *text_block(answer, width)] if answer else []
+    return lines + ([clean(json.dumps(structured, indent=2))] if structured else [])
+
+
+def _count_citations(citations: Mapping[str, object]) -> str:
+    total = citations.get("total")
+    return f"{citations.get('verified')} of {total} verified" if total else ""

@@ -24,7 +24,7 @@ from mimir.cli.output.tables import CRITERIA
 from mimir.cli.session import CommandSession
 from mimir.domain.json_value import as_member, as_object, as_objects, as_text
 from mimir.domain.run import Apply, RunBudget, RunResult
-from mimir.domain.task_states import RunStatus
+from mimir.domain.task_states import ANSWERED, RunStatus
 
 if TYPE_CHECKING:
     from mimir.orchestrator.api import Mimir
@@ -121,10 +121,10 @@ def _open_view(
 ) -> tuple[LiveOutput, AbstractContextManager[None]]:
     console = session.console
     if session.json:
-        return JsonOutput(console), nullcontext()
+        return JsonOutput(console, is_read_only=board.is_read_only), nullcontext()
     # A log or a dumb terminal cannot move its cursor.
     if not can_draw(console):
-        return LineOutput(console), nullcontext()
+        return LineOutput(console, is_read_only=board.is_read_only), nullcontext()
     live = TerminalOutput(console, board, workers=loaded.settings.run.workers)
     return live, redraw_while(console, live.frame, color=loaded.color, keep=True)
 
@@ -132,7 +132,7 @@ def _open_view(
 def outcome_line(result: RunResult) -> str:
     """Return the outcome and its reason."""
     why = f": {result.message}" if result.message else ""
-    return f"{result.outcome.value}{why}"
+    return f"{result.state}{why}"
 
 
 def count_line(status: Mapping[str, object]) -> str:
@@ -141,7 +141,8 @@ def count_line(status: Mapping[str, object]) -> str:
     if not tasks:
         return ""
     states = Counter(as_text(task.get("status")) for task in tasks)
-    parts = [f"{states.pop('completed', 0)} of {len(tasks)} tasks completed"]
+    done = ANSWERED if ANSWERED in states else "completed"
+    parts = [f"{states.pop(done, 0)} of {len(tasks)} tasks {done}"]
     parts += [f"{count} {state}" for state, count in states.items() if count]
     sums: Counter[str] = Counter()
     for task in tasks:

@@ -11,6 +11,7 @@ from mimir.cli.live.line_output import clock, score_of
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.domain.run import RunResult
+from mimir.domain.task_states import ANSWERED
 
 if TYPE_CHECKING:
     from mimir.bootstrap.doctor import DoctorFinding
@@ -24,6 +25,7 @@ _NEXT = {
     "running": ("mimir status {run}",),
     "paused": ("mimir resume {run}",),
     "completed": ("mimir report {run}", "mimir verify {run}"),
+    ANSWERED: ("mimir report {run}", "mimir verify {run}"),
     "completed_with_gaps": ("mimir report {run}", "mimir verify {run}"),
     "failed": ("mimir report {run}",),
     "cancelled": ("mimir report {run}",),

@@ -2,27 +2,64 @@
 
 from collections.abc import Mapping, Sequence
 
-from mimir.domain.json_value import as_array, as_objects, as_text, as_texts
-from mimir.domain.task_states import RunStatus
+from mimir.agents.citations import MAX_CITATIONS, count_citations
+from mimir.attempts.agent_answers.response_form import AgentAnswer, read_answer
+from mimir.domain.json_value import as_array, as_object, as_objects, as_text, as_texts
+from mimir.domain.task_states import ANSWERED, RunStatus
+from mimir.errors import AnswerError
 
 MAX_TEXT = 50_000
+Json = Mapping[str, object]
 
 
 def build_response(
-    agent: str, run: Mapping[str, object], task: Mapping[str, object]
-) -> Mapping[str, object]:
+    agent: str,
+    run: Json,
+    task: Json,
+    attempt: Json,
+    *,
+    schema: Json | None = None,
+    is_program: bool = False,
+    ended: str | None = None,
+) -> Json:
     """Return the `AgentResponse` of an invocation.
 
     Args:
         agent: Address of the definition.
         run: As in `status --json`.
         task: As in `show RUN/TASK --json`.
+        attempt: As in `show RUN/TASK/ATTEMPT --json`, the accepted or last one, with its whole answer.
+        schema: Schema of the answer. None: it has none.
+        is_program: Whether a program answered, whose free text is an answer too.
+        ended: Time of the end. None: the run has not ended.
     """
-    id = as_text(run.get("run"))
+    id, raw = as_text(run.get("run")), as_text(attempt.get("answer"))
+    findings: list[tuple[str, str]] = []
+    try:
+        answer, is_in_form = read_answer(raw, schema), True
+    except AnswerError as error:
+        answer, is_in_form = AgentAnswer(analysis=raw), is_program or not raw
+        if raw and not is_program:
+            findings.append(("response-form", str(error)))
     criteria = as_objects(task.get("criteria"))
     attempts = as_objects(task.get("attempts"))
     changed = _changed_paths(task, attempts)
-    status = _status(as_text(run.get("status")), changed)
+    status = _status(as_text(run.get("status")), changed, is_in_form=is_in_form)
+    complete = _completion_status(status)
+    if answer.self_reported and complete and answer.self_reported != complete:
+        findings.append(
+            ("self-report", f"The agent reports {answer.self_reported}, not {complete}.")
+        )
+    # The answer is read again: only its text is stored.
+    unverified = [as_text(one) for one in as_array(attempt.get("unsupported"))]
+    total = min(count_citations(answer.texts), MAX_CITATIONS)
+    level = assurance_level(
+        criteria,
+        is_complete=status == "completed",
+        is_cited=status in ("completed", ANSWERED) and total > 0 and not unverified,
+    )
+    findings += answer.findings
+    findings += [("note", note) for one in attempts for note in as_texts(one.get("notes"))]
     return {
         "schema": 1,
         "run": id,
@@ -32,30 +69,40 @@ def build_response(
         "error": _error(run, task, status),
         "deliverables": {
             "documents": [{"path": path} for path in changed],
-            "analysis": as_text(task.get("answer"))[:MAX_TEXT],
-            "recommendations": [],
-            "structured": {},
+            "analysis": answer.analysis[:MAX_TEXT],
+            "recommendations": list(answer.recommendations),
+            "structured": answer.structured or {},
         },
-        "memory_operations": [],
-        "recommendations": {"additional_specialists": [], "follow_up_tasks": []},
+        "memory_operations": list(answer.memory_operations),
+        "recommendations": {
+            "additional_specialists": list(answer.specialists),
+            "follow_up_tasks": list(answer.follow_ups),
+        },
         "assurance": {
-            "level": assurance_level(criteria, is_complete=status == "completed"),
+            "level": level,
             "criteria": _count_criteria(criteria),
-            "citations": {"total": 0, "verified": 0, "unverified": []},
+            "citations": {
+                "total": total,
+                "verified": max(0, total - len(unverified)),
+                "unverified": unverified,
+            },
             "seal": run.get("seal"),
         },
         "metadata": {
             "chatmode": agent,
-            "task_completion_status": "complete" if status == "completed" else status,
-            "self_reported": None,
+            "task_completion_status": complete,
+            "self_reported": answer.self_reported or None,
+            "confidence_level": answer.confidence or None,
             "started_at": run.get("started"),
+            "completed_at": ended,
             "processing_time": run.get("elapsed_seconds"),
             "tokens": run.get("tokens"),
             "cost": run.get("cost"),
             "tool_calls": sum(_number(one.get("tool_calls")) for one in attempts),
             "attempts": len(attempts),
-            "findings": [note for one in attempts for note in as_texts(one.get("notes"))],
             "depth": 0,
+            "limits_reached": [trip] if (trip := as_text(attempt.get("tripped"))) else [],
+            "findings": [{"code": code, "message": message} for code, message in findings],
         },
         "questions": [],
         "notifications": [],
@@ -63,20 +110,28 @@ def build_response(
     }
 
 
-def assurance_level(criteria: Sequence[Mapping[str, object]], *, is_complete: bool) -> str:
-    """Return `executed` if a check decided each criterion, `judged`, or `none`."""
-    if not is_complete or not criteria:
-        return "none"
-    if all(one.get("basis") == "executed" for one in criteria):
-        return "executed"
-    is_decided = all(one.get("state") == "passed" for one in criteria)
-    return "judged" if is_decided else "none"
+def is_success(response: Json, *, strict_citations: bool = False) -> bool:
+    """Return whether an invocation succeeded; with strict citations each must be verified."""
+    proof = as_object(as_object(response.get("assurance")).get("citations"))
+    is_proven = not (strict_citations and as_array(proof.get("unverified")))
+    return response.get("status") in ("completed", ANSWERED) and is_proven
 
 
-def _status(outcome: str, changed: Sequence[str]) -> str:
+def assurance_level(criteria: Sequence[Json], *, is_complete: bool, is_cited: bool = False) -> str:
+    """Return `executed` if a check decided each criterion, `judged`, `cited`, or `none`."""
+    if is_complete and criteria:
+        if all(one.get("basis") == "executed" for one in criteria):
+            return "executed"
+        if all(one.get("state") == "passed" for one in criteria):
+            return "judged"
+    # One citation that does not hold makes the others doubtful.
+    return "cited" if is_cited else "none"
+
+
+def _status(outcome: str, changed: Sequence[str], *, is_in_form: bool) -> str:
     match outcome:
-        case RunStatus.COMPLETED:
-            return "completed"
+        case "answered" | RunStatus.COMPLETED:
+            return outcome if is_in_form else "partial"
         case RunStatus.CANCELLED:
             return "cancelled"
         case RunStatus.FAILED | RunStatus.COMPLETED_WITH_GAPS:
@@ -85,27 +140,39 @@ def _status(outcome: str, changed: Sequence[str]) -> str:
             return "working"
 
 
-def _changed_paths(
-    task: Mapping[str, object], attempts: Sequence[Mapping[str, object]]
-) -> list[str]:
+def _completion_status(status: str) -> str | None:
+    """Return `complete`, `partial` or `failed`; None: the run has not ended."""
+    match status:
+        case "answered" | "completed":
+            return "complete"
+        case "partial":
+            return "partial"
+        case "working":
+            return None
+        case _:
+            return "failed"
+
+
+def _changed_paths(task: Json, attempts: Sequence[Json]) -> list[str]:
     """Return the paths of the accepted deliverable, otherwise of the last attempt."""
     last = attempts[-1].get("changed") if attempts else None
     found = as_array(task.get("changed")) or as_array(last)
     return [as_text(path) for path in found]
 
 
-def _error(
-    run: Mapping[str, object], task: Mapping[str, object], status: str
-) -> Mapping[str, object] | None:
-    if status == "completed":
+def _error(run: Json, task: Json, status: str) -> Json | None:
+    if status in ("completed", ANSWERED):
         return None
     cause = as_text(task.get("cause")) or as_text(run.get("status"))
+    # The run did end; only the form of its answer is at fault.
+    if cause in (RunStatus.COMPLETED, ANSWERED):
+        cause = "response-form"
     verb = "resume" if status == "working" else "report"
     message = as_text(run.get("message"))
     return {"cause": cause, "message": message, "next": f"mimir {verb} {run.get('run')}"}
 
 
-def _count_criteria(criteria: Sequence[Mapping[str, object]]) -> Mapping[str, int]:
+def _count_criteria(criteria: Sequence[Json]) -> Mapping[str, int]:
     counts = {"executed": 0, "judged": 0, "unverified": 0, "failed": 0}
     for one in criteria:
         state = as_text(one.get("state"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mimir.agents.context.quotation import fence_block
 from mimir.domain.agent import WRITE_TOOLS
 from mimir.domain.globs import has_wildcard, is_outside, matches
-from mimir.domain.invocation import InvocationRequest, PinnedDefinition
+from mimir.domain.invocation import NO_FILES, InvocationRequest, PinnedDefinition
 from mimir.domain.plan import NO_REVIEWER, Check, Criterion, Plan, Task
 from mimir.domain.program import PinnedProgram
 from mimir.errors import PlanError, UsageError
@@ -15,8 +15,6 @@ from mimir.registry.catalogue import AgentEntry
 
 MAX_CONTEXT_FILES = 10
 MAX_RETRIES = 1
-NO_FILES = ".mimir/none"
-"""Glob of a path that no deliverable can contain: the task may write nothing."""
 TASK = "task-1"
 
 
@@ -57,6 +55,7 @@ def build_plan(
         hash=definition.source.hash,
         prompt=definition.prompt,
         program=program,
+        output_schema=request.output_schema or definition.output_schema,
     )
     files = _writable_files(entry, request)
     # A program has tools of its own; the sandbox confines them.
@@ -107,11 +106,6 @@ def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
             f"{entry.address} {why} is not trusted.",
             next_step=f"{show}, then: mimir agents trust {entry.address}",
         )
-    if request.is_read_only:
-        raise UsageError(
-            "Nothing decides the result: the request has no criterion, check or deliverable.",
-            next_step='Add --criterion "TEXT", --check "COMMAND" or --deliverable PATH.',
-        )
     if len(request.context_files) > MAX_CONTEXT_FILES:
         raise UsageError(
             f"{len(request.context_files)} context files are too many.",
@@ -121,7 +115,7 @@ def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
 
 def _writable_files(entry: AgentEntry, request: InvocationRequest) -> tuple[str, ...]:
     """Return the globs that both the caller and the definition allow; empty: none."""
-    if not entry.definition.source.is_trusted:
+    if request.is_read_only or not entry.definition.source.is_trusted:
         return ()
     own, wanted = entry.definition.files, (*request.files, *request.deliverables)
     for glob in wanted:

@@ -1,6 +1,6 @@
 """Creation of a run: its base, plan and preambles are pinned; later edits do not count."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,9 +14,9 @@ from mimir.attempts.services import PinnedPreamble, PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition, pinned_programs
-from mimir.domain.json_value import NO_MEMBERS, as_object, as_objects, as_text
-from mimir.domain.plan import Plan
+from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
+from mimir.domain.json_value import as_object, as_objects
+from mimir.domain.plan import Plan, preamble_roles
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
@@ -36,6 +36,7 @@ from mimir.store.operations.record_loading import (
     save_change,
     save_run_text,
 )
+from mimir.store.operations.runs import RunKind
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.artifact_records import JsonArtifactRecord
 from mimir.store.records.record_codec import PackedJson
@@ -64,9 +65,10 @@ async def create_run(
     only: Sequence[str],
     limits: RunBudget,
     from_run: str,
-    definition: PinnedDefinition | None = None,
+    kind: RunKind = "execute",
+    definitions: Sequence[PinnedDefinition] = (),
 ) -> str:
-    """Create a run of a checked plan, or of an invocation with its definition; return its id.
+    """Create a run of a checked plan, or of an invocation, with the definitions of its agents.
 
     Raises:
         BusyError: Another process runs the plan.
@@ -81,19 +83,21 @@ async def create_run(
     if limits.max_cost is not None:
         budget.must_have_prices(services.prices, models_of_plan(services, plan))
     await _require_not_running(services, plan_path)
-    run = services.ids.new("agent" if definition else "run")
+    run = services.ids.new("agent" if kind == "agent" else "run")
     plan_text, (base, rules) = await _prepare(services, run, plan)
     new = services.new_run(
         run,
         base,
         limits,
-        kind="execute",
+        kind=kind,
         name=plan.title or run,
         request=plan.request,
         plan=plan,
         plan_path=plan_path,
         only=tuple(only),
     )
+    if kind == "agent":
+        new = replace(new, agent=definitions[0].address)
     environment = RunEnvironmentChange(
         user_head=base.head,
         user_branch=base.branch,
@@ -107,8 +111,8 @@ async def create_run(
     def work(ops: WriteOps) -> None:
         runs.create(ops, new, plan_text)
         save_change(ops, run, environment)
-        if definition is not None:
-            save_run_text(ops, run, AGENT_TEXT, pack(definition.as_json()))
+        if definitions:
+            save_run_text(ops, run, AGENT_TEXT, PackedJson.pack(tuple(definitions)).text)
         _save_provenance(ops, run, services.project_id, plan_path)
         roles = [task.worker_role for task in plan.tasks]
         known = estimates.load_estimates(ops, services.project_id, roles)
@@ -166,17 +170,17 @@ async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
     """Return the pinned values of a run; the first call makes and pins its preambles."""
 
     def look(reads: ReadOps) -> tuple[RunRecord, _Artifact, _Artifact, _Artifact]:
-        background = find_json(reads, run, "background")
-        definition = find_json(reads, run, AGENT_TEXT)
-        preambles = find_json(reads, run, "preambles")
-        return load_run_with_plan(reads, run), preambles, background, definition
+        texts = [find_json(reads, run, name) for name in ("preambles", "background", AGENT_TEXT)]
+        return load_run_with_plan(reads, run), texts[0], texts[1], texts[2]
 
-    record, pinned, background, definition = await services.store.read(look, brief=True)
+    record, pinned, background, named = await services.store.read(look, brief=True)
     plan = decode_plan(record)
+    agents = named.value.decode(tuple[PinnedDefinition, ...]) if named else ()
+    definitions = {one.role: one for one in agents}
     # No background: the user wrote the plan.
     given = ContextReceipt.from_json(background.value.mapping()) if background else None
     if pinned is None:
-        preambles = await _make_preambles(services, run, plan)
+        preambles = await _make_preambles(services, run, plan, definitions)
     else:
         rows = pinned.value.decode(tuple[tuple[str, str, str, str], ...])
         preambles = {
@@ -197,7 +201,7 @@ async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
         deliverable_limits=services.deliverable_limits,
         controls=record.controls or "never",
         green_runs=record.green_runs,
-        programs=pinned_programs(definition.value.mapping() if definition else NO_MEMBERS),
+        agents=definitions,
     )
 
 
@@ -240,21 +244,17 @@ async def _require_not_running(services: ProjectServices, plan_path: str) -> Non
         )
 
 
-async def _make_preambles(services: ProjectServices, run: str, plan: Plan) -> Preambles:
+async def _make_preambles(
+    services: ProjectServices, run: str, plan: Plan, agents: Mapping[str, PinnedDefinition]
+) -> Preambles:
     """Make the preamble of each distinct role, and pin them with the run."""
-    wanted: list[tuple[Kind, str]] = []
-    for task in plan.tasks:
-        wanted.append(("worker", task.worker_role))
-        wanted.append(("qc", task.reviewer))
-    roles = list(dict.fromkeys(wanted))
+    roles = preamble_roles(plan)
 
     agentinator = services.agentinator(partial(services.open_transcript, run), run)
-    pinned = await services.store.read(lambda reads: find_json(reads, run, AGENT_TEXT), brief=True)
-    given = pinned.value.mapping() if pinned else NO_MEMBERS
 
     async def make(kind: Kind, role: str) -> Preamble:
-        if kind == "worker" and role == given.get("role"):
-            return use_definition(role, as_text(given.get("prompt")))
+        if kind == "worker" and role in agents:
+            return use_definition(role, agents[role].prompt, agents[role].output_schema)
         return await agentinator.preamble(kind, role)
 
     # All roles at once: each is one model call, and they are independent.

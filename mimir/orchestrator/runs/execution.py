@@ -24,6 +24,7 @@ from mimir.orchestrator import (
     result_application,
     run_models,
 )
+from mimir.orchestrator.delegation.stored_response import save_response
 from mimir.orchestrator.gc_tuning import reduced_collection
 from mimir.orchestrator.result_application import ApplyResult
 from mimir.orchestrator.runs import creation, inspection
@@ -156,6 +157,7 @@ def result_if_ended(run: RunRecord) -> RunResult:
         commit=run.final_commit,
         branch=run.result_branch or ids.branch(run.id),
         seal=run.seal,
+        is_read_only=run.is_read_only,
     )
 
 
@@ -184,6 +186,7 @@ async def cancel(services: ProjectServices, run: str) -> None:
         lifecycle.must_be_open(ops, run)
         # Claims end in the same transaction, so no process can complete a task afterwards.
         claims.cancel(ops, run)
+        save_response(ops, run, RunStatus.CANCELLED, services.clock.now())
         runs.set_status(
             ops,
             run,
@@ -306,6 +309,7 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
     def work(ops: WriteOps) -> None:
         lifecycle.must_lead(ops, run, services.owner)
         runs.append_event(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
+        save_response(ops, run, end.outcome, services.clock.now())
         lifecycle.end(ops, run, services.owner, end.outcome, data)
         write_record(ops, run, report, seal.append)
 
@@ -327,6 +331,7 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
         conflicts=applied.conflicts,
         shown=applied.shown,
         seal=end.seal,
+        is_read_only=record.is_read_only,
     )
 
 

@@ -9,7 +9,7 @@ from mimir.attempts.results import OUTPUT_ON_TASK
 from mimir.domain.agent import ROLES
 from mimir.domain.json_value import as_text
 from mimir.domain.plan import Plan, call_limit
-from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.domain.task_states import ANSWERED, RunStatus, TaskStatus
 from mimir.errors import MimirError, UsageError
 from mimir.llm.protocol import ChatModel
 from mimir.orchestrator.runs import lookup
@@ -160,7 +160,9 @@ async def _write_text(
 
 
 async def _write_prose(services: ProjectServices, summary: RunSummary) -> None:
-    """Ask the reporters for prose and store it."""
+    """Ask the reporters for prose and store it; an answer needs none."""
+    if summary.outcome == ANSWERED:
+        return
     run = summary.run
 
     async def open_model(role: str, number: int) -> ChatModel:

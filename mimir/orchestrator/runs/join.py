@@ -32,7 +32,7 @@ async def find_joinable_run(services: ProjectServices, run: str | None) -> str:
     running = await services.store.read(
         partial(find_runs, project_id=services.project_id, status=RunStatus.RUNNING)
     )
-    own = [one.id for one in running if one.kind == "execute"]
+    own = [one.id for one in running if one.kind != "plan"]
     if own:
         return own[0]
     raise UsageError(
@@ -52,7 +52,7 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
     record = await services.store.read(partial(load_run, run=run))
     if record.status in RUN_ENDED:
         return execution.result_if_ended(record)
-    if record.kind != "execute":
+    if record.kind == "plan":
         raise UsageError(
             f"Run {run} is a planning run, which one process serves alone.",
             next_step=f"Continue it: mimir resume {run}",

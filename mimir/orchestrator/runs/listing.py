@@ -1,11 +1,13 @@
 """Choice and list of a project's runs, from the store alone and without heavy imports."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from mimir.domain import money
+from mimir.domain.agent_definition import PROJECT_PREFIX
 from mimir.domain.clock import moment
-from mimir.domain.task_states import RUN_ENDED
+from mimir.domain.task_states import RUN_ENDED, shown_state
 from mimir.errors import UsageError
 from mimir.store.protocol import ReadOps, Where
 from mimir.store.records.run_records import RunOverviewRecord
@@ -50,7 +52,7 @@ def find_listed_run(
     if run is not None:
         return match_id(run, {one.id: one.display_title for one in known}, "runs")
     unfinished = [one for one in known if one.status not in RUN_ENDED]
-    executed = [one for one in known if one.kind == "execute"]
+    executed = [one for one in known if one.kind != "plan"]
     wanted = (unfinished if resumable else []) or executed or (known if planning else [])
     if wanted:
         return wanted[0].id
@@ -93,14 +95,49 @@ def match_id(prefix: str, titles: Mapping[str, str], what: str) -> str:
     return near[0] if near else ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs of a project are listed."""
+
+    kind: str = ""
+    """Empty: every kind."""
+    agent: str = ""
+    """Address of an invoked definition, also without its prefix. Empty: any."""
+    since: str = ""
+    """ISO-8601 UTC. Empty: any age."""
+
+    def admits(self, run: RunOverviewRecord) -> bool:
+        """Return whether a run is listed."""
+        address = run.agent.removeprefix(PROJECT_PREFIX)
+        named = self.agent.removeprefix(PROJECT_PREFIX)
+        return (
+            self.kind in ("", run.kind)
+            and (not named or named in (address, address.rpartition("/")[2]))
+            and run.created_at >= self.since
+        )
+
+
+ALL_RUNS = RunFilter()
+
+
 def list_runs(
-    reads: ReadOps, project_id: str, dead: Collection[str], now: datetime
+    reads: ReadOps,
+    project_id: str,
+    dead: Collection[str],
+    now: datetime,
+    wanted: RunFilter = ALL_RUNS,
 ) -> Sequence[Mapping[str, object]]:
     """Return the runs of a project as JSON values, newest first."""
     done, at = count_completed_tasks(reads), reads.now()
     return [
-        _run_entry(one, done.get(one.id, 0), one.shown_status(at, dead).value, now)
+        _run_entry(
+            one,
+            done.get(one.id, 0),
+            shown_state(one.shown_status(at, dead), is_read_only=one.is_read_only),
+            now,
+        )
         for one in load_run_overviews(reads, project_id)
+        if wanted.admits(one)
     ]
 
 
@@ -121,4 +158,18 @@ def _run_entry(
         "started": run.created_at,
         "finished": run.finished_at or None,
         "age_seconds": round(max(0.0, (now - moment(run.created_at)).total_seconds()), 3),
+        **(_invocation(run, now) if run.kind == "agent" else {}),
+    }
+
+
+def _invocation(run: RunOverviewRecord, now: datetime) -> Mapping[str, object]:
+    ended = moment(run.finished_at) if run.finished_at else now
+    return {
+        "agent": run.agent,
+        "session": run.session_id or None,
+        "parent": run.parent_run or None,
+        "depth": run.depth,
+        "assurance": run.assurance or None,
+        "started_at": run.created_at,
+        "seconds": round(max(0.0, (ended - moment(run.created_at)).total_seconds()), 3),
     }

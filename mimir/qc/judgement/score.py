@@ -82,6 +82,12 @@ def decide_verdict(case: ScoreInput) -> Verdict:
     )
 
 
+def judge_without_criteria() -> Verdict:
+    """Return the engine's own judgement on a task that has no criteria: it proves nothing."""
+    own = QCAnswer(verdict="PASS", score=Fraction(0))
+    return Verdict(passed=True, score=own.score, model_score=own.score, verdict=own, criteria=())
+
+
 def rejection_cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cause | None:
     """Return the cause of a rejection; None: the attempt passed."""
     if judgement.passed:

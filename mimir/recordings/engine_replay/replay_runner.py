@@ -7,6 +7,8 @@ from pathlib import Path
 
 from mimir.domain.clock import Clock
 from mimir.domain.event import EventKind
+from mimir.domain.plan import preamble_roles
+from mimir.domain.task_states import ANSWERED
 from mimir.errors import MimirError, PlanError
 from mimir.orchestrator import run_models
 from mimir.orchestrator.services import ProjectServices
@@ -106,6 +108,7 @@ async def _result(play: RunReplay) -> ReplayResult:
         raise AssertionError("a run without its end")
     calls = await play.simulation.read(partial(record_loading.load_run_calls, run=recorded.id))
     hashes = {(call.transcript, call.number): (call.request_hash, call.hash) for call in calls}
+    is_answer = bool(recorded.plan and recorded.plan.is_read_only) and end.status == "completed"
     # The user looks for the first difference: the changed text, not the seals that follow from it.
     noted = sorted(cursor.differences, key=lambda one: not one.where.startswith("lane "))
     found = [*diff_transcripts(recorded, hashes), *noted]
@@ -119,7 +122,7 @@ async def _result(play: RunReplay) -> ReplayResult:
         report=end.report,
         plan=end.plan,
         seal=end.seal,
-        status=end.status,
+        status=ANSWERED if is_answer else end.status,
         verdicts=len(end.verdicts),
         evidence=len(end.evidence),
         verdict_rows=pack([dict(row) for row in end.verdicts]),
@@ -160,11 +163,7 @@ def _find_missing_preamble(recorded: RecordedRun) -> str:
     """Return a role of the plan whose preamble is not recorded; empty: none."""
     if recorded.plan is None or "preambles" not in recorded.texts:
         return ""
-    roles = (
-        role
-        for t in recorded.plan.tasks
-        for role in (("worker", t.worker_role), ("qc", t.reviewer))
-    )
+    roles = preamble_roles(recorded.plan)
     return next((role for kind, role in roles if (kind, role) not in recorded.preambles), "")
 
 

@@ -62,7 +62,7 @@ def run_problems(data: AuditData) -> Iterator[str]:
     if status is None:
         yield f"{run}: property 'status' cannot be read; it was changed"
         return
-    if status not in RUN_ENDED or data.stored.run.kind != "execute":
+    if status not in RUN_ENDED or data.stored.run.kind == "plan":
         return
     if status in _CLOSED:
         yield from _sealed_run(data, status)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mimir.domain.json_value import JsonObject, as_object, as_text, as_texts, as_whole_number
 from mimir.domain.plan import Task
+from mimir.domain.task_states import shown_state
 from mimir.domain.test_results import NO_CONTROL, describe_tests
 from mimir.domain.verdict import CriterionResult
 from mimir.reporting.summary.proofs import (
@@ -30,13 +31,14 @@ def explain_task(task: Task, data: TaskData) -> list[str]:
     attempt = deciding_attempt(data) or data.last_attempt
     if attempt is None:
         return [f"{task.id}: no attempt was made."]
-    head = f"{task.id}: {data.status}, attempt {attempt.number} of {data.made}"
+    head = f"{task.id}: {shown_state(data.status, is_read_only=data.is_read_only)}, attempt {attempt.number} of {data.made}"
     sealed = [(record_id(attempt.id, one), one.kind, members(one)) for one in attempt.evidence]
     verdict = next((id for id, kind, _ in reversed(sealed) if kind == "verdict"), "none")
     results = attempt.judgement.criteria if attempt.judgement else ()
     lines = [head, f"verdict   {verdict}"]
     if not results:
-        lines.append("No verdict was given, so no criterion was decided.")
+        why = "The task has no criterion" if data.is_read_only else "No verdict was given"
+        lines.append(f"{why}, so no criterion was decided.")
     for result in results:
         lines += ["", *_criterion_lines(task, result, sealed)]
     return lines

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from mimir.domain.failure import QCFailureReport
+from mimir.domain.task_states import ANSWERED
 from mimir.domain.test_results import describe_tests
 from mimir.domain.verdict import CriterionResult
 from mimir.reporting.render.markdown_escape import cell, code, fence_text, one_line
@@ -26,7 +27,7 @@ def outcome(summary: RunSummary) -> str:
     """Return the head: the outcome, then the run."""
     totals, criteria = summary.totals, summary.totals.criteria
     lines = [
-        f"# Outcome: {summary.outcome.value}",
+        f"# Outcome: {summary.outcome}",
         "",
         summary.because,
         "",
@@ -114,6 +115,9 @@ def tasks_section(summary: RunSummary) -> Iterator[str]:
 def proof(summary: RunSummary) -> Iterator[str]:
     """Yield the proof of the result: criteria, check runs, verdicts, the final gate."""
     proven = summary.proof
+    # Nothing was proven: the record only binds the answer to its tree.
+    if summary.outcome == ANSWERED:
+        return
     if not proven.checks and proven.gate is None and not any(t.criteria for t in summary.tasks):
         return
     where = f" in the sandbox {code(proven.sandbox)}" if proven.sandbox else ""

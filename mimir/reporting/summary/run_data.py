@@ -111,6 +111,8 @@ class TaskData:
     held_seconds: float = 0.0
     """Time under leases."""
     attempts: tuple[AttemptData, ...] = ()
+    is_read_only: bool = False
+    """True: nothing decided it."""
 
     @property
     def accepted_attempt(self) -> AttemptData | None:
@@ -150,6 +152,8 @@ class RunData:
     """Red checks of the final gate, in words."""
     pause_reason: str
     pause_message: str
+    is_read_only: bool = False
+    """True: nothing decided the result."""
     plan: Plan | None
     """None: no task failed or is blocked, so the plan is not needed."""
     tasks: tuple[TaskData, ...] = ()

@@ -93,6 +93,7 @@ def _run_data(record: RunRecord, totals: EventTotals) -> RunData:
         goal=record.goal,
         plan_path=record.plan_path,
         status=record.status,
+        is_read_only=record.is_read_only,
         created_at=record.created_at,
         engine_version=record.engine_version,
         sandbox=record.sandbox,
@@ -164,6 +165,7 @@ def _task_data(record: TaskRecord, attempts: Sequence[AttemptData]) -> TaskData:
         dependencies=record.dependencies,
         held_seconds=record.held_seconds,
         attempts=tuple(attempts),
+        is_read_only=record.is_read_only,
     )
 
 

@@ -17,7 +17,7 @@ from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntr
 from mimir.domain.json_value import as_array
 from mimir.domain.pace import TaskTime, measure_pace
 from mimir.domain.run import exit_code
-from mimir.domain.task_states import RUN_ENDED, Cause, RunStatus, TaskStatus
+from mimir.domain.task_states import ANSWERED, RUN_ENDED, Cause, RunStatus, TaskStatus, shown_state
 from mimir.qc.judgement.diagnosis import failure_report, failure_summary
 from mimir.reporting.summary import decisions
 from mimir.reporting.summary.decisions import ReportedDecision
@@ -80,7 +80,8 @@ class RunSummary:
     goal: str
     plan_path: str
     """Relative to the project. Empty: the plan has no file."""
-    outcome: RunStatus
+    outcome: str
+    """The displayed word."""
     exit_code: int
     because: str
     """Reason of the outcome."""
@@ -189,7 +190,7 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         request=data.request,
         goal=data.goal,
         plan_path=data.plan_path,
-        outcome=outcome,
+        outcome=shown_state(outcome, is_read_only=data.is_read_only),
         exit_code=exit_code(outcome),
         because=" ".join((*_broken_checks(proof), _reason(outcome, data, totals))),
         reason=data.pause_reason,
@@ -234,7 +235,7 @@ def _totals(data: RunData, lines: Sequence[TaskLine]) -> RunTotals:
     spent = data.totals
     return RunTotals(
         tasks=len(lines),
-        by_status={s.value: by_status[s.value] for s in TaskStatus if by_status[s.value]},
+        by_status={s: by_status[s] for s in (*TaskStatus, ANSWERED) if by_status[s]},
         attempts=sum(task.attempts for task in lines),
         model_calls=spent.calls,
         tokens=spent.tokens,
@@ -267,6 +268,8 @@ def _broken_checks(proof: ProofReport) -> Iterator[str]:
 
 def _reason(outcome: RunStatus, data: RunData, totals: RunTotals) -> str:
     match outcome:
+        case RunStatus.COMPLETED if data.is_read_only:
+            return "The agent has answered; no criterion and no check decided about the answer."
         case RunStatus.COMPLETED:
             return "Every task is completed and no criterion is open."
         case RunStatus.COMPLETED_WITH_GAPS:

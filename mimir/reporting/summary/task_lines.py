@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from mimir.agents.context.receipt import ReceiptTotals
 from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts, count_criteria
 from mimir.domain.plan import call_limit
-from mimir.domain.task_states import TaskStatus
+from mimir.domain.task_states import TaskStatus, shown_state
 from mimir.domain.verdict import CriterionResult
 from mimir.reporting.summary.proofs import deciding_attempt
 from mimir.reporting.summary.run_data import AttemptData, TaskData
@@ -81,16 +81,17 @@ def task_line(task: TaskData, seconds: float | None) -> TaskLine:
     verdict = judged.judgement if judged else None
     last = task.accepted_attempt or task.last_attempt
     criteria = verdict.criteria if verdict else ()
+    is_read_only = task.is_read_only
     is_completed = task.status is TaskStatus.COMPLETED
     offered = last.work.changed if last and last.work else ()
     return TaskLine(
         id=task.id,
         node=task.node,
         title=task.title,
-        status=task.status.value,
+        status=shown_state(task.status, is_read_only=is_read_only),
         cause=task.cause,
         blocked_by=task.blocked_by,
-        score=task.score,
+        score=None if is_read_only else task.score,
         attempts=task.made,
         attempts_granted=task.max_retries + 1 + task.integration_retries,
         tool_calls=last.tool_calls if last else 0,

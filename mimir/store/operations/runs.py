@@ -53,6 +53,8 @@ class NewRun:
     """Units of money."""
     prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
     """By model."""
+    agent: str = ""
+    """Address of the invoked definition. Empty: the run is no invocation."""
     parent_run: str = ""
     session_id: str = ""
     only: tuple[str, ...] = ()
@@ -269,6 +271,7 @@ def _run_row(ops: WriteOps, new: NewRun, number: int) -> Row:
     return {
         "id": new.id, "name": new.name, "runId": new.id, "projectId": new.project_id, "kind": new.kind,
         "seq": number, "status": RunStatus.RUNNING.value, "createdAt": ops.now(), "request": new.request,
+        "isReadOnly": True if plan and plan.is_read_only else None, "agent": new.agent or None,
         "title": plan.title if plan else "", "goal": plan.goal if plan else "", "planPath": new.plan_path,
         "taskCount": len(plan.tasks) if plan else 0, "only": list(new.only), "sealForm": new.seal_form,
         "settingsJson": pack(new.settings), "engineVersion": new.engine_version,

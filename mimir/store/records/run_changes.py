@@ -86,3 +86,10 @@ class RunPinnedChange(StoredRecord, label=NodeLabel.RUN, skips_none=True):
     """Planning run that made the plan."""
     models: PackedJson = ABSENT
     """Role → model that replaces the pinned one when the run resumes, a JSON object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAssuranceChange(StoredRecord, label=NodeLabel.RUN):
+    """Assurance level of an invocation that ends."""
+
+    assurance: str

@@ -43,6 +43,17 @@ class RunOverviewRecord(StoredRecord, label=NodeLabel.RUN, is_partial=True):
     coordinator_until: str = ""
     """End of that lease, ISO-8601 UTC."""
 
+    agent: str = ""
+    """Address of the invoked definition. Empty: the run is no invocation."""
+    assurance: str = ""
+    """Level of an invocation that has ended."""
+    parent_run: str = ""
+    session_id: str = ""
+    depth: int = 0
+    """Number of ancestor runs."""
+    is_read_only: bool = False
+    """True: an invocation that nothing decides; it is answered, never completed."""
+
     @property
     def display_title(self) -> str:
         """Title for users: the plan's, otherwise the run's name."""
@@ -89,10 +100,6 @@ class RunRecord(RunOverviewRecord, is_partial=False):
     """Run whose completed tasks are reused. Empty: none."""
     plan_run: str = ""
     """Planning run that made the plan. Empty: the user wrote it."""
-    parent_run: str = ""
-    session_id: str = ""
-    depth: int = 0
-    """Number of ancestor runs."""
 
     max_calls: int | None = None
     """None: no limit."""

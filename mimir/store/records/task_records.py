@@ -68,6 +68,8 @@ class TaskRecord(TaskStatusRecord, is_partial=False):
     place: Annotated[int, Property(name="seq")] = -1
     """Place in the plan's order, 0-based. -1: damaged."""
     prompt: str = ""
+    verification_criteria: tuple[str, ...] = ()
+    """Criteria with their ids. Empty: nothing decides the task."""
     worker_role: str = ""
     qc_role: str = ""
     released: bool = False
@@ -116,6 +118,11 @@ class TaskRecord(TaskStatusRecord, is_partial=False):
     """Verdicts so far, a JSON array."""
     criteria_open: int = 0
     """Failed or unverified; any of them leaves a gap in the run."""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing decides the task."""
+        return not self.verification_criteria
 
     @property
     def is_reused(self) -> bool:

@@ -1,0 +1,75 @@
+"""Stored response of an invocation: written once, in the transaction that ends its run."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from mimir.attempts.agent_answers.response_form import answer_schema
+from mimir.domain.clock import stamp
+from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
+from mimir.domain.json_value import as_object, as_text
+from mimir.domain.task_states import RUN_ENDED, RunStatus
+from mimir.orchestrator.delegation.response import build_response
+from mimir.reporting import details
+from mimir.reporting import status as status_shape
+from mimir.store.operations.evidence import artifact
+from mimir.store.operations.record_loading import (
+    find_json,
+    load_run,
+    load_task_attempts,
+    load_tasks,
+    save_change,
+    save_run_text,
+)
+from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.run_changes import RunAssuranceChange
+from mimir.store.records.task_records import TaskRecord
+from mimir.store.schema import pack
+
+RESPONSE_TEXT = "response"
+"""Name of the stored response of a run that has ended."""
+Json = Mapping[str, object]
+
+
+def save_response(ops: WriteOps, run: str, outcome: RunStatus, now: datetime) -> None:
+    """Store the response of an invocation in the transaction that ends its run."""
+    if load_run(ops, run).kind != "agent":
+        return
+    response = compute_response(ops, run, outcome, now)
+    level = as_text(as_object(response.get("assurance")).get("level"))
+    save_run_text(ops, run, RESPONSE_TEXT, pack(response))
+    save_change(ops, run, RunAssuranceChange(assurance=level))
+
+
+def load_response(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> Json:
+    """Return the response of an invocation: the stored one, or as it is now."""
+    stored = find_json(reads, run, RESPONSE_TEXT) if shown in RUN_ENDED else None
+    return stored.value.mapping() if stored else compute_response(reads, run, shown, now)
+
+
+def compute_response(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> Json:
+    """Return the `AgentResponse` of an invocation.
+
+    Args:
+        reads: One view of the store.
+        run: Its id.
+        shown: Its status, or the outcome that the same transaction will write.
+        now: For the times of a run that has not ended.
+    """
+    task = load_tasks(reads, run, TaskRecord)[0]
+    attempts = load_task_attempts(reads, run, task.task_id)
+    # Without an accepted attempt the last one shows what was done.
+    number = task.accepted_attempt or len(attempts)
+    last = next((one for one in attempts if one.number == number), None)
+    pinned = find_json(reads, run, AGENT_TEXT)
+    agent = pinned.value.decode(tuple[PinnedDefinition, ...])[0] if pinned else None
+    attempt = details.describe_attempt(task, last) if last else {}
+    whole = artifact(reads, f"{last.id}/answer") if last else ""
+    return build_response(
+        agent.address if agent else "",
+        status_shape.shape(reads, run, shown, now),
+        details.describe_task(task, attempts),
+        {**attempt, "answer": whole or attempt.get("answer")},
+        schema=answer_schema(agent) if agent else None,
+        is_program=agent is not None and agent.program is not None,
+        ended=stamp(now) if shown in RUN_ENDED else None,
+    )

@@ -1,0 +1,169 @@
+"""Answers of invoked agents by command line: read-only work, response form, citations, schema."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.agent_corpus import answer, claude
+from tests.support.cli_runner import Desk, Said
+from tests.support.whole_run import REST, Turn, calls, worker
+
+READS: Turn = {"calls": [calls("read_file", path="src/money.py")]}
+MONEY = "def total(items):\n    return sum(items) / len(items)\n"
+COMPLETED = re.compile(r"\bcompleted\b", re.IGNORECASE)
+
+
+class Reviewing(Desk):
+    """A project with a reviewer whose words a test writes."""
+
+    script: Path
+
+    def ask_reviewer(self, *words: str, turns: tuple[Turn, ...]) -> Said:
+        """Invoke the reviewer, who gives these answers."""
+        parts = [worker("task-1", *turns), *REST]
+        self.script.write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
+        return self.type("invoke", "project:reviewer", "Is total right?", *words)
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Reviewing:
+    desk = Reviewing(tmp_path / "project", monkeypatch, capsys)
+    desk.environ(HOME=tmp_path / "home", MIMIR_MODEL="play:../script.yaml")
+    desk.unset("XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    desk.script = tmp_path / "script.yaml"
+    desk.write(".claude/agents/reviewer.md", claude("reviewer", "tools: Read, Grep, Edit, Bash"))
+    desk.write("src/money.py", MONEY)
+    return desk
+
+
+def last(said: Said) -> Mapping[str, object]:
+    return said.events[-1]
+
+
+def test_a_read_only_invocation_is_answered_and_false_citations_are_named(desk: Reviewing):
+    said = answer(
+        "It divides by the number of items: [file:src/money.py] "
+        '"return sum(items) /  len(items)". It also says [file:src/money.py] "raise ValueError here" and '
+        '[call:1] "no such words". The tool showed [call:1] "def total(items):".'
+    )
+    turns = (READS, said)
+
+    shown = desk.ask_reviewer(turns=turns)
+
+    assert shown.code == 0, shown.err
+    assert "2 of 4 verified" in shown.out
+    assert "raise ValueError here" in shown.out
+    done = desk.ask_reviewer("--json", turns=turns)
+    response, run = done.events[-1], done.events[-1]["run"]
+    assert response["status"] == "answered"
+    assert response["assurance"]["level"] == "none"
+    assert [one.split('"')[1] for one in response["assurance"]["citations"]["unverified"]] == [
+        "no such words",
+        "raise ValueError here",
+    ]
+    assert (desk.project / "src/money.py").read_text() == MONEY
+    # No reviewer, no reporter and no maker of preambles were asked.
+    assert {one["role"] for one in done.events if one["event"] == "ModelCalled"} == {"worker"}
+    views = [shown.out, done.out]
+    for words in (
+        ("status", run),
+        ("runs",),
+        ("show", run),
+        ("show", f"{run}/task-1"),
+        ("log", run),
+        ("report", run),
+        ("replay", run),
+    ):
+        seen = desk.type(*words)
+        assert seen.code == 0, (words, seen.err)
+        assert "answered" in seen.out.lower(), words
+        views.append(seen.out)
+        if words[0] not in ("replay", "runs"):
+            views.append(desk.type(*words, "--json").out)
+    assert [view for view in views if COMPLETED.search(view)] == []
+    assert desk.type("verify", run).code == 0
+    assert not (desk.project / ".git").exists()
+    listed = desk.type("runs", "--kind", "agent", "--agent", "reviewer", "--json").json["runs"]
+    assert {one["run"] for one in listed} >= {run}
+    assert {(one["status"], one["assurance"]) for one in listed} == {("answered", "none")}
+    strict = desk.ask_reviewer("--strict-citations", turns=turns)
+    assert strict.code == 1
+
+
+def test_verified_citations_are_the_assurance_of_an_answer(desk: Reviewing):
+    said = answer('It divides: [file:src/money.py] "return sum(items) / len(items)".')
+
+    done = desk.ask_reviewer("--strict-citations", "--json", turns=(said,))
+
+    assert done.code == 0, done.err
+    assert last(done)["assurance"]["level"] == "cited"
+
+
+def test_an_answer_of_another_form_is_requested_once_more(desk: Reviewing):
+    first = desk.ask_reviewer("--json", turns=("It divides by zero.", answer("It divides.")))
+    assert (first.code, last(first)["status"]) == (0, "answered")
+
+    twice = answer("One.") + answer("Two.")
+    second = desk.ask_reviewer("--json", turns=(twice, "It divides by zero."))
+
+    response = last(second)
+    assert (second.code, response["status"]) == (1, "partial")
+    assert response["deliverables"]["analysis"] == "It divides by zero."
+    assert [one["code"] for one in response["metadata"]["findings"]] == ["response-form"]
+    run = response["run"]
+    assert desk.type("replay", run).code == 0
+    assert desk.type("status", run, "--json").json["status"] == "answered"
+
+
+def test_what_an_agent_reports_of_itself_stands_beside_what_is_computed(desk: Reviewing):
+    proposals = [{"operation": "create_entities", "data": {"name": str(n)}} for n in range(60)]
+    own = {"task_completion_status": "partial", "confidence_level": "low"}
+    said = answer("It divides.", memory_operations=proposals, metadata=own)
+
+    response = last(desk.ask_reviewer("--json", turns=(said,)))
+
+    about = response["metadata"]
+    assert (about["task_completion_status"], about["self_reported"]) == ("complete", "partial")
+    assert [one["code"] for one in about["findings"]] == ["self-report", "memory-operations"]
+    assert {one["state"] for one in response["memory_operations"]} == {"proposed"}
+    assert len(response["memory_operations"]) == 20
+
+
+SCHEMA = {
+    "type": "object",
+    "required": ["faults"],
+    "properties": {"faults": {"type": "integer", "minimum": 0}},
+    "additionalProperties": False,
+}
+
+
+def test_the_structured_part_must_match_the_schema(desk: Reviewing):
+    desk.write("form.json", json.dumps(SCHEMA))
+    right, wrong = json.dumps({"faults": 1}), json.dumps({"faults": "one"})
+
+    done = desk.ask_reviewer("--schema", "@form.json", "--json", turns=(wrong, right))
+    assert (done.code, last(done)["deliverables"]["structured"]) == (0, {"faults": 1})
+
+    failed = desk.ask_reviewer("--schema", "@form.json", "--json", turns=(wrong, wrong))
+    assert failed.code == 1
+    assert last(failed)["error"]["cause"] == "invalid_answer"
+
+
+@pytest.mark.parametrize("depth", [11, 21])
+def test_a_schema_that_is_remote_or_too_deep_is_refused_before_any_call(
+    desk: Reviewing, depth: int
+):
+    deep: object = {"type": "string"}
+    for _ in range(depth - 1):
+        deep = {"items": deep}
+    for schema in (deep, {"$ref": "https://example.org/schema.json"}):
+        desk.write("form.json", json.dumps(schema))
+        refused = desk.ask_reviewer("--schema", "@form.json", turns=("Never asked.",))
+        assert refused.code == 65, refused.err
+    assert not (desk.project / ".mimir").exists()
