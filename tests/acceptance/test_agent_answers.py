@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -42,7 +42,7 @@ def desk(
     return desk
 
 
-def last(said: Said) -> Mapping[str, object]:
+def last(said: Said) -> dict[str, Any]:
     return said.events[-1]
 
 
