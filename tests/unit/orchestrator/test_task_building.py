@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.domain.globs import matches
+from mimir.domain.globs import has_wildcard, matches
 from mimir.orchestrator.delegation.response import assurance_level
 from mimir.orchestrator.delegation.task_building import is_within
 
@@ -17,7 +17,9 @@ PATHS = st.lists(st.sampled_from(["a", "b", "ab", "a.py", "c"]), min_size=1, max
 
 @given(glob=GLOBS, allowed=GLOBS, path=PATHS)
 def test_a_glob_within_another_one_matches_no_further_path(glob: str, allowed: str, path: str):
-    if is_within(glob, allowed) and matches(path, (glob,)):
+    # A name without a wildcard means a file; below it there is nothing.
+    is_file = has_wildcard(glob) or path == glob
+    if is_within(glob, allowed) and matches(path, (glob,)) and is_file:
         assert matches(path, (allowed,))
 
 
