@@ -109,8 +109,10 @@ def _execute_plan(
     session.require_model(loaded)
 
     async def job() -> int:
-        if not session.json:
-            session.console.say(f"{checked.name}: {len(checked.plan.tasks)} tasks")
+        # A question begins with this line itself.
+        if options.is_confirmed and not session.json:
+            count = len(checked.plan.tasks)
+            session.console.say(f"{checked.name}: {count} task{'' if count == 1 else 's'}")
         async with session.open(loaded) as mimir:
             limits = plan_commands.run_limits(loaded)
             return await _run(session, mimir, loaded, checked.plan, checked.name, options, limits)
