@@ -27,6 +27,7 @@ Execute = Callable[[str, Alter, float], Awaitable[CheckRun | None]]
 _LISTING_SECONDS = 20.0
 _TEST_STEPS: Sequence[Step] = ("expectations", "strict", "statements")
 _SCRIPT_STEPS: Sequence[Step] = ("expectations", "strict", "end")
+_PASSED = "The check passed although its expectations were changed."
 _METHODS = {
     "expectations": "changed expectations",
     "strict": "failing statements",
@@ -81,11 +82,8 @@ class _Control:
                 found := await self._by_started_tests(started)
             ):
                 return found
-            # A called script fails on its own; its caller would fail anyway.
-            trusted = [one for one in reversed(started.scripts) if self._is_trusted(one)]
-            for script in (*trusted, None):
-                if found := await self._by_script(script):
-                    return found
+            if found := await self._by_scripts(started):
+                return found
         return await self._by_work()
 
     def _is_trusted(self, script: Script) -> bool:
@@ -200,6 +198,29 @@ class _Control:
         run = await self._run(alter, case.base_tree)
         return run is None or not decision.failed_tests(WHOLE, run)
 
+    async def _by_scripts(self, started: StartedPrograms) -> CheckRun | None:
+        """Decide by the scripts of the check; None: it does not depend on them."""
+        is_ignored = False
+        # A called script fails on its own; its caller would fail anyway.
+        trusted = [one for one in reversed(started.scripts) if self._is_trusted(one)]
+        for script in (*trusted, None):
+            if found := await self._by_script(script):
+                # The caller notices its own failure only: the work may stand in for an interpreter.
+                return self._insensitive_by(found) if is_ignored else found
+            is_ignored |= script is not None and await self._ignores(script)
+        return self._insensitive_by(self._case.after) if is_ignored else None
+
+    async def _ignores(self, script: Script) -> bool:
+        """True if a check ignores a test that fails at its start, and did not before the work."""
+
+        def alter(checkout: Path) -> Sequence[str] | None:
+            return surface.mutate_scripts(checkout, script, self._case.check.argv, "replaced")
+
+        if not self._trusted.may_test(script.path) or await self._is_insensitive_before(alter):
+            return False
+        run = await self._run(alter, self._case.after.tree)
+        return run is not None and not decision.failed_tests(WHOLE, run)
+
     async def _by_script(self, script: Script | None) -> CheckRun | None:
         """Decide by a script, or by the command's own text; None: it does not decide."""
         tally = SensitiveTests(counted=WHOLE)
@@ -265,12 +286,15 @@ class _Control:
         return self._conclude(tally.runs[0], "red", tally, method=_METHODS[tally.step or "end"])
 
     def _insensitive(self, tally: SensitiveTests) -> CheckRun:
-        reason = "The check passed although its expectations were changed."
+        reason = _PASSED
         if decision.did_hang(tally.runs):
             reason = f"The check with changed expectations did not end within {self._limit:g} s."
         return self._conclude(
             tally.runs[0], "insensitive", tally, method="changed expectations", reason=reason
         )
+
+    def _insensitive_by(self, run: CheckRun) -> CheckRun:
+        return self._conclude(run, "insensitive", method="failing script", reason=_PASSED)
 
     def _conclude(
         self,

@@ -33,6 +33,7 @@ _SHELL_EXIT = re.compile(
 )
 # `exec program` replaces the script, so its end would never run; `exec 2>&1` does not.
 _SHELL_EXEC = re.compile(r"(?m)^([ \t]*)exec[ \t]+(?=[A-Za-z./\"$])")
+_EVAL = ("-e", "--eval", "-p", "--print")
 _LEADING = re.compile(r"(?:#![^\n]*\n)?")
 
 
@@ -115,14 +116,20 @@ def _package_script(call: ProgramCall, read: Read) -> Iterator[str]:
 
 def _script(call: ProgramCall, read: Read) -> Script | None:
     """Return the script that an interpreter reads, or that is a program itself."""
-    words = call.arguments
     interpreter = _interpreter(call.program)
-    first = next((word for word in words if not word.startswith("-")), "")
-    if call.module or not first or (interpreter and {"-c", "-e"} & set(words)):
+    if call.module or (not interpreter and not call.path):
         return None
-    path = posixpath.normpath(posixpath.join(call.below, first.removeprefix("/workspace/")))
-    text = None if is_outside(path) else read(path)
-    if text is None or (not interpreter and not call.path):
+    path, text = "", None
+    # Without an interpreter, the program is the script.
+    for at, word in enumerate(call.arguments if interpreter else call.arguments[:1]):
+        option = call.arguments[at - 1] if at else ""
+        if option == "-c" or (interpreter and _find_inline(call.program, option)):
+            return None
+        # Options may have values before the script: `bash -o pipefail check.sh`.
+        path = posixpath.normpath(posixpath.join(call.below, word.removeprefix("/workspace/")))
+        if not word.startswith("-") and not is_outside(path) and (text := read(path)) is not None:
+            break
+    if text is None:
         return None
     shebang = _LEADING.match(text)
     named = shebang[0].split() if shebang else []
@@ -167,29 +174,37 @@ def _end_of_shebang(text: str) -> int:
 
 
 def mutate_command(argv: Sequence[str], step: Step) -> tuple[str, ...] | None:
-    """Return a command whose inline Python program fails; None: there is none."""
+    """Return a command whose inline program fails; None: there is none."""
     words = list(argv)
-    for at, word in enumerate(words[:-1]):
-        if word == "-c" and at and PYTHON.fullmatch(posixpath.basename(words[at - 1])):
-            other = python_tests.mutate_script(words[at + 1], step)
-            return (*words[: at + 1], other, *words[at + 2 :]) if other else None
+    for at in range(2, len(words)):
+        if mutate := _find_inline(words[at - 2], words[at - 1]):
+            other = mutate(words[at], step)
+            return (*words[:at], other, *words[at + 1 :]) if other else None
     for at, line in enumerate(words):
         if "-c" in words[:at] and (other := _mutate_line(line, step)):
             return (*words[:at], other, *words[at + 1 :])
     return None
 
 
+def _find_inline(program: str, option: str) -> Callable[[str, Step], str | None] | None:
+    """Return what changes the text after an option of an interpreter; None: it is no program."""
+    name = posixpath.basename(program)
+    if option == "-c" and PYTHON.fullmatch(name):
+        return python_tests.mutate_script
+    is_node = option in _EVAL and name in ("node", "nodejs")
+    return lexed_tests.mutate_script if is_node else None
+
+
 def _mutate_line(line: str, step: Step) -> str | None:
-    """Return a shell line with its inline Python program changed."""
+    """Return a shell line with its inline program changed."""
     try:
         words = shlex.split(line)
     except ValueError:
         return None
-    for at, word in enumerate(words[:-1]):
-        text = words[at + 1]
-        if word != "-c" or not at or not PYTHON.fullmatch(posixpath.basename(words[at - 1])):
-            continue
-        other = python_tests.mutate_script(text, step)
+    for at in range(2, len(words)):
+        mutate = _find_inline(words[at - 2], words[at - 1])
+        text = words[at]
+        other = mutate(text, step) if mutate else None
         for quoted in (f"'{text}'", f'"{text}"'):
             if other and line.count(quoted) == 1:
                 return line.replace(quoted, shlex.quote(other))

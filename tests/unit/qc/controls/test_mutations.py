@@ -176,13 +176,20 @@ def test_scripts_fail_at_their_ends(interpreter: str, before: str, after: str):
     assert scripts.mutate_script(before, interpreter, "end") == after
 
 
-def test_python_text_in_a_command_changes():
+def test_a_program_in_a_command_changes():
     plain = scripts.mutate_command(("python3", "-c", "assert a == 1"), "expectations")
     in_shell = scripts.mutate_command(("sh", "-c", "cd x && python -c 'assert a == 1'"), "end")
 
     assert plain == ("python3", "-c", "assert a == 7920")
     assert in_shell == ("sh", "-c", "cd x && python -c 'assert a == 1\nraise SystemExit(1)\n'")
     assert scripts.mutate_command(("grep", "-c", "x", "a"), "end") is None
+    node = ("node", "-e", "f()")
+    assert scripts.mutate_command(node, "end") == (
+        "node",
+        "-e",
+        'f()\n;throw new Error("control");\n',
+    )
+    assert "control" in str(scripts.mutate_command(("sh", "-c", 'node -e "f()"'), "end"))
 
 
 FILES = {
@@ -197,6 +204,9 @@ FILES = {
     ("argv", "paths", "runs_tests"),
     [
         (("sh", "check.sh"), ["check.sh", "tests/run.sh", "tests/case"], False),
+        (("bash", "-euo", "pipefail", "tests/run.sh"), ["tests/run.sh", "tests/case"], False),
+        (("python", "-X", "dev", "tests/case", "-e"), ["tests/case"], False),
+        (("/usr/bin/env-tool", "tests/case"), [], False),
         (("make", "test"), [], True),
         (("npm", "test"), [], True),
         (("npm", "run", "lint"), [], False),

@@ -1,0 +1,58 @@
+"""Which variants decide a control, over a fake execution of scripts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.evidence import CheckRun
+from mimir.domain.plan import Check
+from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
+from tests.support.projects import write_files
+
+FILES = {
+    "work.py": "X = 1\n",
+    "check.sh": "set -e\npython tests/case\n",
+    "tests/case": "import work\n\nassert work.X == 1\n",
+}
+COMMANDS = {"a script": ("sh", "check.sh"), "a line": ("sh", "-c", "python tests/case")}
+
+
+def ran(exit_code: int, tree: str = "work") -> CheckRun:
+    return CheckRun(
+        check="unit", argv=("sh",), phase="after", tree=tree, exit_code=exit_code, output_hash="0"
+    )
+
+
+async def control(run: Sequence[str], where: Path, *, is_started: bool) -> str:
+    """Control a check; `is_started`: its test is executed, and not another program in its place."""
+    check = Check(id="unit", criteria=("c1",), run=tuple(run), kind="flip")
+
+    async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+        del seconds
+        write_files(where, FILES)
+        if alter(where) is None:
+            return None
+        has_test_failed = (where / "tests/case").read_text() != FILES["tests/case"]
+        is_red = (is_started and has_test_failed) or "exit 1" in (where / "check.sh").read_text()
+        return ran(int(is_red), tree)
+
+    case = ControlCase(
+        check=check,
+        kind="flip",
+        before=ran(1),
+        after=ran(0),
+        base_tree="base",
+        changed=("work.py",),
+    )
+    found = (await run_control(case, execute)).control
+    return found.state if found else ""
+
+
+@pytest.mark.parametrize("run", COMMANDS.values(), ids=COMMANDS.keys())
+async def test_a_check_that_does_not_notice_its_failing_test_is_insensitive(
+    run: tuple[str, ...], tmp_path: Path
+):
+    """The work brings a program in the place of the interpreter; only the end of the caller is red."""
+    assert await control(run, tmp_path, is_started=False) == "insensitive"
+    assert await control(run, tmp_path, is_started=True) == "red"
