@@ -103,6 +103,7 @@ async def test_first_run_of_a_real_project_completes(shape: object, tmp_path: Pa
     assert journey.statuses == {"a": "completed"}, journey.report
     assert (project / path).read_text() == right
     # A generated file that git ignores is shared with the work, and is no part of it.
+    assert ("pkg/_version.py" in journey.report) == (project / "pkg/_version.py").exists()
     changed = git(project, "diff", "--name-only", "--relative", "HEAD", journey.ending.branch)
     assert changed == path
 

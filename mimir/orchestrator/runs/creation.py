@@ -106,7 +106,8 @@ async def create_run(
         sandbox=services.sandbox_name,
         from_run=from_run or None,
     )
-    warnings = (*services.warnings, *base.warnings)
+    view = await services.sandbox.shared_view(services.project)
+    warnings = (*services.warnings, *base.warnings, *view.describe_generated())
 
     def work(ops: WriteOps) -> None:
         runs.create(ops, new, plan_text)

@@ -58,6 +58,12 @@ class SharedView:
         )
         return tuple(f"{title}: {_format_names(names)}" for title, names in groups if names)
 
+    def describe_generated(self) -> tuple[str, ...]:
+        """Return a notice with the generated files that commands see; empty: there are none."""
+        names = _format_names([path.name for path in self.generated])
+        notice = f"Commands see generated files that git ignores: {names}."
+        return (notice,) if names else ()
+
     def require_present(self) -> None:
         """Raise SandboxError if a shared path vanished."""
         for path in (*self.folders, *self.files):
