@@ -38,7 +38,7 @@ _STRAY_POINTS = re.compile(
 )
 # A number in brackets with another unit, or at the end: "(100 credits)", "(weight: 60)", "… [60]".
 _MAYBE_POINTS = re.compile(
-    r"\W{0,2}[(\[{<|]\s*[^\W\d]{0,10}\W{0,3}[\d.]{1,5}(?:\s?[^\W\d]{1,10}\.?)?\s*[)\]}>|]\s|\W{0,2}\d{1,3}\s?[:–—-]\s"
+    r"\W{0,2}[(\[{<|]\s*[^\W\d]{0,10}\W{0,3}[\d.]{1,5}(?:\s?[^\W\d]{1,10}\.?)?\s*[)\]}>|]\s|\W{0,2}(?:[^\W\d]{1,10}\s)?\d{1,3}\s?[:–—|-]\s"
     r"|.{0,24}\d{1,4}\W{0,4}(?:pts?|points?)\b|.*(?:\s[(\[]|:|\.{3}|…)\s*\d{1,3}(?:/100)?[)\]]?$|(?:</?\w{1,6}>){1,4}\d{1,3}</",
     re.IGNORECASE | re.DOTALL,
 )

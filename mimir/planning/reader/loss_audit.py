@@ -18,6 +18,7 @@ from mimir.planning.reader.line_normalization import narrow_text
 from mimir.planning.reader.line_syntax import indent_of, is_rule
 from mimir.planning.reader.outline import FieldText, PlanDocument, TaskDraft
 from mimir.planning.reader.source import NESTING_INFO
+from mimir.planning.reader.task_references import NONE_EXCEPT
 
 _MARKS = re.compile(
     r"(?:</?\w{1,10}>|&nbsp;|\[[ \txX✓✔]?\](?=\s)|[a-zA-Z]\)(?=\s)|\(?\d{1,3}[.)](?=\s)|[^\w<&(\[`]|_|[`\[(](?=\w))*"
@@ -34,7 +35,10 @@ _NAMES_A_TASK = re.compile(r"\W*(?:task\b|\d+\.\d)", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]*\)")
 _INNER_LABEL = re.compile(r"\*\*([^*:]{1,60}):\*\*|\*\*([^*:]{1,60})\*\*:")
 _TAGGED = re.compile(r"<([A-Za-z_\-]{2,30})>([^<>]+)</\1>")
-_WORDS_AND_IDS = re.compile(r"([A-Za-z]+(?:[ _\-][A-Za-z]+)?)(?:\s?[^\w\s]{1,6}\s*|\s+)(.+)$")
+_WORDS_AND_IDS = tuple(
+    re.compile(rf"({name})(?:\s?[^\w\s]{{1,6}}\s*|\s+)(.+)$")
+    for name in (r"[A-Za-z]+", r"[A-Za-z]+[ _\-][A-Za-z]+")
+)
 _ITEM_MARK = re.compile(r"\s*[-*+•]\s")
 _LIST = re.compile(r"\s*(?:,|;|/|&|\+|\band\b|\s)\s*", re.IGNORECASE)
 _POINTED = re.compile(
@@ -273,8 +277,8 @@ class LossAudit:
         parts = [(head, value)] if colon and len(head) <= 60 else []
         if match := _TAGGED.search(narrow_text(line.text)):
             parts.append((match[1], match[2]))
-        if (match := _WORDS_AND_IDS.match(text)) and _key_of(match[1]):
-            parts.append((match[1], match[2]))
+        words = (pattern.match(text) for pattern in _WORDS_AND_IDS)
+        parts += [(match[1], match[2]) for match in words if match and _key_of(match[1])]
         # A second label may stand behind the value of the first one.
         inner = [
             (match[1] or match[2], text[match.end() :]) for match in _INNER_LABEL.finditer(text)
@@ -288,7 +292,8 @@ class LossAudit:
 
     def _ids_in(self, value: str, line: _Line) -> bool:
         """Return whether a value is a list of ids that the task does not depend on."""
-        text = _ASIDE.sub("", _TAGS.sub("", narrow_text(value))).strip(" \t.:*_`|[](){}>→-")
+        value = NONE_EXCEPT.sub("", _TAGS.sub("", narrow_text(value)))
+        text = _ASIDE.sub("", value).strip(" \t.:*_`|[](){}>→-")
         words = [word for word in _LIST.split(text) if word]
         names = [
             word.strip("`*_.,;()[]#→").casefold() for word in words if word.casefold() != "task"

@@ -32,9 +32,7 @@ _NONE_AND_IDS = re.compile(
     rf"\W*none\W*[,;]\s*{_ID_OF_TASK}(?:\s*(?:,|&|and)\s*{_ID_OF_TASK}){{0,50}}\W*(?:\([^()]*\)\W*)?$",
     re.IGNORECASE,
 )
-_NONE_EXCEPT = re.compile(
-    r"\W*none\W+(?:except|besides|but|apart from|other than)\b", re.IGNORECASE
-)
+NONE_EXCEPT = re.compile(r"\W*none\W+(?:except|besides|but|apart from|other than)\b", re.IGNORECASE)
 _ID = re.compile(ID)
 _SPOKEN = re.compile(r"(?:task\s*#?\s*|#)(\d+(?:\.\d+)*[a-z]?)$", re.IGNORECASE)
 
@@ -117,7 +115,7 @@ class TaskReferences:
     def _piece(self, text: str, own: int) -> list[str] | None:
         """Return the ids of one piece; None if it is unreadable."""
         item = strip_markup(narrow_text(text))
-        if _NONE_EXCEPT.match(item):
+        if NONE_EXCEPT.match(item):
             return None
         if is_none(item):
             return []
@@ -212,7 +210,7 @@ def _pieces(raw: RawField) -> list[tuple[str, SourcePosition]]:
         return [piece for item in raw.items for piece in _and_pieces(item.text, item.place)]
     # A list below "None" is none of its remarks.
     first = next((line for line in raw.text.split("\n") if line.strip()), "")
-    contradicts = _NONE_AND_IDS.match(first) or _NONE_EXCEPT.match(first)
+    contradicts = _NONE_AND_IDS.match(first) or NONE_EXCEPT.match(first)
     if is_none(raw.text) and not _ITEMS.search(raw.text) and not contradicts:
         return []
     array = array_of(raw.text)
