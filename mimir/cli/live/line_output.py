@@ -149,7 +149,8 @@ def _outcome(data: Data) -> str:
 
 
 def _run(data: Data) -> str:
-    return f"{as_text(data.get('name'))} ({len(as_array(data.get('tasks')))} tasks)"
+    count = len(as_array(data.get("tasks")))
+    return f"{as_text(data.get('name'))} ({count} task{'' if count == 1 else 's'})"
 
 
 def _plan(data: Data) -> str:

@@ -143,7 +143,8 @@ def count_line(status: Mapping[str, object]) -> str:
     states = Counter(as_text(task.get("status")) for task in tasks)
     done = ANSWERED if ANSWERED in states else "completed"
     parts = [f"{states.pop(done, 0)} of {len(tasks)} tasks {done}"]
-    parts += [f"{count} {state}" for state, count in states.items() if count]
+    words = {status.value: word for status, word in boards.WORDS.items()}
+    parts += [f"{count} {words.get(state, state)}" for state, count in states.items() if count]
     sums: Counter[str] = Counter()
     for task in tasks:
         criteria = as_object(task.get("criteria"))
