@@ -2,9 +2,11 @@
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
+
+from mimir.domain.message import OMIT_EMPTY
 
 CheckKind = Literal["flip", "hold"]
 
@@ -83,6 +85,8 @@ class Task:
     prompt: str
     """Byte for byte as the planner wrote it."""
     worker_role: str
+    agent: str = field(default="", metadata=OMIT_EMPTY)
+    """Address of the agent definition that works; empty: an agent of the role."""
     qc_role: str = ""
     """Empty: derived from the worker role."""
     criteria: tuple[Criterion, ...] = ()

@@ -59,15 +59,25 @@ class Mimir:
         only: Sequence[str],
         limits: RunBudget,
         from_run: str = "",
+        agents: Sequence[PinnedDefinition] = (),
     ) -> str:
-        """Create a run of a checked plan; reuse completed tasks of `from_run`; return its id."""
+        """Create a run of a checked plan; reuse completed tasks of `from_run`; return its id.
+
+        `agents` are the definitions that its tasks name.
+        """
         source = (
             await inspection.find_own_run(self._parts, from_run, resumable=False)
             if from_run
             else ""
         )
         return await creation.create_run(
-            self._parts, plan, plan_path, only=only, limits=limits, from_run=source
+            self._parts,
+            plan,
+            plan_path,
+            only=only,
+            limits=limits,
+            from_run=source,
+            definitions=agents,
         )
 
     async def create_invocation(

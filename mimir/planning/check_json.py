@@ -45,7 +45,8 @@ def json_shape(
 def _task(task: Task) -> dict[str, object]:
     names = dict.fromkeys([*_FIRST_MEMBERS, *(field.name for field in fields(task))])
     # The role in force: a task without a QC role has a derived one.
-    return {name: _plain(getattr(task, name)) for name in names} | {"qc_role": task.reviewer}
+    found = {name: _plain(getattr(task, name)) for name in names if name != "agent" or task.agent}
+    return found | {"qc_role": task.reviewer}
 
 
 def _estimate(task: Task, known: LearnedEstimate) -> dict[str, object]:

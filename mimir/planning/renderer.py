@@ -67,7 +67,7 @@ def _task(task: Task) -> str:
     title = _field("title", task.title, " ".join(task.title.split()) == task.title)
     # Without an empty title field the parser would take the title from the heading.
     lines.append(title if task.title else f"**{BY_KEY['title'].label}:**")
-    lines += _texts(task, "worker_role", "model")
+    lines += _texts(task, "worker_role", "agent", "model")
     lines += [f"**{BY_KEY['prompt'].label}:**", _block("prompt", task.prompt)]
     lines += [_names("tools", task.tools)] if task.tools else []
     lines += [_field("tool_execution", task.tool_execution)] if task.tool_execution else []

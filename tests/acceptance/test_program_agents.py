@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.agent_corpus import answer
 from tests.support.cli_runner import Desk
-from tests.support.whole_run import REST
+from tests.support.whole_run import REST, worker, writes
 
 STARTED = "started"
 PROGRAM = """#!/usr/bin/python3
@@ -53,14 +54,14 @@ def test_work_of_a_program_is_checked_and_one_retry_succeeds(desk: Desk, tmp_pat
     done = desk.type("invoke", "claude_code", "Write 42 to out.txt.", *words)
 
     assert done.code == 0, done.err + done.out
-    answer = done.events[-1]
-    assert (answer["status"], answer["assurance"]["level"]) == ("completed", "executed")
-    assert answer["metadata"]["attempts"] == 2
+    last = done.events[-1]
+    assert (last["status"], last["assurance"]["level"]) == ("completed", "executed")
+    assert last["metadata"]["attempts"] == 2
     called = [one for one in done.events if one.get("tool") == "program"]
     assert [(one["title"], one["tokens"]) for one in called] == [("claude/opus", 111)] * 2
     assert "sk-canary" not in done.out
-    run = answer["run"]
-    noted = [one["message"] for one in answer["metadata"]["findings"]]
+    run = last["run"]
+    noted = [one["message"] for one in last["metadata"]["findings"]]
     assert "The program was not allowed to use: Bash." in noted
     assert desk.type("verify", run).code == 0
     # The recorded outcome is served: the program is not there any more.
@@ -76,12 +77,12 @@ def test_a_program_that_reports_an_error_is_not_believed(desk: Desk, tmp_path: P
     done = desk.type("invoke", "claude_code", "Do it.", "--check", "test -s out.txt", "--json")
 
     assert done.code == 1
-    answer = done.events[-1]
-    assert (answer["status"], answer["error"]["cause"]) == ("partial", "program_error")
-    assert answer["deliverables"]["documents"] == [{"path": "out.txt"}]
-    assert answer["assurance"]["level"] == "none"
-    assert desk.type("verify", answer["run"]).code == 0
-    assert desk.type("replay", answer["run"]).code == 0
+    last = done.events[-1]
+    assert (last["status"], last["error"]["cause"]) == ("partial", "program_error")
+    assert last["deliverables"]["documents"] == [{"path": "out.txt"}]
+    assert last["assurance"]["level"] == "none"
+    assert desk.type("verify", last["run"]).code == 0
+    assert desk.type("replay", last["run"]).code == 0
 
 
 def test_refusals_of_programs_create_no_run(desk: Desk, tmp_path: Path):
@@ -135,3 +136,76 @@ def test_a_program_of_the_user_is_read_by_its_preset(desk: Desk, tmp_path: Path)
     # Without a report of the usage, the reservation is charged.
     assert next(one for one in done.events if one.get("tool") == "program")["tokens"] == 200_000
     assert "own 1.0" in desk.type("doctor").out
+
+
+PLAN = """# Plan: Two agents
+
+## Tasks
+
+### task-1: Write
+**Agent:** {first}
+**Prompt:**
+<prompt>
+Write 42 to out.txt.
+</prompt>
+**Tools:** read_file, write_file
+**Files:** out.txt
+**Dependencies:** None
+**Verification Criteria:**
+- [ ] c1: it is 42
+**Checks:**
+```yaml
+- {{id: unit, criteria: [c1], run: [grep, -q, "42", out.txt]}}
+```
+
+### task-2: Copy
+**Agent:** reviewer
+**Prompt:**
+<prompt>
+Write 42 to copy.txt.
+</prompt>
+**Tools:** read_file, write_file
+**Files:** copy.txt
+**Dependencies:** task-1
+**Verification Criteria:**
+- [ ] c1: it is 42
+**Checks:**
+```yaml
+- {{id: unit, criteria: [c1], run: [grep, -q, "42", copy.txt]}}
+```
+"""
+
+
+def test_a_plan_names_agents_whose_definitions_its_run_pins(desk: Desk, tmp_path: Path):
+    install(tmp_path)
+    agent = tmp_path / "home/.claude/agents/reviewer.md"
+    agent.parent.mkdir(parents=True)
+    agent.write_text(
+        "---\nname: reviewer\ndescription: Reviews.\ntools: Read, Write, Bash\n---\n\nYou are the reviewer of rounding.\n"
+    )
+    work = worker("task-2", writes("copy.txt", "42\n"), {"text": answer("Copied.")})
+    play = yaml.safe_dump({"parts": [work, *REST]}, allow_unicode=False)
+    (tmp_path / "script.yaml").write_text(play, encoding="utf-8")
+
+    desk.write("plan.md", PLAN.format(first="claud_code"))
+    unknown = desk.type("execute", "plan.md", "--yes")
+    assert unknown.code == 65
+    assert (
+        "plan.md:6:12: error agent-unknown: Agent 'claud_code' does not exist. Did you mean 'claude-code'?"
+        in unknown.err
+    )
+    assert not (desk.project / ".mimir").exists()
+
+    desk.write("plan.md", PLAN.format(first="claude_code"))
+    done = desk.type("execute", "plan.md", "--yes", "--apply", "never", "--json")
+    assert done.code == 0, done.err + done.out
+    run = done.events[0]["run"]
+    # One attempt of the program is rejected by its check, the next one passes.
+    called = [one["title"] for one in done.events if one.get("tool") == "program"]
+    assert called == ["claude/opus", "claude/opus"]
+    task = desk.type("show", f"{run}/task-2", "--json").json
+    assert task["worker_role"].startswith("Agent reviewer (")
+    agent.unlink()
+    assert desk.type("verify", run).code == 0
+    replayed = desk.type("replay", run)
+    assert (replayed.code, "equal bytes" in replayed.out) == (0, True), replayed.out

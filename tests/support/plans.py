@@ -114,6 +114,7 @@ def _task(draw: st.DrawFn, id: str, known: list[str]) -> Task:
         title=draw(words),
         prompt=draw(texts),
         worker_role=draw(words),
+        agent=draw(words),
         qc_role=draw(words),
         criteria=draw(criteria()),
         checks=draw(checks()),

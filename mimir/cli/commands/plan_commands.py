@@ -12,6 +12,7 @@ from mimir.errors import Location, PlanError, UsageError
 
 if TYPE_CHECKING:
     from mimir.domain.finding import Finding
+    from mimir.domain.invocation import PinnedDefinition
     from mimir.domain.plan import Plan
     from mimir.domain.run import RunBudget
     from mimir.orchestrator.api import Mimir
@@ -209,6 +210,12 @@ def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
     short = path.relative_to(project) if path.is_relative_to(project) else path
     parsed = parser.parse_document(short)
     found = plan_check.check(parsed, tools=ALL_TOOLS, exists=exists)
+    if any(task.agent for task in parsed.plan.tasks):
+        from mimir.bootstrap.agents.definition_files import open_agent_files
+        from mimir.orchestrator.delegation.plan_agents import check_agents
+
+        catalogue = open_agent_files(project, session.load()).load()
+        found = [*found, *check_agents(parsed.plan, parsed.places, catalogue)]
     name = display_path(path, project)
     return CheckedPlan(
         name=name,
@@ -216,6 +223,23 @@ def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
         findings=tuple(found),
         places=parsed.places,
         owners=list_owned_tests(parsed.plan, exists),
+    )
+
+
+def pin_agents(
+    session: CommandSession, loaded: "LoadedSettings", plan: "Plan"
+) -> "tuple[Plan, Sequence[PinnedDefinition]]":
+    """Return a plan with the agents that its tasks name, and their definitions."""
+    if not any(task.agent for task in plan.tasks):
+        return plan, ()
+    from mimir.bootstrap.agents.definition_files import open_agent_files
+    from mimir.bootstrap.agents.programs import pin_program
+    from mimir.orchestrator.delegation import plan_agents
+
+    catalogue = open_agent_files(session.project, loaded).load()
+    own = loaded.settings.agents
+    return plan_agents.pin_agents(
+        plan, catalogue, lambda entry: pin_program(entry.definition, entry.address, own)
     )
 
 

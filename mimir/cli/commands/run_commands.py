@@ -14,6 +14,7 @@ from mimir.cli.session import CommandSession
 from mimir.errors import PlanError, UsageError
 
 if TYPE_CHECKING:
+    from mimir.domain.invocation import PinnedDefinition
     from mimir.domain.plan import Plan
     from mimir.domain.run import RunBudget, RunResult
     from mimir.orchestrator.api import Mimir
@@ -107,15 +108,16 @@ def _execute_plan(
     require_confirmable(session, options)
     loaded = session.load(flags)
     session.require_model(loaded)
+    plan, agents = plan_commands.pin_agents(session, loaded, checked.plan)
 
     async def job() -> int:
         # A question begins with this line itself.
         if options.is_confirmed and not session.json:
-            count = len(checked.plan.tasks)
+            count = len(plan.tasks)
             session.console.say(f"{checked.name}: {count} task{'' if count == 1 else 's'}")
         async with session.open(loaded) as mimir:
             limits = plan_commands.run_limits(loaded)
-            return await _run(session, mimir, loaded, checked.plan, checked.name, options, limits)
+            return await _run(session, mimir, loaded, plan, checked.name, options, limits, agents)
 
     return session.run(job())
 
@@ -307,6 +309,7 @@ async def _run(
     path: str,
     options: RunOptions,
     limits: "RunBudget",
+    agents: "Sequence[PinnedDefinition]" = (),
 ) -> int:
     """Ask for confirmation, create the run and execute it; the exit code."""
     from mimir.cli.output import forecasts, recordings
@@ -324,7 +327,9 @@ async def _run(
             return DECLINED
     with session.show_wait("Starting the run", loaded):
         source = await mimir.find_run(options.from_run) if options.from_run else ""
-        run = await mimir.create_run(plan, path, only=options.only, limits=limits, from_run=source)
+        run = await mimir.create_run(
+            plan, path, only=options.only, limits=limits, from_run=source, agents=agents
+        )
     code = await run_and_show(session, mimir, loaded, run, limits=limits, apply=None, resumed=False)
     # The preflight paused it: the user may know that the checks are right.
     if code == PlanError.exit_code and not options.is_confirmed and session.console.can_ask:

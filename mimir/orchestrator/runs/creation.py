@@ -20,7 +20,7 @@ from mimir.domain.plan import Plan, preamble_roles
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
-from mimir.errors import BusyError, UnavailableError, UsageError
+from mimir.errors import BusyError, PlanError, UnavailableError, UsageError
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.execution.preparation import named_model
@@ -76,6 +76,7 @@ async def create_run(
         UnavailableError: The sandbox is missing.
         UsageError: `only` names an unknown task, or the result could not be committed.
     """
+    _require_pinned(plan, definitions)
     services.check_models()
     require_applicable(services, as_object(services.pinned["run"])["apply"])
     plan = _select_tasks(plan, only)
@@ -128,6 +129,16 @@ async def create_run(
     # Nothing exists outside the store yet, so after a power cut the run may be absent: no durable write is needed.
     await services.store.write(work, durable=False)
     return run
+
+
+def _require_pinned(plan: Plan, definitions: Sequence[PinnedDefinition]) -> None:
+    roles = {one.role for one in definitions}
+    for task in plan.tasks:
+        if task.agent and task.worker_role not in roles:
+            raise PlanError(
+                f"Task {task.id} names the agent {task.agent!r}, which is not looked up for a new plan.",
+                next_step="Execute the file of the plan: mimir execute PLAN",
+            )
 
 
 async def _prepare(

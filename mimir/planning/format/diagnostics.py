@@ -55,6 +55,8 @@ CODES: dict[str, tuple[Severity, str]] = {
     "check-vacuous": ("error", "a check that cannot fail, or whose failure is discarded"),
     "check-command": ("error", "a command line with an unclosed quote"),
     "tool-unknown": ("error", "an unknown name in `Tools`"),
+    "agent-unknown": ("error", "an agent that does not exist"),
+    "agent-unusable": ("error", "an agent that may not or cannot do the task"),
     "path-outside": ("error", "a path or glob outside the workspace"),
     "path-protected": ("error", "an existing path that the task both protects and writes"),
     "number-out-of-range": ("error", "a negative or zero limit, estimate or timeout"),

@@ -11,7 +11,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Literal
 
-TextKey = Literal["title", "worker_role", "qc_role", "prompt", "model", "tool_execution", "notes"]
+TextKey = Literal[
+    "title", "worker_role", "agent", "qc_role", "prompt", "model", "tool_execution", "notes"
+]
 ListKey = Literal["tools", "files", "context_files"]
 NumberKey = Literal[
     "estimated_minutes", "time_limit_minutes", "estimated_tool_calls", "max_retries"
@@ -66,6 +68,7 @@ FIELDS: tuple[TaskField, ...] = (
         example="Python engineer who knows concurrency",
         advice="one sentence; the same words in all tasks that need the same expertise.",
     ),
+    TaskField("agent", "Agent", synonyms=("Agent Definition",), example="reviewer"),
     TaskField("model", "Recommended Model", json_names=("Model",), example="default"),
     TaskField(
         "prompt",
@@ -300,6 +303,7 @@ def example() -> str:
     lines = [
         f"**{field.label}:**{field.example if field.example.startswith(chr(10)) else ' ' + field.example}"
         for field in FIELDS
-        if field.key != "notes"
+        # The PM does not know the definitions of this machine.
+        if field.key not in ("notes", "agent")
     ]
     return head + "\n".join(lines)

@@ -64,7 +64,7 @@ class _TaskRules:
         if not task.prompt.strip():
             hint = "Write the worker's instructions between <prompt> and </prompt>."
             yield self._fault("prompt-missing", "has no prompt", "prompt", hint)
-        if not task.worker_role.strip():
+        if not task.worker_role.strip() and not task.agent:
             hint = "Add **Agent Role Description:**."
             yield self._fault("role-missing", "has no worker role", "worker_role", hint)
         if not task.qc_role.strip():

@@ -120,6 +120,7 @@ class _TaskReader:
             title=values.title(title) if title else given.title or given.id,
             prompt=prompt.text if prompt else "",
             worker_role=self._text("worker_role"),
+            agent=self._plain("agent"),
             qc_role=self._text("qc_role"),
             criteria=all_criteria,
             checks=found_checks,

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from functools import partial
 
 from mimir.domain.event import EventKind
+from mimir.domain.invocation import PinnedDefinition
 from mimir.domain.plan import Plan, Task
 from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.errors import PlanError
@@ -45,6 +46,7 @@ class ReplayingMimir(Mimir):
         only: Sequence[str],
         limits: RunBudget,
         from_run: str = "",
+        agents: Sequence[PinnedDefinition] = (),
     ) -> str:
         """Create a run of the recorded plan.
 
@@ -61,7 +63,7 @@ class ReplayingMimir(Mimir):
                 next_step="Name the plan that was recorded, or record this one: mimir execute PLAN --record FILE",
             )
         return await super().create_run(
-            plan, plan_path, only=only, limits=limits, from_run=from_run
+            plan, plan_path, only=only, limits=limits, from_run=from_run, agents=agents
         )
 
     async def drive(

@@ -23,14 +23,19 @@ def test_the_example_that_the_pm_sees_is_a_plan():
     assert parsed.plan.request
     empty = Task(id="", title="", prompt="", worker_role="")
     same = [f.key for f in labels.FIELDS if getattr(task, f.key) == getattr(empty, f.key)]
-    assert same == ["time_limit_minutes", "max_retries", "notes"]
+    # The PM does not know the agents of the machine.
+    assert same == ["agent", "time_limit_minutes", "max_retries", "notes"]
     errors = [one for one in check(parsed, tools=task.tools) if one.severity == "error"]
     assert [one.code for one in errors] == ["dependency-unknown", "dependency-unknown"]
 
 
 def test_the_instructions_name_every_label():
     text = labels.format_instructions()
-    assert all(f"**{field.label}:**" in text for field in labels.FIELDS if field.key != "notes")
+    assert all(
+        f"**{field.label}:**" in text
+        for field in labels.FIELDS
+        if field.key not in ("notes", "agent")
+    )
     assert all(field.advice in text for field in labels.FIELDS)
     assert labels.example() in text
 

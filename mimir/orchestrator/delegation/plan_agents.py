@@ -1,0 +1,110 @@
+"""Agent definitions that a plan names: their findings, and what its run pins. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from mimir.domain.agent import WRITE_TOOLS
+from mimir.domain.finding import Finding
+from mimir.domain.invocation import NO_FILES, PinnedDefinition
+from mimir.domain.plan import Plan, Task
+from mimir.domain.program import PinnedProgram
+from mimir.errors import UsageError
+from mimir.planning.format.diagnostics import SourceMap, make_finding
+from mimir.registry.catalogue import AgentCatalogue, AgentEntry
+
+
+def check_agents(plan: Plan, places: SourceMap, catalogue: AgentCatalogue) -> list[Finding]:
+    """Return the findings of the agents that tasks name."""
+    found: list[Finding] = []
+    for number, task in enumerate(plan.tasks):
+        if not task.agent:
+            continue
+        at = places.position_of(number, "agent")
+        try:
+            entry = catalogue.find(task.agent)
+        except UsageError as error:
+            found.append(make_finding("agent-unknown", str(error), at, error.next_step or ""))
+            continue
+        hint = f"See: mimir agents show {entry.address}"
+        found += [
+            make_finding("agent-unusable", f"Task {task.id}: {fault}.", at, hint)
+            for fault in _find_faults(task, entry)
+        ]
+    return found
+
+
+def _find_faults(task: Task, entry: AgentEntry) -> Iterator[str]:
+    definition = entry.definition
+    is_program = definition.kind == "cli"
+    if not definition.is_usable:
+        yield f"{entry.address} has errors or is disabled"
+    elif not definition.source.is_trusted and is_program:
+        yield f"{entry.address} runs a program and is not trusted"
+    elif not definition.source.is_trusted and task.files:
+        yield f"{entry.address} is not trusted and may only read, but the task names Files"
+    elif not is_program and not _common_tools(task, entry):
+        yield f"{entry.address} has none of the tools of the task"
+
+
+def pin_agents(
+    plan: Plan, catalogue: AgentCatalogue, pin_program: Callable[[AgentEntry], PinnedProgram]
+) -> tuple[Plan, tuple[PinnedDefinition, ...]]:
+    """Return the plan with the workers of its agents, and their definitions.
+
+    Args:
+        plan: A plan without findings of its agents.
+        catalogue: The definitions.
+        pin_program: Returns the program of a `cli` definition.
+    """
+    pinned: dict[str, PinnedDefinition] = {}
+    tasks: list[Task] = []
+    for task in plan.tasks:
+        if not task.agent:
+            tasks.append(task)
+            continue
+        entry = catalogue.find(task.agent)
+        definition = pinned.get(entry.address) or _pin_definition(entry, pin_program)
+        pinned[entry.address] = definition
+        tasks.append(_assign_worker(task, entry, definition))
+    return replace(plan, tasks=tuple(tasks)), tuple(pinned.values())
+
+
+def _pin_definition(
+    entry: AgentEntry, pin_program: Callable[[AgentEntry], PinnedProgram]
+) -> PinnedDefinition:
+    definition = entry.definition
+    return PinnedDefinition(
+        address=entry.address,
+        path=definition.source.path,
+        hash=definition.source.hash,
+        prompt=definition.prompt,
+        program=pin_program(entry) if definition.kind == "cli" else None,
+        output_schema=definition.output_schema,
+    )
+
+
+def _assign_worker(task: Task, entry: AgentEntry, definition: PinnedDefinition) -> Task:
+    seconds = entry.definition.limits.timeout_seconds
+    limit = task.time_limit_minutes
+    # An untrusted definition gets tools that read; its changes would be left out.
+    files = task.files if entry.definition.source.is_trusted else (NO_FILES,)
+    return replace(
+        task,
+        worker_role=definition.role,
+        tools=() if definition.program else _common_tools(task, entry),
+        files=files,
+        model=task.model if definition.program is None and task.model else _model_of(entry),
+        time_limit_minutes=limit if seconds is None else min(limit, seconds / 60),
+    )
+
+
+def _model_of(entry: AgentEntry) -> str:
+    return "" if entry.definition.kind == "cli" else entry.model
+
+
+def _common_tools(task: Task, entry: AgentEntry) -> tuple[str, ...]:
+    tools = entry.grant.granted
+    if task.tools:
+        tools = tuple(tool for tool in tools if tool in task.tools)
+    trusted = entry.definition.source.is_trusted
+    return tuple(tool for tool in tools if trusted or tool not in WRITE_TOOLS)
