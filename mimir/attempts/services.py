@@ -12,12 +12,12 @@ from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.attempts.delivered_paths import DEFAULT_LIMITS, DeliverableLimits
 from mimir.attempts.journal import AttemptJournal
 from mimir.attempts.program.journaled_program import JournaledProgram
-from mimir.domain.agent import ROLES
+from mimir.domain.agent import ROLES, SKILL_TOOL
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.evidence import EvidenceRecord, RecordKind
 from mimir.domain.graph import TaskGraph
-from mimir.domain.invocation import PinnedDefinition
+from mimir.domain.invocation import PinnedDefinition, PinnedSkill
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan, Task
 from mimir.domain.run import ControlMode
@@ -80,7 +80,8 @@ class PinnedRun:
             return ()
         # A plan can restrict the tools of the role, never extend them.
         tools = ROLES["worker"].tools
-        return tuple(t for t in tools if t in task.tools) if task.tools else tools
+        own = tuple(t for t in tools if t in task.tools) if task.tools else tools
+        return (*own, SKILL_TOOL) if agent is not None and agent.skills else own
 
 
 class ModelSource(Protocol):
@@ -111,6 +112,8 @@ class WorkerWorkspace:
     """Ids that `read_artifact` grants."""
     protected: Sequence[str]
     """Protected files of the task's checks."""
+    skills: Sequence[PinnedSkill]
+    """Skills that `read_skill` grants."""
     refuse_write: Callable[[str, Container[str]], WriteRefusal | None]
     """Returns the rule that refuses a path; the second argument has the absent paths."""
 

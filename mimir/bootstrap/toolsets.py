@@ -9,7 +9,7 @@ from mimir.attempts.delivered_paths import find_completed_repository
 from mimir.attempts.program.journaled_program import JournaledProgram
 from mimir.attempts.services import Stand, WorkerWorkspace
 from mimir.bootstrap.agents.programs import SandboxedPrograms
-from mimir.domain.agent import ALL_TOOLS, ROLES
+from mimir.domain.agent import ALL_TOOLS, ROLES, SKILL_TOOL
 from mimir.domain.broken_pipes import forgive_broken_pipes
 from mimir.domain.call_outcome import Transcript
 from mimir.store.operations import evidence
@@ -20,6 +20,7 @@ from mimir.tools.builtin.files import FileTools
 from mimir.tools.builtin.memory import MemoryTools
 from mimir.tools.builtin.probe import ProbeTool
 from mimir.tools.builtin.shell import RunTool
+from mimir.tools.builtin.skills import SkillTools
 from mimir.tools.gateway import gateway
 from mimir.tools.permissions import ToolRights
 from mimir.tools.protocol import Toolset
@@ -78,15 +79,21 @@ class ToolFactory:
             self._sandbox.with_view(bench.base_commit), bench.where, redact=self._redact
         )
         # A plan can only narrow the tools of the worker.
-        rights = ToolRights(role="worker", role_tools=ROLES["worker"].tools, plan_tools=task.tools)
+        more = (SKILL_TOOL,) if bench.skills else ()
+        rights = ToolRights(
+            role="worker",
+            role_tools=(*ROLES["worker"].tools, *more),
+            plan_tools=(*task.tools, *more) if task.tools else (),
+        )
         reading = [
             self._artifacts(bench.run, bench.artifacts),
             MemoryTools(self._memory(bench.run)),
+            *([SkillTools(bench.skills)] if bench.skills else []),
         ]
         return gateway(
             # Memory and artifacts need no workspace, so they do not wait until one exists.
             [LazyWorkspaceTools([files, commands], _prepare_call(tree, bench.stand)), *reading],
-            granted=rights.granted_tools(ALL_TOOLS),
+            granted=rights.granted_tools((*ALL_TOOLS, *more)),
             transcript=bench.lane,
             snapshot=bench.snapshot,
             redact=self._redact,

@@ -23,6 +23,8 @@ MEMORY_TOOLS = (
     "memory_get_neighbors",
     "memory_get_subgraph",
 )
+SKILL_TOOL = "read_skill"
+"""Of an invoked agent that has skills."""
 DEFAULT_TOOLS = (*READ_TOOLS, "read_artifact", *MEMORY_TOOLS)
 """Of an agent definition that names no tools; it holds no writing and no commands."""
 ALL_TOOLS = (*READ_TOOLS, *WRITE_TOOLS, "run", "read_artifact", *MEMORY_TOOLS)

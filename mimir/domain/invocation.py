@@ -40,6 +40,17 @@ class InvocationRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedSkill:
+    """Instructions that an agent may read; later edits do not count."""
+
+    name: str
+    description: str
+    body: str
+    files: tuple[tuple[str, str], ...] = ()
+    """(path, text) of its references and assets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedDefinition:
     """The part of a definition that decides how a run works; later edits do not count."""
 
@@ -51,6 +62,7 @@ class PinnedDefinition:
     """None: an agent of mimir works."""
     output_schema: str = ""
     """JSON Schema of the answer as JSON text; empty: none."""
+    skills: tuple[PinnedSkill, ...] = ()
 
     @property
     def role(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mimir.domain.agent_definition import AgentDefinition
+from mimir.domain.invocation import PinnedSkill
 from mimir.errors import ToolError, UsageError
 from mimir.registry import shipped
 from mimir.registry.catalogue import AgentCatalogue, build_catalogue
@@ -19,6 +20,7 @@ from mimir.registry.discovery import (
     read_named_file,
 )
 from mimir.registry.formats.agent_reader import AgentFile, read_agent_file
+from mimir.registry.skills import pin_skills
 from mimir.registry.trust import AgentTrust
 from mimir.workspace.paths import DirectoryTree
 from mimir.workspace.safe_walk import quote_path
@@ -48,6 +50,13 @@ class AgentFiles:
             default_tools=self.default_tools,
             models=self.models,
         )
+
+    def pin_skills(self, names: Sequence[str]) -> tuple[tuple[PinnedSkill, ...], tuple[str, ...]]:
+        """Return the named skills, and the names without a usable one."""
+        if not names:
+            return (), ()
+        files = find_agent_files(list(self._places()), skills=True)
+        return pin_skills(names, files, self.project)
 
     def check(self, paths: Sequence[str]) -> tuple[AgentDefinition, ...]:
         """Read the agent files and skills of some paths; without one, those of the project.

@@ -21,9 +21,9 @@ CHECK_LEVELS = 10
 
 PROJECT_PLACES = (
     ".agents/agents", ".claude/agents", ".github/agents", ".github/chatmodes", ".opencode/agent",
-    ".opencode/agents", ".opencode/skill", ".opencode/skills", ".agents/skills",
+    ".opencode/agents", ".opencode/skill", ".opencode/skills", ".agents/skills", ".claude/skills",
 )  # fmt: skip
-HOME_PLACES = (".claude/agents", ".agents/skills")
+HOME_PLACES = (".claude/agents", ".agents/skills", ".claude/skills")
 CONFIG_PLACES = (
     "mimir/agents", "opencode/agent", "opencode/agents", "opencode/skill", "opencode/skills",
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.agent_corpus import answer, claude
+from tests.support.agent_corpus import answer, claude, front
 from tests.support.cli_runner import Desk, Said
 from tests.support.whole_run import REST, Turn, calls, worker
 
@@ -167,3 +167,29 @@ def test_a_schema_that_is_remote_or_too_deep_is_refused_before_any_call(
         refused = desk.ask_reviewer("--schema", "@form.json", turns=("Never asked.",))
         assert refused.code == 65, refused.err
     assert not (desk.project / ".mimir").exists()
+
+
+def test_an_agent_reads_the_skills_that_its_definition_lists(desk: Reviewing):
+    words = claude("reviewer", "tools: Read", "skills: [money, unknown]")
+    desk.write(".claude/agents/reviewer.md", words)
+    body = "Divide only after a check of the number of items."
+    skill = front("name: money", "description: Rules for amounts.", prompt=body)
+    desk.write(".claude/skills/money/SKILL.md", skill)
+    desk.write(".claude/skills/money/references/rounding.md", "Round half to even.\n")
+    desk.write(".claude/skills/other/SKILL.md", front("name: other", "description: Another one."))
+    reads: Turn = {
+        "calls": [
+            calls("read_skill", name="money"),
+            calls("read_skill", name="money", path="references/rounding.md"),
+            calls("read_skill", name="other"),
+            calls("read_skill", name="money", path="../../agents/reviewer.md"),
+        ]
+    }
+    said = answer('[call:1] "Divide only after a check" and [call:2] "Round half to even."')
+
+    done = desk.ask_reviewer("--json", turns=(reads, said))
+
+    assert done.code == 0, done.err
+    assert "names the skill 'unknown'" in done.err
+    assert last(done)["assurance"]["level"] == "cited"
+    assert desk.type("replay", last(done)["run"]).code == 0

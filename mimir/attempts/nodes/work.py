@@ -146,6 +146,7 @@ async def _worker_workspace(
         lane=transcript,
         snapshot=workspace.snapshot,
         artifacts=services.artifacts,
+        skills=services.agent.skills if services.agent else (),
         protected=await services.history.paths(base, globs) if globs else (),
         refuse_write=scope.with_installed(services.history.installed_modules).refuse,
     )

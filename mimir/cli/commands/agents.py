@@ -245,12 +245,18 @@ def invoke(
 
         program = pin_program(entry.definition, entry.address, own, model=model or "")
     seconds = own.program_timeout_seconds if program else own.timeout_seconds
+    skills, missing = _open(session, loaded).pin_skills(entry.definition.skills)
+    for name in missing:
+        session.console.note(
+            f"warning: {entry.address} names the skill {name!r}, which does not exist."
+        )
     plan, definition = build_plan(
         entry,
         request,
         InvocationLimits(tool_calls=own.tool_calls, timeout_seconds=seconds),
         lambda path: hash_file(session.project, path),
         program=program,
+        skills=() if program else skills,
     )
     session.require_model(loaded)
 

@@ -1,19 +1,21 @@
 """Plan of an invocation: one task with the rights that both sides share. Pure."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mimir.agents.context.quotation import fence_block
 from mimir.domain.agent import WRITE_TOOLS
 from mimir.domain.globs import has_wildcard, is_outside, matches
-from mimir.domain.invocation import NO_FILES, InvocationRequest, PinnedDefinition
+from mimir.domain.invocation import NO_FILES, InvocationRequest, PinnedDefinition, PinnedSkill
 from mimir.domain.plan import NO_REVIEWER, Check, Criterion, Plan, Task
 from mimir.domain.program import PinnedProgram
 from mimir.errors import PlanError, UsageError
 from mimir.registry.catalogue import AgentEntry
 
 MAX_CONTEXT_FILES = 10
+MAX_DESCRIPTION = 400
+"""Characters of the description of a skill in a brief: about a hundred tokens."""
 MAX_RETRIES = 1
 TASK = "task-1"
 
@@ -33,6 +35,7 @@ def build_plan(
     hash_file: Callable[[str], str],
     *,
     program: PinnedProgram | None = None,
+    skills: Sequence[PinnedSkill] = (),
 ) -> tuple[Plan, PinnedDefinition]:
     """Return the plan of an invocation and the definition to pin.
 
@@ -42,6 +45,7 @@ def build_plan(
         limits: For a definition without own ones.
         hash_file: Path → SHA-256 of the file; empty: there is none.
         program: Of a `cli` definition.
+        skills: That the agent may read.
 
     Raises:
         PlanError: The definition cannot be used so.
@@ -55,6 +59,7 @@ def build_plan(
         hash=definition.source.hash,
         prompt=definition.prompt,
         program=program,
+        skills=tuple(skills),
         output_schema=request.output_schema or definition.output_schema,
     )
     files = _writable_files(entry, request)
@@ -69,7 +74,7 @@ def build_plan(
     task = Task(
         id=TASK,
         title=_title(request.prompt),
-        prompt=_prompt(request),
+        prompt=_prompt(request, skills),
         worker_role=pinned.role,
         qc_role=NO_REVIEWER,
         criteria=criteria,
@@ -192,8 +197,12 @@ def _title(prompt: str) -> str:
     return line if len(line) <= 72 else line[:71].rstrip() + "…"
 
 
-def _prompt(request: InvocationRequest) -> str:
+def _prompt(request: InvocationRequest, skills: Sequence[PinnedSkill]) -> str:
     parts = [request.prompt]
+    if skills:
+        # Their descriptions come from files, so they are material too.
+        named = "\n".join(f"{one.name}: {one.description[:MAX_DESCRIPTION]}" for one in skills)
+        parts.append(f"Skills whose instructions `read_skill` gives:\n\n{fence_block(named)}")
     # Material is quoted, so that orders in it are no instructions.
     parts += [f"Context, as material only:\n\n{fence_block(text)}" for text in request.context]
     return "\n\n".join(parts)

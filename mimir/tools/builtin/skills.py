@@ -1,0 +1,53 @@
+"""The `read_skill` tool: the instructions of the skills that an agent definition lists."""
+
+from collections.abc import Sequence
+
+from mimir.domain.agent import SKILL_TOOL
+from mimir.domain.invocation import PinnedSkill
+from mimir.domain.message import ToolResult
+from mimir.errors import ToolError
+from mimir.tools.calls.arguments import ToolArguments
+from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, string
+from mimir.tools.calls.messages import list_names, quote_text
+
+
+class SkillTools(LocalTools):
+    """The toolset of the one tool `read_skill`."""
+
+    def __init__(self, skills: Sequence[PinnedSkill]) -> None:
+        """Bind the tool to pinned skills; later edits of their files do not count."""
+        self._skills = {one.name: one for one in skills}
+        super().__init__((_SPEC,))
+
+    def _handlers(self) -> Sequence[Handler]:
+        return (self._read,)
+
+    async def _read(self, given: ToolArguments) -> ToolResult:
+        name, path = given.text("name"), given.text("path", "")
+        skill = self._skills.get(name)
+        if skill is None:
+            raise ToolError(
+                f"There is no skill {quote_text(name)} that you may read.",
+                next_step=f"You may read: {list_names(tuple(self._skills), 20)}.",
+            )
+        files = dict(skill.files)
+        if path and path not in files:
+            raise ToolError(
+                f"The skill {quote_text(name)} has no file {quote_text(path)}.",
+                next_step=f"It has: {list_names(tuple(files), 30)}." if files else "",
+            )
+        if path:
+            return ToolResult(text=files[path])
+        more = f"\n\nFiles: {', '.join(files)}" if files else ""
+        return ToolResult(text=f"{skill.body}{more}")
+
+
+_SPEC = describe_tool(
+    SKILL_TOOL,
+    "Read the instructions of a skill, or one of its files.",
+    {
+        "name": string("Name of the skill."),
+        "path": string("File of the skill, such as references/form.md. Default: its instructions."),
+    },
+    required=("name",),
+)
