@@ -7,11 +7,12 @@ from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event
 from mimir.domain.finding import Finding
 from mimir.domain.forecast import RunForecast
-from mimir.domain.invocation import PinnedDefinition
+from mimir.domain.invocation import InvocationRequest, PinnedDefinition
 from mimir.domain.plan import Plan
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
 from mimir.orchestrator.delegation.stored_response import load_response
+from mimir.orchestrator.delegation.task_building import require_fit
 from mimir.orchestrator.plan_creation import PlanningResult
 from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.runs.forecasting import forecast_plan
@@ -81,9 +82,20 @@ class Mimir:
         )
 
     async def create_invocation(
-        self, plan: Plan, definition: PinnedDefinition, *, limits: RunBudget
+        self,
+        plan: Plan,
+        definition: PinnedDefinition,
+        *,
+        limits: RunBudget,
+        request: InvocationRequest,
     ) -> str:
-        """Create the run of an invocation, with its definition pinned; return its id."""
+        """Create the run of an invocation, with its definition pinned; return its id.
+
+        Raises:
+            PlanError: The request exceeds the context of the model.
+        """
+        if definition.program is None:
+            require_fit(request, definition, self._parts.choices["worker"].context_tokens)
         return await creation.create_run(
             self._parts,
             plan,

@@ -193,3 +193,13 @@ def test_an_agent_reads_the_skills_that_its_definition_lists(desk: Reviewing):
     assert "names the skill 'unknown'" in done.err
     assert last(done)["assurance"]["level"] == "cited"
     assert desk.type("replay", last(done)["run"]).code == 0
+
+
+def test_a_request_larger_than_the_context_is_refused_before_any_call(desk: Reviewing):
+    desk.write("long.txt", "many words " * 20_000)
+
+    refused = desk.ask_reviewer("--context", "@long.txt", turns=("Never asked.",))
+
+    assert refused.code == 65
+    assert "of 30,000 tokens. Largest piece: context (" in refused.err
+    assert desk.type("runs", "--json").json["runs"] == []

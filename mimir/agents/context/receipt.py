@@ -90,6 +90,12 @@ class ContextReceipt:
         return self.given_tokens + sum(piece.tokens for piece in self.withheld)
 
     @property
+    def checksum(self) -> str:
+        """SHA-256 over the fingerprints of the critical pieces, which are never cut."""
+        hashes = sorted(piece.hash for piece in self.given if piece.importance == "critical")
+        return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+    @property
     def comparable_pieces(self) -> tuple[GivenPiece | WithheldPiece, ...]:
         """Pieces that count for deduplication: given, or merged with a given one."""
         merged = (w for w in self.withheld if w.why in ("duplicate", "similar"))

@@ -263,7 +263,7 @@ def invoke(
     async def job() -> int:
         async with session.open(loaded) as mimir:
             budget = run_limits(loaded)
-            run = await mimir.create_invocation(plan, definition, limits=budget)
+            run = await mimir.create_invocation(plan, definition, limits=budget, request=request)
             code = await run_and_show(
                 session, mimir, loaded, run, limits=budget, apply=apply, resumed=False
             )

@@ -99,9 +99,13 @@ def build_response(
             "tokens": run.get("tokens"),
             "cost": run.get("cost"),
             "tool_calls": sum(_number(one.get("tool_calls")) for one in attempts),
+            "tool_call_limit": next(
+                (one.get("limit") for one in as_objects(run.get("tasks"))), None
+            ),
             "attempts": len(attempts),
             "depth": 0,
             "limits_reached": [trip] if (trip := as_text(attempt.get("tripped"))) else [],
+            "context": attempt.get("context"),
             "findings": [{"code": code, "message": message} for code, message in findings],
         },
         "questions": [],

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from mimir.agents.context.receipt import ContextReceipt
 from mimir.attempts.agent_answers.response_form import answer_schema
 from mimir.domain.clock import stamp
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
@@ -21,6 +22,7 @@ from mimir.store.operations.record_loading import (
     save_run_text,
 )
 from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.records.attempt_records import AttemptRecord
 from mimir.store.records.run_changes import RunAssuranceChange
 from mimir.store.records.task_records import TaskRecord
 from mimir.store.schema import pack
@@ -68,8 +70,20 @@ def compute_response(reads: ReadOps, run: str, shown: RunStatus, now: datetime) 
         agent.address if agent else "",
         status_shape.shape(reads, run, shown, now),
         details.describe_task(task, attempts),
-        {**attempt, "answer": whole or attempt.get("answer")},
+        {**attempt, "answer": whole or attempt.get("answer"), "context": _context(last)},
         schema=answer_schema(agent) if agent else None,
         is_program=agent is not None and agent.program is not None,
         ended=stamp(now) if shown in RUN_ENDED else None,
     )
+
+
+def _context(attempt: AttemptRecord | None) -> Json | None:
+    """Return the size of the context that the agent was given; None: there is no receipt."""
+    if attempt is None or not attempt.receipt:
+        return None
+    receipt = ContextReceipt.from_json(attempt.receipt.mapping())
+    return {
+        "included_tokens": receipt.given_tokens,
+        "omitted_tokens": receipt.available_tokens - receipt.given_tokens,
+        "checksum": receipt.checksum,
+    }

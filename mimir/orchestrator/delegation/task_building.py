@@ -10,6 +10,7 @@ from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.domain.invocation import NO_FILES, InvocationRequest, PinnedDefinition, PinnedSkill
 from mimir.domain.plan import NO_REVIEWER, Check, Criterion, Plan, Task
 from mimir.domain.program import PinnedProgram
+from mimir.domain.usage import estimate
 from mimir.errors import PlanError, UsageError
 from mimir.registry.catalogue import AgentEntry
 
@@ -17,6 +18,11 @@ MAX_CONTEXT_FILES = 10
 MAX_DESCRIPTION = 400
 """Characters of the description of a skill in a brief: about a hundred tokens."""
 MAX_RETRIES = 1
+USUAL_WINDOW = 30_000
+"""Tokens of a first message to a model whose context is not known."""
+ANSWER_TOKENS = 4_000
+RESERVED_TOKENS = 2_000
+"""Of each context, for the rules of the engine."""
 TASK = "task-1"
 
 
@@ -90,6 +96,36 @@ def build_plan(
     )
     title = f"{entry.address}: {task.title}"
     return Plan(title=title, tasks=(task,), request=request.prompt), pinned
+
+
+def require_fit(
+    request: InvocationRequest, definition: PinnedDefinition, context_tokens: int | None
+) -> None:
+    """Refuse a request whose critical parts exceed the context of the model.
+
+    Args:
+        request: What the caller asks; none of it is cut.
+        definition: Its prompt is part of each request to the model.
+        context_tokens: Of the model. None: it is not known.
+
+    Raises:
+        PlanError: They exceed it.
+    """
+    window = context_tokens - ANSWER_TOKENS - RESERVED_TOKENS if context_tokens else USUAL_WINDOW
+    pieces = {
+        "task": estimate(request.prompt),
+        "context": sum(map(estimate, request.context)),
+        "criteria and checks": sum(map(estimate, (*request.criteria, *request.checks))),
+        "definition": estimate(definition.prompt),
+    }
+    total = sum(pieces.values())
+    if total > window:
+        largest = max(pieces, key=lambda name: pieces[name])
+        raise PlanError(
+            f"The task needs {total:,} of {window:,} tokens. Largest piece: {largest} ({pieces[largest]:,}).",
+            code="context-too-large",
+            next_step="Name files with --context-file instead of text, or choose a model with a larger context.",
+        )
 
 
 def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
