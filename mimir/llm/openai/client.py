@@ -159,6 +159,10 @@ class ChatClient:
                     reply.close()
         except StreamError as error:
             return error.refusal, self._refusal_error(error.refusal, {})
+        except AnswerTooLarge as error:
+            # The next answer will hardly be shorter, and each one is paid.
+            fix = "Raise llm.max_answer_bytes, or use a model that sends less beside its text."
+            return None, self._error(str(error), most_tries=2, next_step=fix)
         except UnreadableStream as error:
             return None, self._error(str(error))
         except (aiohttp.ClientError, OSError) as error:

@@ -232,8 +232,9 @@ async def test_ten_megabytes_are_refused(streams: bool):
     with PlayServer("default: [{text: x, fault: huge}]", streams=streams) as server:
         async with asking(server.url) as model:
             error = await refused(model)
-    assert error.scope == "call"
+    assert (error.scope, error.most_tries) == ("call", 2)
     assert "llm.max_answer_bytes" in str(error)
+    assert "Raise llm.max_answer_bytes" in (error.next_step or "")
 
 
 async def test_ten_megabytes_cost_little_memory():
