@@ -240,7 +240,7 @@ def _exists(path: Path, *, directory: bool) -> bool:
 
 
 def read_value() -> str:
-    """Return a value such as a key from standard input; raise a `UsageError` for several lines."""
+    """Return a value from standard input, or raise a `UsageError` for several lines."""
     # A terminal ends with the line, a pipe with its end: a second line there is a part of the value.
     text = (sys.stdin.readline() if sys.stdin.isatty() else sys.stdin.read(_MAX_VALUE)).strip()
     if "\n" in text or "\r" in text:

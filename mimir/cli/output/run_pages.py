@@ -17,7 +17,7 @@ _WORDS = {
     "qc_failed": "rejected",
     "preparing_retry": "rejected",
 }
-"""Status of a task or an attempt → displayed word, where it differs. A retry follows a rejected attempt."""
+"""Status of a task or an attempt → displayed word. A retry follows a rejected attempt."""
 SHOWN_RUNS = 20
 """Runs of a list without `--all`."""
 ANSWER_CHARS = 2_000
