@@ -200,23 +200,41 @@ class _Control:
 
     async def _by_scripts(self, started: StartedPrograms) -> CheckRun | None:
         """Decide by the scripts of the check; None: it does not depend on them."""
+        decided: CheckRun | None = None
         is_ignored = False
-        # A called script fails on its own; its caller would fail anyway.
         trusted = [one for one in reversed(started.scripts) if self._is_trusted(one)]
         for script in (*trusted, None):
-            if found := await self._by_script(script):
+            # A called script fails on its own; its caller would fail anyway.
+            is_caller = script is None or script.interpreter == "sh"
+            if decided and (is_caller or not self._holds_test(script)):
+                continue
+            found = await self._by_script(script)
+            if found and found.control and found.control.state == "insensitive":
+                return found
+            if found and decided is None:
                 # The caller notices its own failure only: the work may stand in for an interpreter.
-                return self._insensitive_by(found) if is_ignored else found
-            is_ignored |= script is not None and await self._ignores(script)
-        return self._insensitive_by(self._case.after) if is_ignored else None
+                decided = self._insensitive_by(found) if is_ignored and is_caller else found
+            elif found is None:
+                is_ignored |= await self._ignores(script)
+        if decided is None and is_ignored:
+            return self._insensitive_by(self._case.after)
+        return decided
 
-    async def _ignores(self, script: Script) -> bool:
+    def _holds_test(self, script: Script | None) -> bool:
+        """True if a script is a test, or a program in the text of its caller."""
+        return script is not None and (
+            not script.interpreter or self._trusted.may_test(script.path)
+        )
+
+    async def _ignores(self, script: Script | None) -> bool:
         """True if a check ignores a test that fails at its start, and did not before the work."""
 
         def alter(checkout: Path) -> Sequence[str] | None:
             return surface.mutate_scripts(checkout, script, self._case.check.argv, "replaced")
 
-        if not self._trusted.may_test(script.path) or await self._is_insensitive_before(alter):
+        # A program in the text of its caller may be one that has to fail: `! python -c …`.
+        is_test = script is not None and script.interpreter and self._trusted.may_test(script.path)
+        if not is_test or await self._is_insensitive_before(alter):
             return False
         run = await self._run(alter, self._case.after.tree)
         return run is not None and not decision.failed_tests(WHOLE, run)

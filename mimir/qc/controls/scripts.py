@@ -6,15 +6,21 @@ A program that reads a script fails only at the end of it: an early exit by the 
 import json
 import posixpath
 import re
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mimir.domain.globs import is_outside
 from mimir.domain.json_value import as_object, as_text
 from mimir.qc.controls import lexed_tests, python_tests
+from mimir.qc.controls.inline_programs import count_programs, find_mutation, mutate_program
 from mimir.qc.controls.mutation import Step
-from mimir.qc.integrity.command_line import PYTHON, SHELLS, ProgramCall, find_programs
+from mimir.qc.integrity.command_line import (
+    PYTHON,
+    SHELLS,
+    ProgramCall,
+    find_programs,
+    shell_line,
+)
 from mimir.qc.integrity.test_runners import COLLECTED, READERS
 
 Read = Callable[[str], str | None]
@@ -33,7 +39,7 @@ _SHELL_EXIT = re.compile(
 )
 # `exec program` replaces the script, so its end would never run; `exec 2>&1` does not.
 _SHELL_EXEC = re.compile(r"(?m)^([ \t]*)exec[ \t]+(?=[A-Za-z./\"$])")
-_EVAL = ("-e", "--eval", "-p", "--print")
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _LEADING = re.compile(r"(?:#![^\n]*\n)?")
 
 
@@ -43,7 +49,9 @@ class Script:
 
     path: str
     interpreter: str
-    """`sh`, `python` or `node`."""
+    """`sh`, `python` or `node`; empty: a program inside the text."""
+    inline: int = 0
+    """Number of that program in the file; without a path, in the command."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +70,7 @@ def find_started(argv: Sequence[str], read: Read, recipe: Recipe) -> StartedProg
     """Return what a command starts; nothing is executed here."""
     found = StartedPrograms()
     pending: list[Sequence[str]] = [argv]
+    _note_inline(found, "", shell_line(argv))
     for command in pending:  # grows during the loop, up to the limit
         for call in find_programs(command):
             _note_program(found, call)
@@ -86,19 +95,35 @@ def _note_program(found: StartedPrograms, call: ProgramCall) -> None:
     found.only_reads &= call.program in READERS or starts_others
 
 
+def _note_inline(found: StartedPrograms, path: str, text: str | None) -> None:
+    """Note the programs inside a text that a shell reads."""
+    for number in range(count_programs(path, text) if text else 0):
+        script = Script(path=path, interpreter="", inline=number)
+        if script not in found.scripts and len(found.scripts) < _MOST:
+            found.scripts.append(script)
+            found.only_reads = False
+
+
 def _started_lines(
     found: StartedPrograms, call: ProgramCall, read: Read, recipe: Recipe
 ) -> Iterator[str]:
     """Yield the command lines that a program executes; note the script that it reads."""
     if call.program in _MAKE:
+        for name in _MAKEFILES:
+            _note_inline(
+                found, path := posixpath.normpath(posixpath.join(call.below, name)), read(path)
+            )
         yield from recipe(call)
     elif call.program in _PACKAGE_MANAGERS:
+        path = posixpath.normpath(posixpath.join(call.below, "package.json"))
+        _note_inline(found, path, read(path))
         yield from _package_script(call, read)
     elif script := _script(call, read):
         found.only_reads = False if script.interpreter != "sh" else found.only_reads
         if script not in found.scripts and len(found.scripts) < _MOST:
             found.scripts.append(script)
             if script.interpreter == "sh":
+                _note_inline(found, script.path, read(script.path))
                 yield from (read(script.path) or "").replace("\\\n", " ").splitlines()
 
 
@@ -123,7 +148,7 @@ def _script(call: ProgramCall, read: Read) -> Script | None:
     # Without an interpreter, the program is the script.
     for at, word in enumerate(call.arguments if interpreter else call.arguments[:1]):
         option = call.arguments[at - 1] if at else ""
-        if option == "-c" or (interpreter and _find_inline(call.program, option)):
+        if option == "-c" or (interpreter and find_mutation(call.program, option)):
             return None
         # Options may have values before the script: `bash -o pipefail check.sh`.
         path = posixpath.normpath(posixpath.join(call.below, word.removeprefix("/workspace/")))
@@ -174,38 +199,17 @@ def _end_of_shebang(text: str) -> int:
 
 
 def mutate_command(argv: Sequence[str], step: Step) -> tuple[str, ...] | None:
-    """Return a command whose inline program fails; None: there is none."""
+    """Return a command whose own program fails, without a shell; None: it is no program."""
     words = list(argv)
     for at in range(2, len(words)):
-        if mutate := _find_inline(words[at - 2], words[at - 1]):
+        if mutate := find_mutation(words[at - 2], words[at - 1]):
             other = mutate(words[at], step)
             return (*words[:at], other, *words[at + 1 :]) if other else None
-    for at, line in enumerate(words):
-        if "-c" in words[:at] and (other := _mutate_line(line, step)):
-            return (*words[:at], other, *words[at + 1 :])
     return None
 
 
-def _find_inline(program: str, option: str) -> Callable[[str, Step], str | None] | None:
-    """Return what changes the text after an option of an interpreter; None: it is no program."""
-    name = posixpath.basename(program)
-    if option == "-c" and PYTHON.fullmatch(name):
-        return python_tests.mutate_script
-    is_node = option in _EVAL and name in ("node", "nodejs")
-    return lexed_tests.mutate_script if is_node else None
-
-
-def _mutate_line(line: str, step: Step) -> str | None:
-    """Return a shell line with its inline program changed."""
-    try:
-        words = shlex.split(line)
-    except ValueError:
-        return None
-    for at in range(2, len(words)):
-        mutate = _find_inline(words[at - 2], words[at - 1])
-        text = words[at]
-        other = mutate(text, step) if mutate else None
-        for quoted in (f"'{text}'", f'"{text}"'):
-            if other and line.count(quoted) == 1:
-                return line.replace(quoted, shlex.quote(other))
-    return None
+def mutate_inline(argv: Sequence[str], number: int, step: Step) -> tuple[str, ...] | None:
+    """Return a command for a shell in which one program fails; None: nothing changes."""
+    line = shell_line(argv)
+    other = None if line is None else mutate_program("", line, number, step)
+    return other and tuple(other if word == line else word for word in argv)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from mimir.domain.globs import matches
 from mimir.qc.controls import doctests, lexed_tests, python_tests
+from mimir.qc.controls.inline_programs import mutate_program
 from mimir.qc.controls.mutation import MARK, ChangedTests, Step
-from mimir.qc.controls.scripts import Script, mutate_command, mutate_script
+from mimir.qc.controls.scripts import Script, mutate_command, mutate_inline, mutate_script
 
 _TESTING = re.compile(
     r"(?:^|[/_.\-])(?:tests?|specs?|testing|__tests__)(?:[/_.\-]|$)|(?:^|/)test|Tests?\.\w+$|Spec\.\w+$",
@@ -86,8 +87,14 @@ def mutate_scripts(
     """Change a script, or the command itself; return the command, None: nothing changed."""
     if script is None:
         return mutate_command(argv, step)
+    if not script.path:
+        return mutate_inline(argv, script.inline, step)
     text = read_text(checkout, script.path)
-    other = None if text is None else mutate_script(text, script.interpreter, step)
+    other = None
+    if text is not None and script.interpreter:
+        other = mutate_script(text, script.interpreter, step)
+    elif text is not None:
+        other = mutate_program(script.path, text, script.inline, step)
     if other is None:
         return None
     _write(checkout, script.path, other)

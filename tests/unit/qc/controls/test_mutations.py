@@ -8,6 +8,7 @@ import pytest
 from mimir.qc.controls import lexed_tests, python_tests, scripts
 from mimir.qc.controls.code_lexer import mask_code
 from mimir.qc.controls.doctests import fail_examples
+from mimir.qc.controls.inline_programs import count_programs, mutate_program
 from mimir.qc.controls.surface import TrustedFiles, mutate_tests
 
 EXPECTATIONS = {
@@ -176,20 +177,53 @@ def test_scripts_fail_at_their_ends(interpreter: str, before: str, after: str):
     assert scripts.mutate_script(before, interpreter, "end") == after
 
 
-def test_a_program_in_a_command_changes():
-    plain = scripts.mutate_command(("python3", "-c", "assert a == 1"), "expectations")
-    in_shell = scripts.mutate_command(("sh", "-c", "cd x && python -c 'assert a == 1'"), "end")
-
-    assert plain == ("python3", "-c", "assert a == 7920")
-    assert in_shell == ("sh", "-c", "cd x && python -c 'assert a == 1\nraise SystemExit(1)\n'")
-    assert scripts.mutate_command(("grep", "-c", "x", "a"), "end") is None
+def test_a_program_that_is_the_command_changes():
     node = ("node", "-e", "f()")
+
+    assert scripts.mutate_command(("python3", "-c", "assert a == 1"), "expectations") == (
+        "python3",
+        "-c",
+        "assert a == 7920",
+    )
     assert scripts.mutate_command(node, "end") == (
         "node",
         "-e",
         'f()\n;throw new Error("control");\n',
     )
-    assert "control" in str(scripts.mutate_command(("sh", "-c", 'node -e "f()"'), "end"))
+    assert scripts.mutate_command(("grep", "-c", "x", "a"), "end") is None
+
+
+INLINE = {
+    "command": ("", "cd x && python -c 'assert a == 1'", "cd x && python -c 'assert a == 1\nraise SystemExit(1)\n'"),
+    "double quotes": ("a.sh", 'python3 -c "f(\\"x\\")"\n', "python3 -c 'f(\"x\")\nraise SystemExit(1)\n'\n"),
+    "here-document": ("a.sh", "python - <<'E'\nf()\nE\nls\n", "python - <<'E'\nf()\nraise SystemExit(1)\nE\nls\n"),
+    "recipe": ("Makefile", "t:\n\t$(PYTHON) -c 'import a; f()'\n", "t:\n\t$(PYTHON) -c 'import a; f(); raise SystemExit(1)'\n"),
+    "package": ("package.json", '{"scripts": {"test": "node -e \'f()\'"}}', '{"scripts": {"test": "node -e \'f() ;throw new Error(\\"control\\");\'"}}'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "before", "after"), INLINE.values(), ids=INLINE.keys())
+def test_a_program_inside_a_text_changes_alone(path: str, before: str, after: str):
+    assert count_programs(path, before) == 1
+    assert mutate_program(path, before, 0, "end") == after
+    assert mutate_program(path, before, 1, "end") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.sh", 'python -c "f($x)"'),
+        ("a.sh", "grep -c 'x' a"),
+        ("a.sh", "cat <<E\nx\nE\n"),
+        ("Makefile", "t:\n\tpython -c 'f($(X))'\n"),
+        ("a.sh", "test \"$(python -c 'f()')\" = 5"),
+        ("a.sh", "python -c 'f()' | grep 5"),
+        ("a.sh", "python - <<'E' | grep 5\nf()\nE\n"),
+        ("package.json", "{"),
+    ],
+)
+def test_a_program_whose_text_or_exit_code_is_not_known_stays(path: str, text: str):
+    assert count_programs(path, text) == 0
 
 
 FILES = {

@@ -1,0 +1,152 @@
+"""Programs inside the text of scripts, recipes and commands, and changes that make them fail. Pure.
+
+A program is the text after an option of its interpreter, or a here-document. The work may end it early, so it fails apart from its caller.
+"""
+
+import ast
+import json
+import posixpath
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mimir.domain.json_value import as_object, as_text
+from mimir.qc.controls import lexed_tests, python_tests
+from mimir.qc.controls.mutation import Step
+from mimir.qc.integrity.command_line import PYTHON
+
+Mutate = Callable[[str, Step], str | None]
+
+_NAME = r"(?<![\w./$-])(?P<program>[\w./${}()-]+)"
+_OPTION = re.compile(
+    rf"{_NAME}(?:[ \t]+-[\w-]+)*?[ \t]+(?P<option>-c|-e|--eval|-p|--print)[ \t]+(?P<text>'[^']*'|\"(?:[^\"\\]|\\.)*\")"
+)
+_HERE = re.compile(
+    rf"(?m)^[^\n#]*?{_NAME}(?:[ \t]+-[\w-]*)*[ \t]*<<(?P<dash>-?)[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[^\n]*\n"
+    r"(?P<text>(?:[^\n]*\n)*?)[ \t]*(?P=end)[ \t]*$"
+)
+_EXPANDED = re.compile(r"(?<!\\)[$`]")
+_PIPE = re.compile(r"[^\n;&|]*\|(?!\|)")
+_ESCAPED = re.compile(r"\\([\\\"$`])")
+_MOST = 12
+"""Most programs of one text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Program:
+    """A program with its place in the text around it."""
+
+    mutate: Mutate
+    start: int
+    end: int
+    text: str
+    is_quoted: bool
+
+
+def find_mutation(program: str, option: str) -> Mutate | None:
+    """Return what changes the text after an option of an interpreter; None: it is no program."""
+    name = posixpath.basename(program)
+    if option == "-c" and (PYTHON.fullmatch(name) or "PYTHON" in name):
+        return python_tests.mutate_script
+    is_node = name in ("node", "nodejs") or "NODE" in name
+    return lexed_tests.mutate_script if is_node and option in EVAL else None
+
+
+EVAL = ("-e", "--eval", "-p", "--print")
+"""Options of Node that are followed by a program."""
+
+
+def count_programs(path: str, text: str) -> int:
+    """Return the number of programs in the text of a file; an empty path means a command."""
+    return sum(len(list(_programs(path, line))) for line in _shell_texts(path, text))
+
+
+def mutate_program(path: str, text: str, number: int, step: Step) -> str | None:
+    """Return a text in which one program fails; None: this step changes nothing."""
+    parts = _shell_texts(path, text)
+    for at, part in enumerate(parts):
+        found = list(_programs(path, part))
+        if number < len(found):
+            other = _mutate(path, part, found[number], step)
+            return other and _with_text(path, text, at, other)
+        number -= len(found)
+    return None
+
+
+def _shell_texts(path: str, text: str) -> list[str]:
+    """Return the texts that a shell reads."""
+    return list(_package_scripts(text).values()) if path.endswith(".json") else [text]
+
+
+def _with_text(path: str, text: str, at: int, other: str) -> str:
+    if not path.endswith(".json"):
+        return other
+    names = list(_package_scripts(text))
+    whole = as_object(json.loads(text))
+    return json.dumps({**whole, "scripts": {**as_object(whole["scripts"]), names[at]: other}})
+
+
+def _package_scripts(text: str) -> dict[str, str]:
+    try:
+        found = as_object(as_object(json.loads(text)).get("scripts"))
+    except (ValueError, RecursionError):
+        return {}
+    return {name: as_text(line) for name, line in found.items() if as_text(line)}
+
+
+def _programs(path: str, text: str) -> Iterator[_Program]:
+    found: list[_Program] = []
+    for one in _OPTION.finditer(text):
+        inner, quote = one["text"][1:-1], one["text"][0]
+        is_expanded = _EXPANDED.search(inner) if quote == '"' else is_recipe(path) and "$" in inner
+        mutate = find_mutation(one["program"], one["option"])
+        if mutate and not is_expanded and not _is_output_used(path, text, one):
+            plain = _ESCAPED.sub(r"\1", inner) if quote == '"' else inner
+            found.append(_Program(mutate=mutate, start=one.start("text"), end=one.end("text"), text=plain, is_quoted=True))  # fmt: skip
+    for one in _HERE.finditer(text):
+        mutate = find_mutation(one["program"], "-c") or find_mutation(one["program"], "-e")
+        is_plain = one["quote"] or not _EXPANDED.search(one["text"])
+        if mutate and is_plain and not one["dash"] and not _is_output_used(path, text, one):
+            found.append(_Program(mutate=mutate, start=one.start("text"), end=one.end("text"), text=one["text"], is_quoted=False))  # fmt: skip
+    yield from sorted(found, key=lambda one: one.start)[:_MOST]
+
+
+def _is_output_used(path: str, text: str, program: re.Match[str]) -> bool:
+    """True if the output of a program decides, and not its exit code."""
+    start = text.rfind("\n", 0, program.start("program")) + 1
+    before = text[start : program.start("program")]
+    if before.count("`") % 2 or ("$(" in before and before.count("(") > before.count(")")):
+        return True
+    is_strict = not path or "pipefail" in text
+    line = text[program.start("program") : program.start("text")].rpartition("\n")[0]
+    return not is_strict and _PIPE.match(line or text[program.end("text") :]) is not None
+
+
+def _mutate(path: str, text: str, program: _Program, step: Step) -> str | None:
+    other = program.mutate(program.text, step)
+    if other is not None and program.is_quoted and (is_recipe(path) or path.endswith(".json")):
+        other = _join_lines(program, other)
+    if other is None:
+        return None
+    other = shlex.quote(other) if program.is_quoted else f"{other.rstrip()}\n"
+    return f"{text[: program.start]}{other}{text[program.end :]}"
+
+
+def _join_lines(program: _Program, other: str) -> str | None:
+    """Return a program as one line, as recipes need it; None: it cannot be joined."""
+    if program.mutate is not python_tests.mutate_script:
+        return other.strip().replace("\n", " ")
+    lines = other.strip().split("\n")
+    try:
+        last = ast.parse("\n".join(lines[:-1]) or "0").body[-1]
+    except (SyntaxError, ValueError):
+        return None
+    # After a compound statement, the rest of a line belongs to it.
+    return "; ".join(lines) if len(lines) == 1 or not hasattr(last, "body") else None
+
+
+def is_recipe(path: str) -> bool:
+    """True if the file at a path is a makefile."""
+    name = posixpath.basename(path)
+    return name.lower() in ("makefile", "gnumakefile") or name.endswith(".mk")
