@@ -1,4 +1,4 @@
-"""Programs inside the text of scripts, recipes and commands, and changes that make them fail. Pure.
+"""Programs in the text of scripts and commands, and changes that make them fail. Pure.
 
 A program is the text after an option of its interpreter, or a here-document. The work may end it early, so it fails apart from its caller.
 """

@@ -212,4 +212,4 @@ def mutate_inline(argv: Sequence[str], number: int, step: Step) -> tuple[str, ..
     """Return a command for a shell in which one program fails; None: nothing changes."""
     line = shell_line(argv)
     other = None if line is None else mutate_program("", line, number, step)
-    return other and tuple(other if word == line else word for word in argv)
+    return None if other is None else tuple(other if word == line else word for word in argv)
