@@ -215,6 +215,7 @@ def test_refusals_create_no_run(trusted: Desk):
         (65, ("project:tool", "Do it.", "--criterion", "x")),
         (69, ("claude_code", "Do it.", "--criterion", "x")),
         (65, ("fixer", "Do it.", "--criterion", "x", "--tools", "grep")),
+        (69, ("information_gatherer", "What is new?")),
     ):
         refused = trusted.type("invoke", *words)
         assert (refused.code, len(refused.error) >= 1) == (code, True), words
@@ -239,3 +240,20 @@ def test_an_untrusted_agent_reads_and_its_changes_are_left_out(trusted: Desk, tm
 
     assert done.code == 0, done.err
     assert (trusted.project / "notes.txt").read_text() == "The answer is 42.\n"
+
+
+def test_agent_files_are_written_only_if_the_task_names_their_place(trusted: Desk, tmp_path: Path):
+    planted = writes(".claude/agents/planted.md", claude("planted", "tools: Bash"))
+    work = worker("task-1", planted, answer("Done."))
+    (tmp_path / "script.yaml").write_text(script(work, work), encoding="utf-8")
+    words = ("invoke", "fixer", "Write it.", "--criterion", "It is there", "--json", "--files")
+
+    refused = trusted.type(*words, "**")
+
+    assert (refused.code, refused.events[-1]["status"]) == (1, "failed")
+    issues = next(one for one in refused.events if one["event"] == "TaskFailed")["issues"]
+    assert "a place of agent definitions" in issues[0]
+    written = trusted.type(*words, ".claude/agents/*.md", "--apply", "auto")
+    assert written.code == 0, written.err
+    shown = trusted.type("agents", "show", "project:planted", "--json").json
+    assert (shown["trusted"], "run" in shown["tools"]["granted"]) == (False, False)

@@ -11,7 +11,7 @@ from mimir.domain.invocation import NO_FILES, InvocationRequest, PinnedDefinitio
 from mimir.domain.plan import NO_REVIEWER, Check, Criterion, Plan, Task
 from mimir.domain.program import PinnedProgram
 from mimir.domain.usage import estimate
-from mimir.errors import PlanError, UsageError
+from mimir.errors import PlanError, UnavailableError, UsageError
 from mimir.registry.catalogue import AgentEntry
 
 MAX_CONTEXT_FILES = 10
@@ -133,13 +133,21 @@ def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
 
     Raises:
         PlanError: The definition cannot be used so.
-        UsageError: The request decides nothing.
+        UnavailableError: A shipped agent needs tools that this installation has not.
+        UsageError: There are too many context files.
     """
     definition, show = entry.definition, f"mimir agents show {entry.address}"
     if definition.has_errors:
         raise PlanError(f"{entry.address} has errors and cannot be used.", next_step=f"See: {show}")
     if definition.is_disabled:
         raise PlanError(f"{entry.address} is disabled by its file.", next_step=f"See: {show}")
+    # Files of other programs name many tools; a shipped agent names those that it cannot do without.
+    lacking = [tool for tool in entry.grant.withheld if tool.startswith("web.")]
+    if definition.source.location == "shipped" and lacking:
+        raise UnavailableError(
+            f"{entry.address} needs {' and '.join(lacking)}, which this installation does not have.",
+            next_step="Use another agent: mimir agents",
+        )
     wants_writing = bool(request.files or request.deliverables)
     if not definition.source.is_trusted and (wants_writing or definition.kind == "cli"):
         why = "runs a program and" if definition.kind == "cli" else "may only read:"
