@@ -140,32 +140,44 @@ async def _measure(
     """Run and print one benchmark; if interrupted, also write all results so far."""
     kept: list[BenchResult] = []
 
+    def mark(result: BenchResult) -> BenchResult:
+        aside = {**result.aside, "interrupted": "the result is incomplete"}
+        return replace(result, aside={**aside, **asdict(here)})
+
+    def keep(result: BenchResult) -> None:
+        kept.append(result)
+        # Hours of results must survive a process that is ended at once.
+        if order.output is not None and not _is_history(order.output):
+            _write(order.output, [*results, mark(result)])
+
     def done(result: BenchResult) -> None:
-        aside = {**result.aside, **asdict(here)}
-        results.append(replace(result, aside=aside))
+        results.append(replace(result, aside={**result.aside, **asdict(here)}))
         if not order.json:
             for line in (*BENCHMARKS[name].lines(results[-1]), ""):
                 screen.say(line)
 
     try:
-        done(await BENCHMARKS[name].run(order, screen.note, kept.append))
+        done(await BENCHMARKS[name].run(order, screen.note, keep))
     except asyncio.CancelledError:
         # Only the last intermediate result: each one contains those before it.
         for result in kept[-1:]:
-            done(replace(result, aside={**result.aside, "interrupted": "the result is incomplete"}))
+            done(mark(result))
         _finish(screen, order, results)
         raise
 
 
 def _finish(screen: BenchScreen, order: BenchOptions, results: Sequence[BenchResult]) -> None:
-    found = document(results)
     if order.json:
-        screen.json(found)
+        screen.json(document(results))
     if order.output is not None and results:
-        # A history grows by one line; any other file is replaced as a whole.
-        with order.output.open("a" if _is_history(order.output) else "w", encoding="utf-8") as file:
-            file.write(json.dumps(found, indent=None if _is_history(order.output) else 1) + "\n")
+        _write(order.output, results)
         screen.note(f"written: {order.output}")
+
+
+def _write(path: Path, results: Sequence[BenchResult]) -> None:
+    # A history grows by one line; any other file is replaced as a whole.
+    with path.open("a" if _is_history(path) else "w", encoding="utf-8") as file:
+        file.write(json.dumps(document(results), indent=None if _is_history(path) else 1) + "\n")
 
 
 def _is_history(path: Path) -> bool:

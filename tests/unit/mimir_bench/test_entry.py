@@ -118,6 +118,8 @@ async def test_whoever_interrupts_it_keeps_what_is_finished(
 
     async def half(order: entry.BenchOptions, say: entry.Say, keep: entry.Keep) -> BenchResult:
         keep(BenchResult(name="half", seeds="1", rows=({"what": "stones", "count": 3},)))
+        # A process that is ended at once writes nothing more.
+        assert json.loads(file.read_text())["benchmarks"][1]["aside"]["interrupted"]
         raise asyncio.CancelledError
 
     monkeypatch.setattr(
