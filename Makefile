@@ -43,6 +43,13 @@ bench: ## Measure what does not depend on the machine, and keep a history of it
 	@sh scripts/bootstrap.sh runtime
 	@$(BIN)/mimir bench multi schedule --smoke --output bench-history.jsonl $(ARGS)
 
+matrix: ## Check the agent files of a directory or of public repositories: CORPUS=DIR
+	@sh scripts/bootstrap.sh runtime
+	@for one in github/awesome-copilot wshobson/agents VoltAgent/awesome-claude-code-subagents anthropics/skills; do \
+		test -d "$(CORPUS)" || mkdir -p "$(CORPUS)"; \
+		test -d "$(CORPUS)/$${one##*/}" || git clone --quiet --depth 1 "https://github.com/$$one" "$(CORPUS)/$${one##*/}" || true; done
+	@cd "$(CORPUS)" && "$(CURDIR)/$(BIN)/mimir" agents check --matrix . $(ARGS) || true
+
 neo4j: ## Start a Neo4j server with its browser, to look at runs
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/python -m scripts.neo4j_server serve $(ARGS)
@@ -72,7 +79,7 @@ lock: ## Write uv.lock anew after a change of dependencies
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/uv lock
 
-.PHONY: claims fleet docs image wheel
+.PHONY: claims fleet docs image matrix wheel
 
 wheel: ## Build the wheel in dist/; equal sources give equal bytes
 	@sh scripts/bootstrap.sh dev
