@@ -5,18 +5,18 @@ import shutil
 import signal
 import subprocess
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import yaml
 
-from mimir.demo.acts import REQUEST
 from mimir.planning.renderer import render
 from tests.support import shipped_recording
 from tests.support.killed_processes import MIMIR, Place, environment
-from tests.support.many_replays import record_demo
 from tests.support.projects import make_project
-from tests.support.whole_run import REST
+from tests.support.whole_run import REST, Part
+
+REQUEST = "Write three small files."
 
 
 def place_env(tmp_path: Path) -> dict[str, str]:
@@ -25,13 +25,14 @@ def place_env(tmp_path: Path) -> dict[str, str]:
     return {n: v for n, v in given if not n.startswith("OPENAI_")} | {"PYTHONPATH": str(Path.cwd())}
 
 
-def place_of(tmp_path: Path) -> tuple[Place, list[str]]:
-    """Return a project with the shipped run's plan, and the flags that let its play speak and record it."""
-    made, parts = shipped_recording.run()
+def place_of(tmp_path: Path, *parts: Part) -> tuple[Place, list[str]]:
+    """Return a project with the shipped run's plan, and flags that script its models (or `parts`) and record."""
+    made, own = shipped_recording.run()
     project = make_project(tmp_path / "project", shipped_recording.README)
-    (project / "plan.md").write_text(render(made), encoding="utf-8")
+    if not parts:
+        (project / "plan.md").write_text(render(made), encoding="utf-8")
     play = tmp_path / "play.yaml"
-    play.write_text(yaml.safe_dump({"parts": [*parts, *REST]}), encoding="utf-8")
+    play.write_text(yaml.safe_dump({"parts": [*(parts or own), *REST]}), encoding="utf-8")
     place = Place(project=project, env=place_env(tmp_path))
     return place, ["--model", f"play:{play}", "--record", "run.jsonl"]
 
@@ -72,17 +73,25 @@ def test_other_program_asks_a_recording(tmp_path: Path) -> None:
         assert server.wait(60) == 130
 
 
-@pytest.mark.timeout(400)  # it runs the demo three times
 def test_request_that_was_planned_and_worked_on_is_done_again_in_a_clone_more_than_once(
     tmp_path: Path,
 ) -> None:
-    project, recording = record_demo(tmp_path)
-    subprocess.run(["git", "clone", "--quiet", project, "clone"], cwd=tmp_path, check=True)
-    place = Place(project=tmp_path / "clone", env=place_env(tmp_path))
-    shutil.copy(recording, place.project)
-    for _ in range(2):  # the second time there is a memory of the first, and preambles lie ready
-        words = ["--ecko", "--yes", "--replay", recording.name, "--strict", "--apply", "never"]
-        done = place.run("execute", REQUEST, *words, "--workers", "2")
+    made, parts = shipped_recording.run()
+    planning = (
+        {"role": "ecko", "turns": ["## Goal\nWrite three small files.\n## Assumptions\nNone."]},
+        {"role": "pm", "turns": [render(made)]},
+    )
+    place, flags = place_of(tmp_path, *planning, *parts)
+    common = ["execute", REQUEST, "--ecko", "--yes", "--apply", "never"]
+    done = place.run(*common, *flags)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+    subprocess.run(["git", "clone", "--quiet", place.project, "clone"], cwd=tmp_path, check=True)
+    clone = replace(place, project=tmp_path / "clone")
+    shutil.copy(place.project / "run.jsonl", clone.project)
+    for _ in range(2):  # the second time there is a memory of the first, and preambles are cached
+        again = ["--replay", "run.jsonl", "--strict", "--workers", "2"]
+        done = clone.run(*common, *again)
         assert done.returncode == 0, done.stderr[-2000:]
         assert "missed" not in done.stderr
         assert "not used" not in done.stderr
