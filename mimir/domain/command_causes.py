@@ -46,6 +46,12 @@ _STOPS = {
     "memory": CAUSES[-1].advice,
     "processes": "The command started too many processes. Start fewer at once, or raise sandbox.processes.",
 }
+HIDDEN_PATH = "exists on this machine, but commands do not see it."
+_NOT_FOUND = re.compile(
+    r"no such file|NoSuchFile|\bENOENT\b|not found|does not exist", re.IGNORECASE
+)
+_SYSTEM_PATH = re.compile(r"(?<![\w./-])/(?:usr|etc|opt|srv|var/lib)/[^\s'\"`:,;()<>]+")
+_MAX_PATHS = 20
 _MISSING_MODULE = re.compile(
     r"No module named '?(?P<python>[\w.]+)|cannot import name '(?P<name>\w+)' from '(?P<package>[\w.]+)"
     r"|Cannot find module '(?P<node>[^'\n]+)'|Cannot find package '(?P<go>[^'\n]+)'"
@@ -54,15 +60,34 @@ _ENDING = re.compile(r"\.(?:[cm]?[jt]sx?|json|node)$")
 _MAX_MODULES = 20
 
 
-def explain_failure(output: str, *, stop_reason: str = "", ignored: Sequence[str] = ()) -> str:
+def explain_failure(
+    output: str, *, stop_reason: str = "", ignored: Sequence[str] = (), hidden: Sequence[str] = ()
+) -> str:
     """Return the cause of a failed command and what helps; empty: none is known.
 
-    `ignored` are the paths of the project that git ignores; a directory ends with `/`.
+    `ignored` are the paths of the project that git ignores; a directory ends with `/`. `hidden` are the paths of `missing_paths`
+    that exist on this machine.
     """
     if stop_reason in _STOPS:
         return _STOPS[stop_reason]
     found = next((cause.advice for cause in CAUSES if cause.pattern.search(output)), "")
-    return found or _explain_missing_module(output, ignored)
+    return found or _explain_missing_module(output, ignored) or _explain_hidden_path(hidden)
+
+
+def missing_paths(output: str) -> list[str]:
+    """Return the system paths that the output of a command reports as missing."""
+    lines = (line for line in output.splitlines() if _NOT_FOUND.search(line))
+    found = (match[0].rstrip(".") for line in lines for match in _SYSTEM_PATH.finditer(line))
+    return list(dict.fromkeys(found))[:_MAX_PATHS]
+
+
+def _explain_hidden_path(hidden: Sequence[str]) -> str:
+    if not hidden:
+        return ""
+    return (
+        f"The path {hidden[0]!r} {HIDDEN_PATH} If the program needs it, name it in your own settings: "
+        f'sandbox.share = ["{hidden[0]}"].'
+    )
 
 
 def _explain_missing_module(output: str, ignored: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mimir.domain.command_causes import CAUSES
+from mimir.domain.command_causes import CAUSES, HIDDEN_PATH
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import has_wildcard
 from mimir.domain.overlap import overlap
@@ -20,6 +20,7 @@ TrialCode = Literal[
     "check-program-missing",
     "check-timed-out",
     "check-needs-network",
+    "check-path-hidden",
     "check-already-green",
     "check-green-before",
     "check-red-before",
@@ -63,6 +64,8 @@ def _judge(check: Check, run: CheckRun, tasks: Sequence[Task]) -> tuple[TrialCod
         return "check-timed-out", message, _TIMED_OUT
     if not run.green and _NO_NETWORK.pattern.search(run.output_tail):
         return "check-needs-network", "fails because commands have no network", _NO_NETWORK.advice
+    if not run.green and HIDDEN_PATH in run.output_tail:
+        return "check-path-hidden", "reads a path that commands do not see", _HIDDEN
     may_change = _may_change_tests(check, tasks)
     if check.kind == "flip" and run.green:
         if may_change:
@@ -101,6 +104,7 @@ _MISSING = (
     "Name a program that exists in the sandbox, or install it: commands see /usr, the project's environments, and the paths of "
     "`sandbox.read_only`."
 )
+_HIDDEN = "Name the path of the output in `sandbox.share` of your own settings, or another command."
 _TIMED_OUT = "Raise timeout_seconds, or name a faster command. If the task is to end a hang, start the command with `timeout 10`."
 _ALREADY_GREEN = (
     "Name a command that fails until the work is done, or write `kind: hold`. If the task is to change these tests, list them "

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mimir.domain.clock import Clock
-from mimir.domain.command_causes import explain_failure
+from mimir.domain.command_causes import explain_failure, missing_paths
 from mimir.errors import SandboxError
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.safe_walk import workspace_error
@@ -404,7 +404,12 @@ def _command_result(
         is_program_missing=bool(name),
         missing_name=name,
         stop_reason=ended.stop,
-        advice=explain_failure(text, stop_reason=ended.stop, ignored=wanted.shared.ignored)
+        advice=explain_failure(
+            text,
+            stop_reason=ended.stop,
+            ignored=wanted.shared.ignored,
+            hidden=[os.path.realpath(path) for path in missing_paths(text) if os.path.exists(path)],  # noqa: PTH110  false also without permission
+        )
         if exit_code != 0
         else "",
         # Rounded up, so that no command takes 0 seconds.

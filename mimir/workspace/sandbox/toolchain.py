@@ -4,8 +4,9 @@ They are bound read-only. Homes are never bound, only the parts of them that are
 """
 
 import os
+import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,10 @@ SYSTEM_PARTS = (
 )
 # In /etc: needed by programs of the system.
 _SYSTEM_PATTERNS = ("java-*", "python3*")
+# Packages keep the settings of their programs outside of /usr, and link them from here.
+_PACKAGE_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/share")
+_LINKED_FOLDERS = ("/etc", "/var/lib")
+_MOST_SETTINGS = 2000
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Python environments of a project, the first that exists.
 ENVIRONMENTS = (".venv", "venv")
@@ -124,7 +129,53 @@ def system_parts() -> tuple[str, ...]:
     """Return the parts of the system outside of /usr that exist."""
     found = [part for part in SYSTEM_PARTS if Path(part).exists()]
     more = sorted(str(p) for pattern in _SYSTEM_PATTERNS for p in Path("/etc").glob(pattern))
-    return (*found, *more)
+    known = [*found, *more]
+    linked = (one for top in _PACKAGE_FOLDERS for one in find_linked_settings(Path(top)))
+    return (*known, *sorted({one for one in linked if not _is_below(one, known)}))
+
+
+def find_linked_settings(top: Path, places: Sequence[str] = _LINKED_FOLDERS) -> Iterator[str]:
+    """Yield what packages below `top` link to, in folders of `places` that every user may read.
+
+    Debian's Maven, for example, reads `/usr/share/maven/conf`, a link to `/etc/maven`.
+    """
+    for link in _list_links(top):
+        target = Path(os.path.realpath(link))
+        # A file of the folder itself, such as /etc/environment, belongs to no package.
+        in_package = str(target.parent) in places and target.is_dir()
+        in_folder = any(target.parent.parent.is_relative_to(place) for place in places)
+        if (in_package or in_folder) and _is_open(target):
+            yield str(target)
+
+
+def _list_links(top: Path) -> Iterator[str]:
+    """Yield the links in the folders of `top`."""
+    for folder in _entries(str(top)):
+        if folder.is_dir(follow_symlinks=False):
+            yield from (one.path for one in _entries(folder.path) if one.is_symlink())
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except OSError:  # it is missing, or closed to this user
+        return []
+
+
+def _is_open(path: Path) -> bool:
+    """Return whether every user of this machine may read a path and what is below it."""
+    try:
+        found = [path, *(path.rglob("*") if path.is_dir() else ())]
+        return len(found) <= _MOST_SETTINGS and all(
+            one.is_symlink() or one.stat().st_mode & stat.S_IROTH for one in found
+        )
+    except OSError:
+        return False
+
+
+def _is_below(path: str, parts: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(part) for part in parts)
 
 
 def is_system(path: Path) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimir.domain.command_causes import explain_failure
+from mimir.domain.command_causes import HIDDEN_PATH, explain_failure, missing_paths
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,26 @@ def test_missing_module_that_git_ignores_names_the_file_and_the_setting(output: 
 
 def test_module_that_is_yet_to_be_written_has_no_advice():
     assert explain_failure("No module named 'calc'", ignored=("node_modules/",)) == ""
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "java.nio.file.NoSuchFileException: /etc/tool/tool.conf",
+        "cat: /etc/tool/tool.conf: No such file or directory",
+        "FileNotFoundError: [Errno 2] No such file or directory: '/etc/tool/tool.conf'",
+        "Error: ENOENT: no such file or directory, open '/etc/tool/tool.conf'",
+        "open /etc/tool/tool.conf: no such file or directory",
+        "The file /etc/tool/tool.conf does not exist.",
+    ],
+)
+def test_system_path_that_commands_do_not_see_is_named_with_the_setting(output: str):
+    assert missing_paths(output) == ["/etc/tool/tool.conf"]
+    explained = explain_failure(output, hidden=missing_paths(output))
+    assert HIDDEN_PATH in explained
+    assert 'sandbox.share = ["/etc/tool/tool.conf"]' in explained
+
+
+def test_paths_of_a_user_and_those_that_are_not_missing_are_not_looked_up():
+    output = "cat: /home/user/.ssh/id: No such file or directory\nread /etc/passwd: done\n"
+    assert missing_paths(output) == []

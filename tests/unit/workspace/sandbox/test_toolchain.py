@@ -375,3 +375,24 @@ async def test_planted_repository_makes_room_for_the_view(
     ran = await sandbox.run(["git", "log", "--format=%s"], workspace=where, seconds=30, view=view)
     assert ran.output == "Start\n"
     assert not is_link(where / ".git")
+
+
+def test_settings_that_packages_link_to_are_found_without_those_of_one_user(tmp_path: Path):
+    etc = tmp_path / "etc"
+    write_files(
+        etc,
+        {"tool/tool.conf": "a", "closed/key": "b", "deep/one.conf": "c", "variables": "d"},
+    )
+    (etc / "closed/key").chmod(0o600)
+    links = {
+        "usr/tool/conf": "tool",
+        "usr/tls/private": "closed",
+        "usr/deep/one.conf": "deep/one.conf",
+        "usr/env/all": "variables",
+        "usr/gone/conf": "missing",
+    }
+    for place, target in links.items():
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).symlink_to(etc / target)
+    found = toolchain.find_linked_settings(tmp_path / "usr", [str(etc)])
+    assert sorted(found) == [str(etc / "deep/one.conf"), str(etc / "tool")]
