@@ -114,7 +114,12 @@ async def compose_services(
         tools=tools,
         planner_tools=tools.planner,
         own_preambles=own,
-        agentinator=_agentinator_factory(own, state_dir, endpoints, choices["agentinator"]),
+        agentinator=_agentinator_factory(
+            PreambleCache(own, state_dir / "work" / "locks", _shared_preambles(settings)),
+            own,
+            endpoints,
+            choices["agentinator"],
+        ),
         clock=clock,
         ids=RandomIds(),
         owner=owner,
@@ -155,8 +160,8 @@ def _describe_ignored_templates(own: OwnPreambles) -> list[str]:
 
 
 def _agentinator_factory(
+    library: PreambleCache,
     own: OwnPreambles,
-    state_dir: Path,
     endpoints: EndpointRegistry | RecordedModels,
     choice: ModelChoice,
 ) -> Callable[[Callable[[str, int], Awaitable[Transcript]], str], Agentinator]:
@@ -173,7 +178,7 @@ def _agentinator_factory(
         recorded = endpoints.preambles_by if isinstance(endpoints, RecordedModels) else ""
         return Agentinator(
             own=own,
-            library=PreambleCache(own, state_dir / "work" / "locks"),
+            library=library,
             open_model=open_model,
             asking=ModelRequest(
                 messages=(),
@@ -185,6 +190,14 @@ def _agentinator_factory(
         )
 
     return make
+
+
+def _shared_preambles(settings: Settings) -> Path | None:
+    """Return the user's cache of preambles, if the user shares them between projects."""
+    if not settings.agents.share_preambles:
+        return None
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache, "mimir", "preambles")
 
 
 def make_sandbox(settings: Settings, state_dir: Path, clock: Clock) -> Sandbox:

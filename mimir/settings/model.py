@@ -278,6 +278,8 @@ class AgentSettings(_SettingsSection):
     """Whether trusted definitions of the project precede those of the user."""
     models: dict[str, str] = {}
     """Name in a definition → model."""
+    share_preambles: bool = False
+    """Whether generated preambles are kept in the user's cache, for all projects."""
     tool_calls: int = Field(default=20, ge=1, le=200)
     timeout_seconds: int = Field(default=300, ge=10, le=7200)
     program_timeout_seconds: int = Field(default=600, ge=10, le=7200)

@@ -43,6 +43,7 @@ _FROM_PROJECT_NEVER = (
     "agents.default_tools",
     "agents.project_first",
     "agents.models",
+    "agents.share_preambles",
     "agents.programs",
 )
 _OPEN = (

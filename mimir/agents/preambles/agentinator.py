@@ -122,7 +122,8 @@ class Agentinator:
                 kind=recipe.kind, role=recipe.role, text=text, hash=hash, path="", origin="found"
             )
         async with self._library.lock(recipe):
-            found = self._library.find(recipe)  # another run may have written it during the wait
+            # Another run may have written it during the wait.
+            found = self._library.find(recipe) or self._library.adopt(recipe)
             if found is not None:
                 return _preamble(recipe, found, "found")
             return await self._generate(recipe)

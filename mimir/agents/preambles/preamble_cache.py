@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,6 +20,8 @@ from mimir.agents.preambles.templates import PreambleTemplate, digest
 from mimir.agents.preambles.trust import OwnPreambles
 from mimir.domain.estimates import role_key
 from mimir.errors import Location, PlanError
+from mimir.workspace.atomic_write import write_atomically
+from mimir.workspace.git.discovery import read_if_exists
 from mimir.workspace.paths import DirectoryTree
 
 FOLDER = "generated-agents"
@@ -72,26 +74,31 @@ class CachedPreamble:
 class PreambleCache:
     """The generated preambles of one project."""
 
-    def __init__(self, own: OwnPreambles, locks: Path) -> None:
-        """Use the files of a project, and a directory of mimir's own for lock files."""
+    def __init__(self, own: OwnPreambles, locks: Path, shared: Path | None = None) -> None:
+        """Use the files of a project, and a directory of mimir's own for lock files.
+
+        `shared` is the user's cache for all projects; None: there is none.
+        """
         self._own = own
         self._locks = locks
+        self._shared = shared
 
     def find(self, recipe: PreambleKey) -> CachedPreamble | None:
         """Return the cached preamble of a role; None: absent or ignored. `PlanError` if unusable."""
         text = self._own.read(recipe.path)
         if text is None:
             return None
-        values, body = frontmatter.split_frontmatter(text, recipe.path)
-        frontmatter.require_keys(values, KEYS, recipe.path)
-        if values["kind"] != recipe.kind or role_key(values["role"]) != role_key(recipe.role):
-            raise _unusable_error(
-                recipe, f"it is the preamble of another role: {values['role'][:80]!r}"
-            )
-        if not body.strip():
-            raise _unusable_error(recipe, "it holds no text")
-        body = body.strip()
+        _, body = _read_file(text, recipe)
         return CachedPreamble(text=body, hash=digest(body))
+
+    def adopt(self, recipe: PreambleKey) -> CachedPreamble | None:
+        """Copy a preamble of the user's cache into the project; only under `lock`. None: absent."""
+        data = read_if_exists(self._shared / f"{recipe.name}.md") if self._shared else None
+        try:
+            values, body = _read_file((data or b"").decode(), recipe)
+        except (PlanError, UnicodeDecodeError):
+            return None  # an unusable file of the cache is generated again
+        return self.save(recipe, body, values["created by"])
 
     def save(self, recipe: PreambleKey, text: str, created_by: str) -> CachedPreamble:
         """Write a new file in one step; only under `lock`, and only if `find` returned None.
@@ -107,8 +114,11 @@ class PreambleCache:
             "uses": recipe.guidance.mark,
         }
         text = text.strip()
+        whole = frontmatter.join_frontmatter(values, text)
+        if self._shared is not None and not (self._shared / f"{recipe.name}.md").exists():
+            self._shared.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(self._shared / f"{recipe.name}.md", whole.encode())
         if not self.is_ignored(recipe):
-            whole = frontmatter.join_frontmatter(values, text)
             # Recorded first: a crash leaves no file that needs a question.
             self._own.remember_generated(recipe.path, whole)
             DirectoryTree(self._own.project).write(recipe.path, whole.encode())
@@ -132,6 +142,19 @@ class PreambleCache:
             yield
         finally:
             os.close(file)
+
+
+def _read_file(text: str, recipe: PreambleKey) -> tuple[Mapping[str, str], str]:
+    """Return front matter and text of a preamble file; `PlanError` if it is not the role's."""
+    values, body = frontmatter.split_frontmatter(text, recipe.path)
+    frontmatter.require_keys(values, KEYS, recipe.path)
+    if values["kind"] != recipe.kind or role_key(values["role"]) != role_key(recipe.role):
+        raise _unusable_error(
+            recipe, f"it is the preamble of another role: {values['role'][:80]!r}"
+        )
+    if not body.strip():
+        raise _unusable_error(recipe, "it holds no text")
+    return values, body.strip()
 
 
 def _try_lock(file: int) -> bool:

@@ -45,11 +45,13 @@ def own_preambles(project: Path) -> OwnPreambles:
     )
 
 
-def agentinator(project: Path, opened: Opened, model: str = "m") -> Agentinator:
+def agentinator(
+    project: Path, opened: Opened, model: str = "m", shared: Path | None = None
+) -> Agentinator:
     own = own_preambles(project)
     return Agentinator(
         own=own,
-        library=PreambleCache(own, project / ".mimir" / "locks"),
+        library=PreambleCache(own, project / ".mimir" / "locks", shared),
         open_model=opened,
         asking=ModelRequest(messages=(), model=model, max_tokens=8000),
         created_by="mimir test",
@@ -169,6 +171,21 @@ async def test_concurrent_runs_generate_once(tmp_path: Path):
     assert (made.origin, found.origin) == ("made", "found")
     assert made.text == found.text
     assert second.numbers == []
+
+
+async def test_shared_preamble_costs_another_project_no_call(tmp_path: Path):
+    opened, shared = Opened(), tmp_path / "cache"
+    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
+    for project in (one, two, three):
+        project.mkdir()
+    made = await agentinator(one, opened, shared=shared).preamble("worker", ROLE)
+    found = await agentinator(two, opened, shared=shared).preamble("worker", ROLE)
+    assert (made.origin, found.origin, len(opened.model.asked)) == ("made", "found", 1)
+    assert (two / found.path).read_text() == (one / made.path).read_text()
+    # What is unusable in the cache is generated again.
+    (shared / Path(made.path).name).write_text("no front matter")
+    again = await agentinator(three, opened, shared=shared).preamble("worker", ROLE)
+    assert (again.origin, len(opened.model.asked)) == ("made", 2)
 
 
 async def test_lock_of_a_run_that_died_holds_nobody_up(tmp_path: Path):
