@@ -257,3 +257,19 @@ def test_agent_files_are_written_only_if_the_task_names_their_place(trusted: Des
     assert written.code == 0, written.err
     shown = trusted.type("agents", "show", "project:planted", "--json").json
     assert (shown["trusted"], "run" in shown["tools"]["granted"]) == (False, False)
+
+
+def test_an_invocation_in_another_process_ends_without_its_caller(trusted: Desk, tmp_path: Path):
+    work = worker("task-1", writes("out.txt", "42\n"), {"text": answer("Done.")})
+    (tmp_path / "script.yaml").write_text(script(work), encoding="utf-8")
+    begun = trusted.type(
+        *("invoke", "fixer", "Write 42.", "--check", "grep -q 42 out.txt", "--files", "*.txt"),
+        *("--mode", "ping", "--json"),
+    )
+    assert begun.code == 0, begun.err
+    told = begun.events[-1]
+    assert (told["event"], told["status"]) == ("AgentInvoked", "working")
+    # The worker holds the run until it has ended; serving it too waits for that.
+    trusted.type("worker", "--run", told["run"])
+    assert trusted.status()["status"] == "completed", Path(told["log"]).read_text()
+    assert trusted.type("invoke", "fixer", "x", "--mode", "later").code == 2

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mimir.settings.layers import LoadedSettings
 
 DECLINED = 1
+FOREGROUND = "foreground"
 
 All = Annotated[bool, typer.Option("--all", help="Also hidden and unusable definitions.")]
 Address = Annotated[str, typer.Argument(metavar="ADDRESS", hidden=True)]
@@ -46,6 +47,12 @@ Material = Annotated[
 ]
 ContextFiles = Annotated[
     list[str] | None, typer.Option("--context-file", metavar="PATH", help="File to show to it.")
+]
+Mode = Annotated[
+    str,
+    typer.Option(
+        "--mode", metavar="foreground|ping|trust", help="Whether to wait; ping and trust do not."
+    ),
 ]
 Timeout = Annotated[
     int | None, typer.Option("--timeout", metavar="S", min=10, max=7200, help="Seconds of work.")
@@ -198,6 +205,7 @@ def invoke(
     model: opt.Model = None,
     apply: opt.ApplyMode = "never",
     record: opt.Record = None,
+    mode: Mode = FOREGROUND,
 ) -> int:
     """Invoke an agent for one task, as a run with one task.
 
@@ -217,6 +225,12 @@ def invoke(
     )
     from mimir.registry.agent_files import hash_file
 
+    if mode not in (FOREGROUND, "ping", "trust"):
+        raise UsageError(
+            f"{mode[:40]!r} is no mode.", next_step="Use --mode foreground, ping or trust."
+        )
+    if record and mode != FOREGROUND:
+        raise UsageError("Only an invocation in the foreground can be recorded: leave --mode out.")
     session.record = record
     limits = {"run.max_calls": max_calls, "run.max_tokens": max_tokens, "run.apply": apply}
     cost = None if max_cost is None else arguments.amount(max_cost)
@@ -264,6 +278,8 @@ def invoke(
         async with session.open(loaded) as mimir:
             budget = run_limits(loaded)
             run = await mimir.create_invocation(plan, definition, limits=budget, request=request)
+            if mode != FOREGROUND:
+                return _detach(session, run, "" if is_program else model or "")
             code = await run_and_show(
                 session, mimir, loaded, run, limits=budget, apply=apply, resumed=False
             )
@@ -280,6 +296,21 @@ def invoke(
             return code or int(not is_success(response, strict_citations=strict_citations))
 
     return session.run(job())
+
+
+def _detach(session: CommandSession, run: str, model: str) -> int:
+    """Start a worker process of a run, and print where it is followed."""
+    from mimir.bootstrap.agents.detached_worker import start_worker
+
+    log = str(start_worker(session.project, run, model=model, store=session.store))
+    if session.json:
+        shape = {"event": "AgentInvoked", "run": run, "status": "working", "log": log}
+        session.console.json({**shape, "next": f"mimir status {run}"})
+    else:
+        session.console.say(f"working: {run}")
+        session.console.say(f"log: {log}")
+        session.console.say(f"next: mimir status {run}")
+    return 0
 
 
 def _read_schema(session: CommandSession, argument: str) -> str:
