@@ -53,7 +53,7 @@ def _copy(directory: Path | None) -> Path:
     return project
 
 
-def settings(project: Path, store: str) -> LoadedSettings:
+def settings(project: Path, store: str, play: Path = PLAY) -> LoadedSettings:
     """Load the user's settings with the scripted model for every role.
 
     An empty `store` means a file in the project, whatever the user has set.
@@ -62,7 +62,7 @@ def settings(project: Path, store: str) -> LoadedSettings:
         ConfigurationError: The settings are invalid.
     """
     # The user's own models must never be called by the demo.
-    flags: dict[str, object] = {"llm.model": f"play:{PLAY}", "store": store, "run.workers": WORKERS}
+    flags: dict[str, object] = {"llm.model": f"play:{play}", "store": store, "run.workers": WORKERS}
     return load(project, flags | {f"roles.{role}.model": "" for role in ROLES})
 
 

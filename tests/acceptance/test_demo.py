@@ -256,3 +256,12 @@ def test_a_run_that_was_killed_ends_like_one_that_was_not(killed: Shown, shown: 
     assert killed.facts.statuses == shown.facts.statuses
     for task in TASKS:
         assert len(killed.facts.attempts(task)) == len(shown.facts.attempts(task))
+
+
+def test_demo_of_agents_catches_a_false_citation_and_a_wrong_result(tmp_path: Path):
+    done = mimir(tmp_path, "demo", "agents", "--directory", str(tmp_path / "project"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 2 citations verified" in done.stdout
+    assert 'caught   [file:tally/records.py] "except ValueError: continue"' in done.stdout
+    assert "completed, assurance executed" in done.stdout
+    assert "caught   2 attempts" in done.stdout

@@ -101,6 +101,7 @@ def light(fuse: Fuse, effects: Path | None) -> None:
     _store(fuse)
     _model(fuse)
     _tools(fuse, effects)
+    _programs(fuse, effects)
     _git(fuse)
     _sandbox(fuse)
     _apply(fuse)
@@ -161,6 +162,26 @@ def _tools(fuse: Fuse, effects: Path | None) -> None:
         return f"{_lane(context)}/{call.name}"  # type: ignore[attr-defined]
 
     gateway._GatewayDispatcher.run = fuse.around("tool", noted, label)  # type: ignore[method-assign,assignment]
+
+
+def _programs(fuse: Fuse, effects: Path | None) -> None:
+    from mimir.bootstrap.agents.programs import SandboxedPrograms
+
+    launch = SandboxedPrograms.launch
+
+    def lane(workspace: Path) -> str:
+        return f"{workspace.parent.name}/{workspace.name.partition('.')[0]}/worker"
+
+    async def noted(self: object, call: object, workspace: Path, commit: str) -> object:
+        if effects is not None:
+            with effects.open("a", encoding="utf-8") as out:
+                out.write(f"{lane(workspace)} program -\n")
+        return await launch(self, call, workspace, commit)  # type: ignore[arg-type]
+
+    def label(_: object, __: object, workspace: Path, ___: str) -> str:
+        return lane(workspace)
+
+    SandboxedPrograms.launch = fuse.around("program", noted, label)  # type: ignore[method-assign,assignment]
 
 
 READING_TOOLS = frozenset({"read_file", "list_files", "grep", "read_artifact"})
