@@ -87,7 +87,7 @@ async def _invoke(
         lambda path: hash_file(project, path),
         program=program,
     )
-    run = await mimir.create_invocation(plan, definition, limits=RunBudget())
+    run = await mimir.create_invocation(plan, definition, limits=RunBudget(), request=request)
     await mimir.drive(
         run,
         workers=loaded.settings.run.workers,
