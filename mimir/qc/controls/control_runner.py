@@ -203,10 +203,12 @@ class _Control:
         decided: CheckRun | None = None
         is_ignored = False
         trusted = [one for one in reversed(started.scripts) if self._is_trusted(one)]
+        trusted.sort(key=lambda one: (one.interpreter == "sh", one.is_output_used))
         for script in (*trusted, None):
             # A called script fails on its own; its caller would fail anyway.
             is_caller = script is None or script.interpreter == "sh"
-            if decided and (is_caller or not self._holds_test(script)):
+            is_decisive = script is not None and not script.is_output_used
+            if decided and (is_caller or not (is_decisive and self._holds_test(script))):
                 continue
             found = await self._by_script(script)
             if found and found.control and found.control.state == "insensitive":
@@ -254,8 +256,12 @@ class _Control:
         if tally.deceived or decision.did_hang(tally.runs):
             return self._insensitive(tally)
         run = await self._run(_bind_step(alter, "replaced"), self._case.after.tree)
-        is_honoured = run is not None and bool(decision.failed_tests(WHOLE, run))
-        return self._insensitive(tally) if is_honoured else None
+        if run is None or not decision.failed_tests(WHOLE, run):
+            return None
+        if script is not None and script.is_output_used:
+            # Its exit code is lost in a pipe, but without its output the check fails.
+            return self._conclude(run, "red", method=_METHODS["replaced"])
+        return self._insensitive(tally)
 
     async def _by_work(self) -> CheckRun:
         """Decide by the work: absent in the run before, or unparsable."""

@@ -7,7 +7,7 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mimir.domain.globs import is_outside
 from mimir.domain.json_value import as_object, as_text
@@ -40,6 +40,7 @@ _SHELL_EXIT = re.compile(
 # `exec program` replaces the script, so its end would never run; `exec 2>&1` does not.
 _SHELL_EXEC = re.compile(r"(?m)^([ \t]*)exec[ \t]+(?=[A-Za-z./\"$])")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_USED = re.compile(r"\$\(|`|(?<!\|)\|(?!\|)")
 _LEADING = re.compile(r"(?:#![^\n]*\n)?")
 
 
@@ -52,6 +53,8 @@ class Script:
     """`sh`, `python` or `node`; empty: a program inside the text."""
     inline: int = 0
     """Number of that program in the file; without a path, in the command."""
+    is_output_used: bool = False
+    """True: a pipe or the shell reads its output, so its exit code may not decide."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +77,9 @@ def find_started(argv: Sequence[str], read: Read, recipe: Recipe) -> StartedProg
     for command in pending:  # grows during the loop, up to the limit
         for call in find_programs(command):
             _note_program(found, call)
-            more = [("sh", "-c", line) for line in _started_lines(found, call, read, recipe)]
+            is_used = _USED.search(command[-1] if command else "") is not None
+            lines = _started_lines(found, call, read, recipe, is_used=is_used)
+            more = [("sh", "-c", line) for line in lines]
             pending += [one for one in more if one not in pending]
         del pending[_MOST * 20 :]
     return found
@@ -105,7 +110,7 @@ def _note_inline(found: StartedPrograms, path: str, text: str | None) -> None:
 
 
 def _started_lines(
-    found: StartedPrograms, call: ProgramCall, read: Read, recipe: Recipe
+    found: StartedPrograms, call: ProgramCall, read: Read, recipe: Recipe, *, is_used: bool
 ) -> Iterator[str]:
     """Yield the command lines that a program executes; note the script that it reads."""
     if call.program in _MAKE:
@@ -119,6 +124,7 @@ def _started_lines(
         _note_inline(found, path, read(path))
         yield from _package_script(call, read)
     elif script := _script(call, read):
+        script = replace(script, is_output_used=is_used)
         found.only_reads = False if script.interpreter != "sh" else found.only_reads
         if script not in found.scripts and len(found.scripts) < _MOST:
             found.scripts.append(script)

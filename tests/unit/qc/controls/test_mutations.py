@@ -253,8 +253,17 @@ def test_programs_are_found_behind_scripts_and_recipes(
 ):
     found = scripts.find_started(argv, FILES.get, lambda _: ["python -m pytest -q"])
 
+    assert not any(one.is_output_used for one in found.scripts)
+
     assert [one.path for one in found.scripts] == paths
     assert found.runs_tests is runs_tests
+
+
+@pytest.mark.parametrize("line", ["python tests/case | tail -3", "test $(python tests/case) = 5"])
+def test_a_script_whose_output_is_read_is_marked(line: str):
+    found = scripts.find_started(("sh", "-c", line), FILES.get, lambda _: ())
+
+    assert [(one.path, one.is_output_used) for one in found.scripts] in ([("tests/case", True)], [])
 
 
 @pytest.mark.parametrize("name", ["__init__.py", "helpers.ts", "helpers_test.go"])
