@@ -259,11 +259,12 @@ def test_programs_are_found_behind_scripts_and_recipes(
     assert found.runs_tests is runs_tests
 
 
-@pytest.mark.parametrize("line", ["python tests/case | tail -3", "test $(python tests/case) = 5"])
-def test_a_script_whose_output_is_read_is_marked(line: str):
+def test_a_script_whose_output_is_read_is_marked():
+    line = "python tests/case | tail -3"
+
     found = scripts.find_started(("sh", "-c", line), FILES.get, lambda _: ())
 
-    assert [(one.path, one.is_output_used) for one in found.scripts] in ([("tests/case", True)], [])
+    assert [(one.path, one.is_output_used) for one in found.scripts] == [("tests/case", True)]
 
 
 @pytest.mark.parametrize("name", ["__init__.py", "helpers.ts", "helpers_test.go"])
