@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mimir.attempts.program.journaled_program import JournaledProgram
 from mimir.attempts.services import RoleTools, Stand, WorkerWorkspace
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
@@ -25,6 +26,10 @@ class LyingTools:
         tools = self.true.worker(bench)
         altered = self.alterations.get(bench.task.id, ())
         return _LyingToolset(true=tools, altered=altered) if altered else tools
+
+    def program(self, bench: WorkerWorkspace) -> JournaledProgram:
+        """Return a worker's program, which is unaltered."""
+        return self.true.program(bench)
 
     def judge(
         self,
