@@ -18,11 +18,13 @@ from typing import cast
 
 PROSE_MEMBERS = ("because", "feedback", "message", "narrative", "qcFeedback", "suggestion")
 VOLATILE_MEMBERS = (
+    "bound_seconds",
     "busySeconds",
     "elapsed_seconds",
     "heldSeconds",
     "host",
     "longest",
+    "loss_seconds",
     "met",
     "process",
     "samples",
