@@ -17,6 +17,7 @@ import mimir.bootstrap as mimir_bootstrap
 from mimir.domain.estimates import LearnedEstimate
 from mimir.domain.event import Event, EventKind
 from mimir.domain.forecast import RunForecast, forecast_run
+from mimir.domain.invocation import PinnedDefinition
 from mimir.domain.plan import Plan, Task
 from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
@@ -211,7 +212,9 @@ class FakeMimir:
         only: Sequence[str],
         limits: RunBudget,
         from_run: str = "",
+        agents: Sequence[PinnedDefinition] = (),
     ) -> str:
+        del agents
         tasks = tuple(task.id for task in plan.tasks)
         self._note("create_run", tasks, plan_path, tuple(only), limits, from_run)
         return RUN
