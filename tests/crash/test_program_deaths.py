@@ -10,6 +10,7 @@ from tests.support.crash.crash_site import Scene
 from tests.support.crash.process_forge import Forge
 from tests.support.crash.run_checker import End
 from tests.support.crash.trials import Stage, die_at, reference
+from tests.support.neo4j_servers import store_uri
 from tests.support.whole_run import REST
 
 PROGRAM = """#!/usr/bin/python3
@@ -78,3 +79,15 @@ def test_program_starts_at_most_once_more(
         Point.read(point),
     )
     assert (trial.reached, trial.problems, trial.run_again) == (True, (), again)
+
+
+@pytest.mark.neo4j
+def test_program_starts_at_most_once_more_on_a_server(
+    whole: tuple[End, list[Point]], forge: Forge, settings: dict[str, str], tmp_path: Path
+):
+    wanted, _ = whole
+    root = tmp_path / "root"
+    uri = store_uri(root)
+    stage = Stage(root=root, forge=forge, scene=SCENE, wanted=wanted, uri=uri, settings=settings)
+    trial = die_at(stage, Point.read("program:task-1/1/worker:1:after"))
+    assert (trial.reached, trial.problems, trial.run_again) == (True, (), 1)
