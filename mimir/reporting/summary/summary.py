@@ -274,8 +274,8 @@ def _reason(outcome: RunStatus, data: RunData, totals: RunTotals) -> str:
             return "Every task is completed and no criterion is open."
         case RunStatus.COMPLETED_WITH_GAPS:
             return (
-                "Every task is completed, but of the criteria "
-                f"{totals.criteria.failed} failed and {totals.criteria.unverified} are unverified."
+                "Every task is completed. Open criteria: "
+                f"{totals.criteria.failed} failed, {totals.criteria.unverified} unverified."
             )
         case RunStatus.FAILED:
             return _failure_reason(data, totals)
