@@ -6,6 +6,7 @@ docs/decisions/0006-openai-protocol-without-langchain.md.
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, cast
@@ -23,15 +24,19 @@ from langchain_core.messages.tool import ToolCall as LangChainCall
 from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType]  its mappings are bare
 
 from mimir.domain.clock import Clock
-from mimir.domain.json_value import JsonObject, as_object, as_objects, as_text
+from mimir.domain.json_value import JsonObject, as_object, as_objects, as_text, is_array
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
 from mimir.domain.usage import TokenUsage
 from mimir.errors import ConfigurationError, ModelError
 from mimir.llm.config import PROVIDERS, EndpointConfig, split_provider
+from mimir.llm.opaque_fields import OpaqueFields, pack_fields
 from mimir.llm.openai import api_errors, payload
 from mimir.llm.openai.stream import FINISHES, MAX_CALLS, UnreadableStream
 from mimir.llm.protocol import ChatModel, Endpoint
 from mimir.llm.storable_text import clean
+
+_CALL_BLOCK = re.compile(r"tool_use|tool_call(_chunk)?|function_call|input_json_delta")
+_CALL_MEMBERS = ("tool_calls", "function_call")
 
 ModelOpener = Callable[[str, int, float | None], BaseChatModel]
 """(model, max_tokens, temperature or None for the provider's default) → model."""
@@ -134,7 +139,8 @@ class LangChainEndpoint:
                 if chunk is None:
                     break
                 calls = chunk.tool_call_chunks
-                size += len(str(chunk.text)) + sum(len(c["args"] or "") for c in calls)
+                size += len(str(chunk.content)) + len(str(chunk.additional_kwargs))
+                size += sum(len(c["args"] or "") for c in calls)
                 if size > self._config.max_answer_bytes:
                     raise UnreadableStream("the answer is too large (llm.max_answer_bytes)")
                 whole = chunk if whole is None else whole + chunk
@@ -178,7 +184,12 @@ def _message(row: JsonObject) -> BaseMessage:
             return ToolMessage(text, tool_call_id=as_text(row["tool_call_id"]))
         case _:
             calls = as_objects(row.get("tool_calls"))
-            return AIMessage(text, tool_calls=[_earlier_call(call) for call in calls])
+            content = row["content"]
+            return AIMessage(
+                cast("list[str | dict[str, Any]]", content) if is_array(content) else text,
+                tool_calls=[_earlier_call(call) for call in calls],
+                additional_kwargs=dict(as_object(row.get("additional_kwargs"))),
+            )
 
 
 def _earlier_call(row: JsonObject) -> LangChainCall:
@@ -192,7 +203,8 @@ def _earlier_call(row: JsonObject) -> LangChainCall:
 
 
 def _read_answer(whole: AIMessageChunk) -> Answer:
-    message = Message(role="assistant", text=clean(str(whole.text)), calls=_calls(whole))
+    text = clean(str(whole.text))
+    message = Message(role="assistant", text=text, calls=_calls(whole), opaque=_opaque(whole))
     finish = "tool_calls" if message.calls else "stop"
     metadata = whole.response_metadata
     for key in ("finish_reason", "stop_reason", "done_reason"):  # providers use different names
@@ -210,6 +222,26 @@ def _read_answer(whole: AIMessageChunk) -> Answer:
     return Answer(
         message=message, finish=finish, usage=usage or None, model=model, cached_tokens=cached
     )
+
+
+def _opaque(whole: AIMessageChunk) -> str:
+    """Return what the provider wants back with the message, such as signed thoughts."""
+    kept: dict[str, object] = {}
+    if is_array(whole.content):
+        # LangChain adds the calls again, by `tool_calls`.
+        kept["content"] = [one for one in whole.content if not _is_call(one)]
+    more = as_object(whole.additional_kwargs)
+    kept["additional_kwargs"] = {n: v for n, v in more.items() if n not in _CALL_MEMBERS}
+    fields = OpaqueFields(())
+    try:
+        fields.add({name: json.loads(json.dumps(value)) for name, value in kept.items() if value})
+    except (TypeError, ValueError, RecursionError):
+        return ""  # no JSON, so no transcript can hold it
+    return pack_fields(fields.merged())
+
+
+def _is_call(block: object) -> bool:
+    return _CALL_BLOCK.fullmatch(str(as_object(block).get("type"))) is not None
 
 
 def _calls(whole: AIMessageChunk) -> tuple[ToolCall, ...]:

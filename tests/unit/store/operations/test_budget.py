@@ -167,9 +167,22 @@ async def test_tool_calls_cost_no_budget(store, limited):
     async def act():
         return CallOutcome(value={}, tree="t")
 
-    await lane.call("tool", {}, {}, act, effectful=True, reserve=1000)
+    await lane.call("tool", {}, {}, act, effectful=True)
 
     assert await book(store) == (0, 0, 0)
+
+
+async def test_a_program_costs_tokens_and_no_model_call(store, limited):
+    lane = await limited(max_calls=0, max_tokens=1000)
+
+    async def act():
+        return CallOutcome(value={}, tree="t", usage=TokenUsage(input_tokens=30, output_tokens=5))
+
+    await lane.call("tool", {}, {}, act, effectful=True, reserve=1000)
+
+    assert await book(store) == (0, 35, 0)
+    with pytest.raises(Paused, match="1000 tokens"):
+        await lane.call("tool", {"n": 2}, {}, act, effectful=True, reserve=1000)
 
 
 async def test_raised_limit_goes_on_where_it_paused(store, limited):
