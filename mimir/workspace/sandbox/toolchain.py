@@ -135,7 +135,7 @@ def system_parts() -> tuple[str, ...]:
 
 
 def find_linked_settings(top: Path, places: Sequence[str] = _LINKED_FOLDERS) -> Iterator[str]:
-    """Yield what packages below `top` link to, in folders of `places` that every user may read.
+    """Yield targets of links below `top` in `places`, if every user may read them.
 
     Debian's Maven, for example, reads `/usr/share/maven/conf`, a link to `/etc/maven`.
     """
