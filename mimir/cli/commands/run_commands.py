@@ -275,12 +275,20 @@ async def run_request(
         plan_commands.print_warnings(session, result.findings, result.path)
         if result.exit_code:
             return result.exit_code
-        require_known_tasks(options.only, result.plan)
+        plan, agents = result.plan, ()
+        if any(task.agent for task in plan.tasks):
+            checked = plan_commands.read_plan_file(session, session.project / result.path)
+            if not checked.can_run:
+                new = [one for one in checked.findings if one not in result.findings]
+                plan_commands.print_warnings(session, new, checked.name)
+                return PlanError.exit_code
+            plan, agents = plan_commands.pin_agents(session, loaded, checked.plan)
+        require_known_tasks(options.only, plan)
         limits = plan_commands.run_limits(loaded)
         # A limit holds for planning and execution together.
         if limits != NO_LIMITS:
             limits = remaining_limits(limits, await mimir.status(result.run))
-        return await _run(session, mimir, loaded, result.plan, result.path, options, limits)
+        return await _run(session, mimir, loaded, plan, result.path, options, limits, agents)
 
 
 def remaining_limits(limits: "RunBudget", spent: Mapping[str, object]) -> "RunBudget":
