@@ -28,7 +28,7 @@ RECOMMENDATIONS: Mapping[Cause, str] = {
     Cause.INVALID_ANSWER: "The worker gives no usable answer; choose another model for this task.",
     Cause.MODEL_ERROR: "The model refused or the context was too long: list fewer context files, split the task, "
     "or choose another model.",
-    Cause.PROGRAM_ERROR: "The program of the agent ended without success: read what it said, and try it by hand "
+    Cause.PROGRAM_ERROR: "The program of the agent ended without success: read its output, and try it by hand "
     "(`mimir doctor` shows its version).",
     Cause.TIME: "The program of the agent was ended at its time limit; what it changed is kept. Raise the limit, or "
     "split the task.",
