@@ -232,12 +232,14 @@ def _opaque(whole: AIMessageChunk) -> str:
         kept["content"] = [one for one in whole.content if not _is_call(one)]
     more = as_object(whole.additional_kwargs)
     kept["additional_kwargs"] = {n: v for n, v in more.items() if n not in _CALL_MEMBERS}
-    fields = OpaqueFields(())
+    collected = OpaqueFields(())
     try:
-        fields.add({name: json.loads(json.dumps(value)) for name, value in kept.items() if value})
+        collected.add(
+            {name: json.loads(json.dumps(value)) for name, value in kept.items() if value}
+        )
     except (TypeError, ValueError, RecursionError):
         return ""  # no JSON, so no transcript can hold it
-    return pack_fields(fields.merged())
+    return pack_fields(collected.merged())
 
 
 def _is_call(block: object) -> bool:
