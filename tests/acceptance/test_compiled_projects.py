@@ -11,6 +11,7 @@ from tests.support.projects import git
 from tests.support.whole_run import plan, step, travel, worker, writes
 
 
+@pytest.mark.timeout(400)  # a cold build cache compiles the standard library
 @pytest.mark.parametrize(("program", "shape"), [("go", go_project), ("cargo", rust_project)])
 async def test_first_run_of_a_compiled_project_completes(
     program: str, shape: Callable[[Path], Shape], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
