@@ -1,12 +1,18 @@
 """Go and Rust projects with a dependency complete at the first run, without any setting."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.compiled_projects import Shape, enter_home, go_project, rust_project, user_runs
+from tests.support.compiled_projects import (
+    Shape,
+    enter_home,
+    go_project,
+    require_program,
+    rust_project,
+    user_runs,
+)
 from tests.support.projects import git
 from tests.support.whole_run import plan, step, travel, worker, writes
 
@@ -16,7 +22,7 @@ from tests.support.whole_run import plan, step, travel, worker, writes
 async def test_first_run_of_a_compiled_project_completes(
     program: str, shape: Callable[[Path], Shape], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    assert shutil.which(program), f"{program} is missing: install it, and add it to the PATH"
+    require_program(program)
     enter_home(tmp_path / "home", monkeypatch)
     project, path, right, unit = shape(tmp_path)
     # The user has run the tests before, so that the caches are warm.

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pwd
+import shutil
 import subprocess
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.plan import Check
+from tests.support.environment import NEO4J_REQUIRED
 from tests.support.projects import git, make_project, write_files
 from tests.support.whole_run import check
 
@@ -117,3 +119,10 @@ def enter_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, place in (("RUSTUP_HOME", own / ".rustup"), ("GOCACHE", own / ".cache/go-build")):
         if name not in os.environ and own.is_dir():
             monkeypatch.setenv(name, str(place))
+
+
+def require_program(name: str) -> None:
+    """Skip the test without a program that it needs; in CI it fails."""
+    if shutil.which(name) is None:
+        stop = pytest.fail if os.environ.get(NEO4J_REQUIRED) else pytest.skip
+        stop(f"needs the program {name}")
