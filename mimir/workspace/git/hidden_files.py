@@ -15,7 +15,7 @@ from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
 from mimir.workspace.git.ignore_rules import ignored_paths
 from mimir.workspace.git.trees import LINK, blobs, entries
 from mimir.workspace.git.user_ignores import TOOL_FOLDERS
-from mimir.workspace.sandbox.sharing.secret_names import may_be_secret
+from mimir.workspace.sandbox.secret_names import may_be_secret
 
 _PREFIX = "base-"
 _SHOWN = "shown"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from mimir.workspace.sandbox.secret_names import may_be_secret
+
 # Bound as a whole.
 SYSTEM = ("/usr",)
 # Links into /usr on most systems, directories on others.
@@ -164,11 +166,12 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _is_open(path: Path) -> bool:
-    """Return whether every user of this machine may read a path and what is below it."""
+    """Return whether every user may read a path and what is below it, and no name is secret."""
     try:
         found = [path, *(path.rglob("*") if path.is_dir() else ())]
         return len(found) <= _MOST_SETTINGS and all(
-            one.is_symlink() or one.stat().st_mode & stat.S_IROTH for one in found
+            not may_be_secret(one.name) and (one.is_symlink() or one.stat().st_mode & stat.S_IROTH)
+            for one in found
         )
     except OSError:
         return False

@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from mimir.workspace.sandbox.secret_names import may_be_secret
 from mimir.workspace.sandbox.sharing.project_folders import SharedPath, find_tool_folders
-from mimir.workspace.sandbox.sharing.secret_names import may_be_secret
 
 _BUILT = frozenset({".so", ".pyd", ".dylib", ".node"})
 _SOURCES = frozenset(

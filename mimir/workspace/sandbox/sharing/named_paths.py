@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mimir.errors import ConfigurationError
+from mimir.workspace.sandbox.secret_names import may_be_secret
 from mimir.workspace.sandbox.sharing.project_folders import SharedPath
-from mimir.workspace.sandbox.sharing.secret_names import may_be_secret
 
 
 def find_named_paths(project: Path, share: Sequence[str]) -> list[SharedPath]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mimir.workspace.sandbox.sharing.secret_names import may_be_secret
+from mimir.workspace.sandbox.secret_names import may_be_secret
 
 _MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 # Folder → manifests; one of them is beside the folder. Empty: the name is enough.

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mimir.workspace.sandbox import toolchain
+from mimir.workspace.sandbox.secret_names import may_be_secret
 from mimir.workspace.sandbox.sharing.caches import UserMachine
-from mimir.workspace.sandbox.sharing.secret_names import may_be_secret
 from mimir.workspace.sandbox.toolchain import BindMount
 
 # Launchers look here for the installations: variable, default below the home.

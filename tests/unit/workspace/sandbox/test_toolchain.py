@@ -381,7 +381,13 @@ def test_settings_that_packages_link_to_are_found_without_those_of_one_user(tmp_
     etc = tmp_path / "etc"
     write_files(
         etc,
-        {"tool/tool.conf": "a", "closed/key": "b", "deep/one.conf": "c", "variables": "d"},
+        {
+            "tool/tool.conf": "a",
+            "closed/key": "b",
+            "deep/one.conf": "c",
+            "variables": "d",
+            "app/api_key": "e",
+        },
     )
     (etc / "closed/key").chmod(0o600)
     links = {
@@ -389,6 +395,7 @@ def test_settings_that_packages_link_to_are_found_without_those_of_one_user(tmp_
         "usr/tls/private": "closed",
         "usr/deep/one.conf": "deep/one.conf",
         "usr/env/all": "variables",
+        "usr/app/conf": "app",
         "usr/gone/conf": "missing",
     }
     for place, target in links.items():

@@ -8,8 +8,8 @@ import pytest
 from mimir.errors import ConfigurationError, SandboxError
 from mimir.workspace.sandbox.limits.seccomp import socket_filter
 from mimir.workspace.sandbox.sandbox import Sandbox
+from mimir.workspace.sandbox.secret_names import may_be_secret
 from mimir.workspace.sandbox.sharing.caches import UserMachine
-from mimir.workspace.sandbox.sharing.secret_names import may_be_secret
 from mimir.workspace.sandbox.sharing.shared_view import SharedView, build_shared_view
 from tests.support.projects import git, make_project, write_files
 from tests.unit.workspace.conftest import MakeSandbox

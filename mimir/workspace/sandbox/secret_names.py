@@ -1,4 +1,4 @@
-"""Names of files that may hold secrets; nothing of that name is shared by a rule.."""
+"""Names of files that may hold secrets; nothing of that name is shared by a rule."""
 
 import re
 
