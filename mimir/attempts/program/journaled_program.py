@@ -139,7 +139,7 @@ def judge_exit(program: PinnedProgram, ended: ProgramExit) -> ProgramOutcome:
         if ended.stop:
             problem, readable = _stop_problem(ended.stop), True
     if problem and ended.stderr.strip():
-        problem += f" It said: {ended.stderr.strip()[-SHOWN_ERRORS:]}"
+        problem += f" Its error output: {ended.stderr.strip()[-SHOWN_ERRORS:]}"
     return ProgramOutcome(
         answer=read.text,
         problem=problem,

@@ -10,6 +10,7 @@ from mimir.cli import arguments
 from mimir.cli.commands import options as opt
 from mimir.cli.commands import plan_commands
 from mimir.cli.commands.plan_commands import PlanRequest
+from mimir.cli.layout import count_noun
 from mimir.cli.session import CommandSession
 from mimir.errors import PlanError, UsageError
 
@@ -113,8 +114,7 @@ def _execute_plan(
     async def job() -> int:
         # A question begins with this line itself.
         if options.is_confirmed and not session.json:
-            count = len(plan.tasks)
-            session.console.say(f"{checked.name}: {count} task{'' if count == 1 else 's'}")
+            session.console.say(f"{checked.name}: {count_noun(len(plan.tasks), 'task')}")
         async with session.open(loaded) as mimir:
             limits = plan_commands.run_limits(loaded)
             return await _run(session, mimir, loaded, plan, checked.name, options, limits, agents)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from mimir.cli.console import clean_line
+from mimir.cli.layout import count_noun
 from mimir.cli.live.board import number
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_array, as_text, as_texts
@@ -150,7 +151,7 @@ def _outcome(data: Data) -> str:
 
 def _run(data: Data) -> str:
     count = len(as_array(data.get("tasks")))
-    return f"{as_text(data.get('name'))} ({count} task{'' if count == 1 else 's'})"
+    return f"{as_text(data.get('name'))} ({count_noun(count, 'task')})"
 
 
 def _plan(data: Data) -> str:

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mimir.cli.console import clean, clean_line
-from mimir.cli.layout import table, text_block, wrap
-from mimir.cli.output.findings import as_lines, count_noun
+from mimir.cli.layout import count_noun, table, text_block, wrap
+from mimir.cli.output.findings import as_lines
 from mimir.domain.agent_definition import AgentDefinition
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.registry.catalogue import AgentEntry

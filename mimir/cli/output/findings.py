@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from mimir.cli.console import clean_line
+from mimir.cli.layout import count_noun
 from mimir.domain.finding import Finding
 from mimir.qc.scope.owned_tests import OwnedTest, describe_owners
 
@@ -41,8 +42,3 @@ def summary(findings: Sequence[Finding], tasks: int, file: str) -> str:
     counts += [count_noun(len(findings) - errors, "warning")] if len(findings) > errors else []
     verdict = "cannot run" if errors else "can run"
     return f"{clean_line(file)} {verdict}: {', '.join(counts)}."
-
-
-def count_noun(count: int, noun: str) -> str:
-    """Return a count with its noun, such as "2 errors"."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,5 +1,6 @@
 """What a run will probably take, for the question before it."""
 
+from mimir.cli.layout import count_noun
 from mimir.cli.live.line_output import clock
 from mimir.domain.forecast import EffortRange, RunForecast
 from mimir.domain.money import UNITS, format_money
@@ -19,7 +20,7 @@ def describe_run(
     """
     tasks, calls, tokens = size
     source = (
-        f"learned from {probable.samples} completed task{'' if probable.samples == 1 else 's'}"
+        f"learned from {count_noun(probable.samples, 'completed task')}"
         if probable.samples
         else "a guess: no run of this project has ended"
     )
@@ -30,7 +31,7 @@ def describe_run(
     ]
     parts += [f"{_costs(probable.cost)} of cost"] if probable.cost else []
     return [
-        f"{path}: {tasks} task{'' if tasks == 1 else 's'}",
+        f"{path}: {count_noun(tasks, 'task')}",
         f"probably {', '.join(parts)} ({source}; lowest, middle, highest)",
         f"at most {calls:,} tool calls and {tokens:,} tokens{_stops(limits)}",
     ]

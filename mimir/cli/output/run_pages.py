@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from mimir.cli.console import clean, clean_line
-from mimir.cli.layout import table, text_block, wrap, wrap_cells
+from mimir.cli.layout import count_noun, table, text_block, wrap, wrap_cells
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_number, as_objects, as_text, as_texts
 
@@ -158,9 +158,9 @@ def _effort(one: Shape) -> str:
     seconds, tokens = as_number(one.get("seconds")), as_number(one.get("tokens"))
     calls, files = one.get("tool_calls"), as_texts(one.get("changed"))
     parts = [f"{seconds:.1f} s"] if seconds is not None else []
-    parts += [f"{calls} tool call{'' if calls == 1 else 's'}"] if isinstance(calls, int) else []
+    parts += [count_noun(calls, "tool call")] if isinstance(calls, int) else []
     parts += [f"{int(tokens):,} tokens"] if tokens else []
-    parts += [f"{len(files)} file{'' if len(files) == 1 else 's'} changed"] if files else []
+    parts += [f"{count_noun(len(files), 'file')} changed"] if files else []
     return f"({', '.join(parts)})" if parts else ""
 
 

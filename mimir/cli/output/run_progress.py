@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from mimir.cli.arguments import display_path
+from mimir.cli.layout import count_noun
 from mimir.cli.live import board as boards
 from mimir.cli.live.board import RunBoard
 from mimir.cli.live.follow import watch
@@ -173,7 +174,7 @@ def finished_part(result: RunResult, status: Mapping[str, object]) -> list[str]:
 def result_paths(result: RunResult, store_uri: str) -> list[str]:
     """Return the places of the result, one a line."""
     count = len(result.applied)
-    applied = f"{count} file{'' if count == 1 else 's'} in your directory" if count else ""
+    applied = f"{count_noun(count, 'file')} in your directory" if count else ""
     changed = ", ".join(result.conflicts[:5])
     why = f"you changed these files during the run: {changed}" if changed else ""
     if result.shown:

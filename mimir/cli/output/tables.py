@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mimir.cli.console import clean_line
-from mimir.cli.layout import table, wrap, wrap_cells
+from mimir.cli.layout import count_noun, table, wrap, wrap_cells
 from mimir.cli.live.board import WORDS, number
 from mimir.cli.live.line_output import clock, score_of
 from mimir.cli.symbols import Symbols
@@ -108,7 +108,7 @@ def apply_table(result: RunResult) -> list[str]:
     if result.conflicts:
         head = "No file was applied: you changed these files since the run began."
     else:
-        head = result.message or f"{count} file{'' if count == 1 else 's'} applied."
+        head = result.message or f"{count_noun(count, 'file')} applied."
     lines = [head, *(f"  {path}" for path in result.conflicts or result.applied)]
     if result.marked:
         lines.append("Settle the conflicts in these files:")
