@@ -16,7 +16,7 @@ from mimir.agents import tool_log
 from mimir.agents.stored_fields import decode_fields, encode_fields
 from mimir.domain.json_value import JsonObject
 from mimir.domain.message import Message, ToolCall
-from mimir.domain.plan import call_limit
+from mimir.domain.tool_call_limit import call_limit
 from mimir.domain.usage import TokenUsage
 
 # The same call with the same result on the same tree: the second gets a warning, this one trips.

@@ -17,6 +17,8 @@ from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.state_dir import ROOM
 
 if TYPE_CHECKING:
+    from mimir.orchestrator.runs.report_files import ReportFiles
+    from mimir.reporting.render.sections import Link
     from mimir.settings.layers import LoadedSettings
 
 
@@ -75,6 +77,24 @@ class StoredProject(ProjectPlace):
     """A project and its open store."""
 
     store: GraphStore
+    link: "Link | None"
+    """Makes links to the store's nodes; None: the store has no page for them."""
+
+    async def find_run(self, run: str | None) -> str:
+        """Return a run's id: exact, by a unique prefix, or the newest one.
+
+        Raises:
+            UsageError: There is no such run.
+        """
+        from mimir.orchestrator.runs import lookup
+
+        return await lookup.find_run(self.store, self.id, run)
+
+    def report_files(self) -> "ReportFiles":
+        """Return the report files of the project."""
+        from mimir.orchestrator.runs.report_files import ReportFiles
+
+        return ReportFiles(project=self.directory, store=self.store, link=self.link)
 
 
 def find_place(project: Path) -> ProjectPlace:
@@ -102,4 +122,5 @@ async def open_stored_project(
     """
     place = find_place(project)
     async with stores.opened_store(loaded.settings, project / ROOM, say=say, create=False) as store:
-        yield StoredProject(directory=project, id=place.id, store=store)
+        link = stores.node_links(loaded.settings)
+        yield StoredProject(directory=project, id=place.id, store=store, link=link)

@@ -13,9 +13,6 @@ MemoryAccess = Literal["none", "read", "propose"]
 Verification = Literal["auto", "checks", "judge", "citations"]
 CrashBehaviour = Literal["again", "ask"]
 
-PROJECT_PREFIX = "project:"
-"""Start of the address of a definition of the project, trusted or not."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRequest:

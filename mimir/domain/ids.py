@@ -6,6 +6,8 @@ Role = Literal["ecko", "pm", "agentinator", "worker", "qc", "qc_reporter", "pm_r
 
 # Task part of the transcript ids of a planning run and of a run's own agents.
 PLAN_TASK = "plan"
+PROJECT_PREFIX = "project:"
+"""Start of the address of an agent definition of the project, trusted or not."""
 
 
 def task_id(run: str, task: str) -> str:

@@ -8,6 +8,8 @@ T = TypeVar("T")
 # A JSON object; its members are JSON values.
 JsonObject = Mapping[str, object]
 NO_MEMBERS: JsonObject = {}
+OMIT_EMPTY = {"omit_empty": True}
+"""Metadata of a field that stored JSON holds only if it is not empty."""
 
 
 def is_object(value: object) -> TypeGuard[JsonObject]:

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mimir.domain.json_value import OMIT_EMPTY
 from mimir.domain.usage import TokenUsage
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter"]
 ToolChoice = Literal["auto", "none"]
-OMIT_EMPTY = {"omit_empty": True}
-"""Metadata of a field that stored JSON holds only if it is not empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from mimir.domain.message import OMIT_EMPTY
+from mimir.domain.json_value import OMIT_EMPTY
 
 CheckKind = Literal["flip", "hold"]
 
 DEFAULT_MAX_RETRIES = 2
 DEFAULT_TIME_LIMIT_MINUTES = 30
 DEFAULT_TIMEOUT_SECONDS = 300.0
-# Tool calls of an attempt without an estimate; also of QC and the PM.
-DEFAULT_CALL_LIMIT = 50
 
 _SHELL_SYNTAX = frozenset("|&;<>()$`*?[]{}~#\n")
 # First words that are no program: shell built-ins and assignments.
@@ -170,8 +168,3 @@ def weights(criteria: tuple[Criterion, ...]) -> dict[str, Fraction]:
     if total == 0:
         return {id: Fraction(100, len(raw)) for id in raw}
     return {id: points * 100 / total for id, points in raw.items()}
-
-
-def call_limit(estimate: int | None) -> int:
-    """Return the tool calls that an estimate allows: one and a half times, at least one."""
-    return DEFAULT_CALL_LIMIT if estimate is None else max(1, (3 * estimate + 1) // 2)

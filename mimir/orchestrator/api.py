@@ -162,11 +162,11 @@ class Mimir:
 
     async def report(self, run: str) -> tuple[str, str]:
         """Write the report of a run as it is now; return its path and text."""
-        return await inspection.write_report(self._parts, run)
+        return await inspection.report_files(self._parts).write(run)
 
     async def report_json(self, run: str) -> Mapping[str, object]:
         """Return the report as JSON."""
-        return await inspection.report_json(self._parts, run)
+        return await inspection.report_files(self._parts).read_json(run)
 
     async def export(
         self, run: str, form: store_transfer.Form, write: Callable[[str], object]
@@ -204,7 +204,7 @@ class Mimir:
         """Recompute every seal of a run."""
         record = await self._parts.store.read(partial(load_run, run=run))
         await self._parts.history.serve(run, record.base_commit)
-        report_hash = partial(inspection.hash_of_file, self._parts)
+        report_hash = inspection.report_files(self._parts).hash_of
         return await verify(self._parts.store, self._parts.history, run, seal, report_hash)
 
     async def explain(self, run: str, task: str) -> Sequence[str]:

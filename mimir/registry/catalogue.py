@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mimir.domain.agent import DEFAULT_TOOLS
-from mimir.domain.agent_definition import PROJECT_PREFIX, AgentDefinition
+from mimir.domain.agent_definition import AgentDefinition
+from mimir.domain.ids import PROJECT_PREFIX
 from mimir.errors import UsageError
 from mimir.registry.findings import make_agent_finding
 from mimir.registry.tool_names import ToolGrant, grant_tools

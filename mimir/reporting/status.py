@@ -11,7 +11,6 @@ from mimir.domain import money
 from mimir.domain.clock import moment
 from mimir.domain.ids import lane_id
 from mimir.domain.json_value import as_object
-from mimir.domain.plan import call_limit
 from mimir.domain.task_states import (
     EXECUTING,
     RUN_ENDED,
@@ -19,6 +18,7 @@ from mimir.domain.task_states import (
     TaskStatus,
     shown_state,
 )
+from mimir.domain.tool_call_limit import call_limit
 from mimir.errors import StoreError
 from mimir.store import run_reading
 from mimir.store.protocol import ReadOps

@@ -180,7 +180,6 @@ class FakeMimir:
     """By verb."""
     verified: FakeVerified = field(default_factory=FakeVerified)
     diagnoses: Sequence[FakeDiagnosis] = (FakeDiagnosis(what="git", ok=True, detail="found"),)
-    report_text: str = "# Report\n"
     known: Mapping[str, LearnedEstimate] = field(default_factory=dict[str, LearnedEstimate])
     """What finished runs showed, by role."""
     state: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -257,14 +256,6 @@ class FakeMimir:
         task |= {"score": 100.0, "criteria": counts, "tool_calls": 3, "limit": 12}
         shape = {"run": run, "status": "completed", "outcome": "completed", "tasks": [task]}
         return {**shape, **self.state}
-
-    async def report(self, run: str) -> tuple[str, str]:
-        self._note("report", run)
-        return "chains/limiter/execution-report.md", self.report_text
-
-    async def report_json(self, run: str) -> Mapping[str, object]:
-        self._note("report_json", run)
-        return {"run": run, "outcome": "completed"}
 
     async def export(self, run: str, form: str, write: Callable[[str], object]) -> None:
         self._note("export", run, form)

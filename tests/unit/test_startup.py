@@ -128,6 +128,19 @@ def test_a_look_at_stored_runs_imports_a_bounded_set_of_modules(
     assert ours == {"mimir.cli.commands.options"}
 
 
+def test_a_report_imports_no_library_of_agents_or_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    stored_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done, imported = start_modules("report")
+    written = tmp_path / "chains/rate-limiter/execution-report.md"
+    assert done.stdout.rstrip() == written.read_text(encoding="utf-8").rstrip()
+    rooms = ("mimir.bootstrap.app", "mimir.orchestrator.services", "mimir.tools", "mimir.planning")
+    heavy = HEAVY - {"pydantic", "pydantic_core"}
+    assert {m for m in imported if m in heavy or m.startswith(rooms)} == set()
+
+
 @pytest.mark.parametrize("words", [("show", "run"), ("",), ("status", "--")])
 def test_completion_imports_no_settings_and_no_event_loop(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

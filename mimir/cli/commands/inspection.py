@@ -88,11 +88,12 @@ def report(session: CommandSession, run: Run = None, full: Full = False) -> int:
     is_short = session.console.is_terminal and not full
 
     async def job() -> "tuple[str, str, Mapping[str, object]]":
-        async with session.open(loaded, create=False) as mimir:
-            id = await mimir.find_run(run)
+        async with session.open_store(loaded) as opened:
+            id = await opened.find_run(run)
+            files = opened.report_files()
             if session.json:
-                return "", "", await mimir.report_json(id)
-            return (*await mimir.report(id), await mimir.report_json(id) if is_short else {})
+                return "", "", await files.read_json(id)
+            return (*await files.write(id), await files.read_json(id) if is_short else {})
 
     path, text, shape = session.run(job())
     if session.json:

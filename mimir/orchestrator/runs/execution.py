@@ -197,7 +197,7 @@ async def cancel(services: ProjectServices, run: str) -> None:
         )
 
     await services.store.write(work)
-    await inspection.write_report(services, run)
+    await inspection.report_files(services).write(run)
 
 
 async def run_to_end(
@@ -365,7 +365,7 @@ async def _pause(services: ProjectServices, run: str, paused: Paused, started: f
     path = ""
     # The store has the pause already; a report that cannot be written must not replace its reason.
     with contextlib.suppress(MimirError, OSError):  # a full disk must not hide why the run paused
-        path, _ = await inspection.write_report(services, run)
+        path, _ = await inspection.report_files(services).write(run)
     return RunResult(
         run=run,
         outcome=RunStatus.PAUSED,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mimir.domain import money
-from mimir.domain.agent_definition import PROJECT_PREFIX
 from mimir.domain.clock import moment
+from mimir.domain.ids import PROJECT_PREFIX
 from mimir.domain.task_states import RUN_ENDED, shown_state
 from mimir.errors import UsageError
 from mimir.store.protocol import ReadOps, Where

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from mimir.agents.context.receipt import ReceiptTotals
 from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts, count_criteria
-from mimir.domain.plan import call_limit
 from mimir.domain.task_states import TaskStatus, shown_state
+from mimir.domain.tool_call_limit import call_limit
 from mimir.domain.verdict import CriterionResult
 from mimir.reporting.summary.proofs import deciding_attempt
 from mimir.reporting.summary.run_data import AttemptData, TaskData

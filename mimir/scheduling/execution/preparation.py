@@ -19,8 +19,9 @@ from mimir.attempts.services import AttemptStart, ModelChoice, PinnedRun
 from mimir.domain.clock import stamp
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
-from mimir.domain.plan import Task, call_limit
+from mimir.domain.plan import Task
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.tool_call_limit import call_limit
 from mimir.qc.scope.owned_tests import describe_owners, list_foreign_tests
 from mimir.scheduling.completion.attempt_outcome import RetryContext
 from mimir.scheduling.execution.earlier_attempts import (

@@ -32,17 +32,6 @@ def test_status_for_scripts_has_the_documented_shape(mimir: Mimir):
     assert {"run", "status", "outcome", "tasks"} <= set(shape)
 
 
-def test_report_prints_what_was_written_without_what_a_terminal_obeys(
-    mimir: Mimir, fake: FakeMimir
-):
-    fake.report_text = "# Report\n\x1b]0;owned\x07\n"
-    said = mimir("report")
-    assert said.code == 0
-    assert said.out == "# Report\n\\x1b]0;owned\\x07\n"
-    assert said.err == "report: chains/limiter/execution-report.md\n"
-    assert mimir("report", "--json").shape == {"schema": 1, "run": RUN, "outcome": "completed"}
-
-
 def test_verify_names_each_record_that_is_broken(mimir: Mimir, fake: FakeMimir):
     assert mimir("verify", "--seal", "5ea1").code == 0
     assert fake.calls("verify") == [(RUN, "5ea1")]
