@@ -18,7 +18,7 @@ def read_key(endpoint: str, *, seconds: float = MOST_SECONDS) -> str:
     Raises:
         ConfigurationError: There is no keyring, it does not answer in time, or it has no such key.
     """
-    found = _ask(endpoint, "get_password", (SERVICE, endpoint), seconds)
+    found = _ask("read from", "get_password", (SERVICE, endpoint), seconds)
     if not found:
         raise ConfigurationError(
             f"The keyring has no key for the endpoint {endpoint!r}.",
@@ -29,10 +29,10 @@ def read_key(endpoint: str, *, seconds: float = MOST_SECONDS) -> str:
 
 def write_key(endpoint: str, key: str, *, seconds: float = MOST_SECONDS) -> None:
     """Store the key of an endpoint; raise `ConfigurationError` as `read_key` does."""
-    _ask(endpoint, "set_password", (SERVICE, endpoint, key), seconds)
+    _ask("written to", "set_password", (SERVICE, endpoint, key), seconds)
 
 
-def _ask(endpoint: str, name: str, values: tuple[str, ...], seconds: float) -> str | None:
+def _ask(verb: str, name: str, values: tuple[str, ...], seconds: float) -> str | None:
     """Call a function of the library by its name, because the library is optional."""
     answers: list[str | None] = []
     faults: list[Exception] = []
@@ -51,15 +51,16 @@ def _ask(endpoint: str, name: str, values: tuple[str, ...], seconds: float) -> s
     if answers:
         return answers[0]
     raise ConfigurationError(
-        f"The key of the endpoint {endpoint!r} is in the keyring, and {_explain(faults, seconds)}.",
-        next_step=_other_ways(endpoint),
+        f"The key of the endpoint {values[1]!r} cannot be {verb} the keyring: {_explain(faults, seconds)}.",
+        next_step=_other_ways(values[1]),
     )
 
 
 def _explain(faults: list[Exception], seconds: float) -> str:
     if not faults:
         return f"the keyring did not answer within {seconds:g} s"
-    if isinstance(faults[0], ModuleNotFoundError):
+    # A module of a backend may be missing too.
+    if isinstance(faults[0], ModuleNotFoundError) and faults[0].name == "keyring":
         return "the package keyring is not installed (pip install 'mimir[keyring]')"
     # The text of a backend may hold anything, so only its kind is shown.
     return f"the keyring does not work here ({type(faults[0]).__name__})"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PLACES = ("variable", "file", "keyring")
+_PLACES: tuple["KeyPlace", ...] = ("variable", "file", "keyring")
 _MOST_LISTED = 20
 
 Provider = Annotated[str, typer.Option("--provider", metavar="NAME", help="Such as ollama.")]
@@ -100,6 +100,8 @@ class _Flags:
 
     async def answer(self, *, yes: bool, project: bool) -> int:
         """Ask, write the files, and print their paths."""
+        from dataclasses import replace
+
         from mimir.bootstrap.models import setup
 
         if self.key and self.key not in _PLACES:
@@ -117,14 +119,24 @@ class _Flags:
         if listed.problem:
             where = f"The endpoint {config.label}: {listed.problem}."
             if yes and not listed.is_reached:
-                raise UnavailableError(where, next_step="Start it, or correct --base-url.")
+                raise UnavailableError(
+                    where, next_step="Start it, check the network, or correct --base-url."
+                )
             self.console.note(f"warning: {where}")
         if not self.model:
             self.model = await self._ask_model(listed)
         elif listed.models and self.model not in listed.models:
             self.console.note(f"warning: {config.label} does not list {self.model!r}.")
         choice = await self._choose_limit(self._choice(choice), loaded)
-        path, is_changed = setup.write_choice(choice, config)
+        try:
+            path, is_changed = setup.write_choice(choice, config)
+        except ConfigurationError as error:
+            if choice.key_place != "keyring" or self.key or not self.console.can_ask:
+                raise
+            # The answers so far stay: only the place of the key is asked again.
+            self.console.note(f"warning: {error}")
+            choice = replace(choice, key_place=await self._ask_place(choice, loaded, _PLACES[:2]))
+            path, is_changed = setup.write_choice(choice, config)
         await self._report(choice, str(path), is_changed=is_changed, project=project)
         return 0
 
@@ -224,8 +236,7 @@ class _Flags:
         if not variable and not place:
             return choice
         if not place and value:
-            lines = [f"the variable {variable}, as now", f"the file {own_file()}", "the keyring"]
-            place = _PLACES[await self._ask_number("Place of the key", lines)]
+            place = await self._ask_place(choice, loaded, _PLACES)
         elif not place:
             hint = f"Key for {choice.provider}, kept in {own_file()} (hidden; Enter: set {variable} yourself):"
             key = await self.console.ask_line(hint, hidden=True)
@@ -233,6 +244,16 @@ class _Flags:
         if place != "variable" and not key:
             key = value or await self._read_key(choice)
         return replace(choice, key_place=cast("KeyPlace", place), key=key)
+
+    async def _ask_place(
+        self, choice: "SetupChoice", loaded: "LoadedSettings", places: "Sequence[KeyPlace]"
+    ) -> "KeyPlace":
+        from mimir.bootstrap.models import setup
+        from mimir.bootstrap.settings_files import own_file
+
+        variable, _ = setup.find_key(choice, loaded)
+        lines = [f"the variable {variable}, as now", f"the file {own_file()}", "the keyring"]
+        return places[await self._ask_number("Place of the key", lines[: len(places)])]
 
     async def _read_key(self, choice: "SetupChoice") -> str:
         if self.console.can_ask:
