@@ -1,5 +1,6 @@
 """Tools of each role behind the gateway, and the sandbox that they see."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from mimir.tools.builtin.files import FileTools
 from mimir.tools.builtin.memory import MemoryTools
 from mimir.tools.builtin.probe import ProbeTool
 from mimir.tools.builtin.shell import RunTool
-from mimir.tools.builtin.skills import SkillTools
+from mimir.tools.builtin.skills import SkillScripts, SkillTools
 from mimir.tools.gateway import gateway
 from mimir.tools.permissions import ToolRights
 from mimir.tools.protocol import Toolset
@@ -75,9 +76,12 @@ class ToolFactory:
             ),
             redact=self._redact,
         )
-        commands = RunTool(
-            self._sandbox.with_view(bench.base_commit), bench.where, redact=self._redact
+        # Beside the workspace: nothing of a script gets into the deliverable.
+        scripts = SkillScripts(
+            skills=bench.skills, folder=bench.where.parent / f"{bench.where.name}.skills"
         )
+        sandbox = self._sandbox.with_view(bench.base_commit, scripts)
+        commands = RunTool(sandbox, bench.where, redact=self._redact)
         # A plan can only narrow the tools of the worker.
         more = (SKILL_TOOL,) if bench.skills else ()
         rights = ToolRights(
@@ -208,8 +212,14 @@ class ProjectSandbox:
     """Sandbox of one project, for its tools and checks, with a view of its history."""
 
     def __init__(
-        self, sandbox: Sandbox, history: GitHistory, project: Path, base: str = ""
+        self,
+        sandbox: Sandbox,
+        history: GitHistory,
+        project: Path,
+        base: str = "",
+        scripts: SkillScripts | None = None,
     ) -> None:
+        self._scripts = scripts
         self._sandbox = sandbox
         self._history = history
         self._project = project
@@ -221,9 +231,9 @@ class ProjectSandbox:
         """Name of the sandbox in evidence."""
         return self._sandbox.backend
 
-    def with_view(self, base: str) -> "ProjectSandbox":
-        """Return this sandbox with another commit in view."""
-        return ProjectSandbox(self._sandbox, self._history, self._project, base)
+    def with_view(self, base: str, scripts: SkillScripts | None = None) -> "ProjectSandbox":
+        """Return this sandbox with another commit in view, and scripts of skills."""
+        return ProjectSandbox(self._sandbox, self._history, self._project, base, scripts)
 
     async def run(
         self,
@@ -237,6 +247,9 @@ class ProjectSandbox:
         first: Mapping[str, str] | None = None,
     ) -> CommandResult:
         """Run a command that sees its workspace and nothing else."""
+        if self._scripts and self._scripts.skills:
+            mounts = await asyncio.to_thread(self._scripts.mount, workspace)
+            extra_ro = {**(extra_ro or {}), **mounts}
         return await self._sandbox.run(
             forgive_broken_pipes(argv),
             workspace=workspace,

@@ -48,6 +48,34 @@ class PinnedSkill:
     body: str
     files: tuple[tuple[str, str], ...] = ()
     """(path, text) of its references and assets."""
+    scripts: tuple[tuple[str, str], ...] = ()
+    """(path, text) of its scripts, which the tool `run` sees below `.skill/NAME`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryHit:
+    """A node of the memory that is similar to a request."""
+
+    id: str
+    kind: str
+    """`note`, `lesson` …"""
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedMaterial:
+    """What an invoked agent is shown beside its task; later changes do not count."""
+
+    terms: tuple[str, ...] = ()
+    """Domain terms of the definition; they select memory and files."""
+    reads_memory: bool = True
+    """False: its definition has `memory: none`."""
+    memory: tuple[MemoryHit, ...] = ()
+    files: tuple[str, ...] = ()
+    """Paths of the project that the terms name; they are listed, not shown."""
+    instructions: str = ""
+    """The project's `AGENTS.md`; empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +91,8 @@ class PinnedDefinition:
     output_schema: str = ""
     """JSON Schema of the answer as JSON text; empty: none."""
     skills: tuple[PinnedSkill, ...] = ()
+    material: PinnedMaterial | None = None
+    """None: the agent of a plan, or a run of an older version."""
 
     @property
     def role(self) -> str:

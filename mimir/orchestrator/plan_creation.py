@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mimir.agents.agent_loop import LoopServices, ModelSettings
 from mimir.agents.circuit_breaker import CircuitBreaker
-from mimir.agents.context.inputs import ContextBudgets, FileView, MemoryHit, PMInput
+from mimir.agents.context.inputs import ContextBudgets, FileView, PMInput
 from mimir.agents.context.task_context import get_task_context
 from mimir.agents.preambles import templates
 from mimir.agents.stopwatch import WorkTimer
@@ -30,6 +30,7 @@ from mimir.domain.task_states import RunStatus
 from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
 from mimir.orchestrator import preflight, run_models
+from mimir.orchestrator.delegation.material import search_memory
 from mimir.orchestrator.sandbox_facts import describe_sandbox
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko
@@ -39,7 +40,7 @@ from mimir.planning.format.slug import slug
 from mimir.planning.planner import PlannerServices, PlanProposal, propose
 from mimir.planning.renderer import render
 from mimir.scheduling import lifecycle
-from mimir.store.operations import budget, memory, runs
+from mimir.store.operations import budget, runs
 from mimir.store.operations.record_loading import find_json, load_run, save_run_text
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import pack
@@ -260,7 +261,7 @@ class _PlanningRun:
             repository=tuple(sorted(sizes.items())),
             files=tuple([await self._load_file(path) for path in READ_FIRST if path in sizes]),
             sandbox=await self._describe_sandbox(tuple(sizes)),
-            memory=await self._search_memory(),
+            memory=await search_memory(services, self._record.request),
             form=format_instructions(),
         )
 
@@ -268,20 +269,6 @@ class _PlanningRun:
         if not self._services.has_sandbox:
             return ()
         return await describe_sandbox(self._services, self._checkout, paths)
-
-    async def _search_memory(self) -> tuple[MemoryHit, ...]:
-        """Return notes on similar work, and lessons that no later run overcame."""
-        scope = memory.MemoryScope(project=self._services.project_id)
-        found = memory.ProjectMemory(self._services.store, scope)
-        return tuple(
-            MemoryHit(
-                id=str(node["id"]),
-                kind=str(node.get("kind") or "note"),
-                title=str(node.get("name") or ""),
-                text=str(node.get("text") or ""),
-            )
-            for node in await found.search_notes(self._record.request, limit=10)
-        )
 
     async def _load_file(self, path: str) -> FileView:
         content = await self._services.history.file(self._record.base_tree, path) or b""

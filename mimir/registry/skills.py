@@ -11,7 +11,8 @@ from mimir.workspace.paths import DirectoryTree
 MAX_SKILLS = 20
 MAX_FILES = 50
 MAX_FILE_BYTES = 200_000
-_FOLDERS = ("references", "assets")
+_SHOWN = ("references", "assets")
+_RUN = ("scripts",)
 
 
 def pin_skills(
@@ -36,16 +37,17 @@ def pin_skills(
                 name=name,
                 description=read.description,
                 body=read.prompt,
-                files=tuple(_read_files((project / file.path).parent)),
+                files=tuple(_read_files((project / file.path).parent, _SHOWN)),
+                scripts=tuple(_read_files((project / file.path).parent, _RUN)),
             )
     kept = tuple(found[name] for name in wanted if name in found)
     return kept, tuple(name for name in names if slug_of(name) not in found)
 
 
-def _read_files(folder: Path) -> Iterator[tuple[str, str]]:
+def _read_files(folder: Path, parts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the text files of a skill; links and large files are left out."""
     tree = DirectoryTree(folder)
-    paths = [path for part in _FOLDERS for path in tree.walk(f"{part}/**")]
+    paths = [path for part in parts for path in tree.walk(f"{part}/**")]
     for path in paths[:MAX_FILES]:
         try:
             data = tree.read(path, max_bytes=MAX_FILE_BYTES + 1)

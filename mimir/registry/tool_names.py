@@ -96,6 +96,8 @@ def _withholding_reason(tool: str, definition: AgentDefinition, default: Sequenc
         return "the file denies it"
     if request.is_read_only and tool in (*WRITE_TOOLS, "run"):
         return "the file asks for planning only"
+    if definition.memory == "none" and tool in MEMORY_TOOLS:
+        return "the file sets memory: none"
     if tool not in ALL_TOOLS:
         return "this version has no such tool"
     if not definition.source.is_trusted and tool not in default:

@@ -195,6 +195,32 @@ def test_an_agent_reads_the_skills_that_its_definition_lists(desk: Reviewing):
     assert desk.type("replay", last(done)["run"]).code == 0
 
 
+def test_the_scripts_of_a_skill_run_in_the_sandbox_and_are_not_delivered(desk: Reviewing):
+    words = claude("reviewer", "tools: Read, Bash", "skills: [money]")
+    desk.write(".claude/agents/reviewer.md", words)
+    desk.write(
+        ".claude/skills/money/SKILL.md", front("name: money", "description: Rules for amounts.")
+    )
+    desk.write(".claude/skills/money/scripts/add.sh", "#!/bin/sh\necho $(($1 + $2)) > sum.txt\n")
+    assert desk.type("agents", "trust", "project:reviewer", "--yes").code == 0
+    script = ".skill/money/scripts/add.sh"
+    turn: Turn = {
+        "calls": [
+            calls("read_skill", name="money"),
+            calls("run", command=f"{script} 40 2; echo x >> {script}"),
+        ]
+    }
+    said = answer(f'[call:1] "{script}" [call:2] "Read-only file system"')
+
+    done = desk.ask_reviewer(
+        "--check", "grep -q 42 sum.txt", "--files", "sum.txt", "--json", turns=(turn, said)
+    )
+
+    assert done.code == 0, done.out + done.err
+    assert last(done)["assurance"]["citations"]["unverified"] == []
+    assert [one["path"] for one in last(done)["deliverables"]["documents"]] == ["sum.txt"]
+
+
 def test_a_request_larger_than_the_context_is_refused_before_any_call(desk: Reviewing):
     desk.write("long.txt", "many words " * 20_000)
 
@@ -203,3 +229,19 @@ def test_a_request_larger_than_the_context_is_refused_before_any_call(desk: Revi
     assert refused.code == 65
     assert "of 30,000 tokens. Largest piece: context (" in refused.err
     assert desk.type("runs", "--json").json["runs"] == []
+
+
+def test_an_agent_is_shown_the_project_within_its_window(desk: Reviewing):
+    desk.write("AGENTS.md", "Amounts are whole cents.\n")
+    desk.write("notes.txt", "a line of notes\n" * 8_000)
+    desk.write("mimir.toml", "[llm]\ncontext_tokens = 10000\n")
+    desk.write(".claude/agents/reviewer.md", claude("reviewer", "tools: Read"))
+
+    done = desk.ask_reviewer("--context-file", "notes.txt", "--json", turns=(answer("Yes."),))
+
+    assert done.code == 0, done.err
+    context = last(done)["metadata"]["context"]
+    assert context["included_tokens"] < 4_000 < context["omitted_tokens"]
+    stored = desk.type("export", last(done)["run"]).out
+    assert "Amounts are whole cents." in stored
+    assert desk.type("replay", last(done)["run"]).code == 0

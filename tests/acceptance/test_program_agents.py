@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.agent_corpus import answer
+from tests.support.agent_corpus import answer, front
 from tests.support.cli_runner import Desk
-from tests.support.whole_run import REST, worker, writes
+from tests.support.whole_run import REST, calls, worker, writes
 
 STARTED = "started"
 PROGRAM = """#!/usr/bin/python3
@@ -200,9 +200,19 @@ def test_a_plan_names_agents_whose_definitions_its_run_pins(desk: Desk, tmp_path
     agent = tmp_path / "home/.claude/agents/reviewer.md"
     agent.parent.mkdir(parents=True)
     agent.write_text(
-        "---\nname: reviewer\ndescription: Reviews.\ntools: Read, Write, Bash\n---\n\nYou are the reviewer of rounding.\n"
+        "---\nname: reviewer\ndescription: Reviews.\ntools: Read, Write, Bash\nskills: [csv]\n---\n\nYou are the reviewer of rounding.\n"
     )
-    work = worker("task-2", writes("copy.txt", "42\n"), {"text": answer("Copied.")})
+    skill = tmp_path / "home/.claude/skills/csv/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text(
+        front("name: csv", "description: Rules for CSV.", prompt="Quote every field of the file.")
+    )
+    work = worker(
+        "task-2",
+        {"calls": [calls("read_skill", name="csv")]},
+        writes("copy.txt", "42\n"),
+        {"text": answer('Copied, as [call:1] "Quote every field" says.')},
+    )
     play = yaml.safe_dump({"parts": [work, *REST]}, allow_unicode=False)
     (tmp_path / "script.yaml").write_text(play, encoding="utf-8")
 
@@ -224,7 +234,10 @@ def test_a_plan_names_agents_whose_definitions_its_run_pins(desk: Desk, tmp_path
     assert called == ["claude/opus", "claude/opus"]
     task = desk.type("show", f"{run}/task-2", "--json").json
     assert task["worker_role"].startswith("Agent reviewer (")
+    attempt = desk.type("show", f"{run}/task-2/1", "--json").json
+    assert (attempt["tool_calls"], attempt["unsupported"]) == (2, [])
     agent.unlink()
+    skill.unlink()
     assert desk.type("verify", run).code == 0
     replayed = desk.type("replay", run)
     assert (replayed.code, "equal bytes" in replayed.out) == (0, True), replayed.out

@@ -10,6 +10,7 @@ from typing import Literal
 
 from mimir.agents.context.receipt import WithheldPiece
 from mimir.domain.evidence import CheckOutcome
+from mimir.domain.invocation import MemoryHit, PinnedMaterial, PinnedSkill
 from mimir.domain.plan import Task
 
 # Budgets of QC together, which are the largest of a role.
@@ -132,6 +133,12 @@ class WorkerInput:
     """Oldest first."""
     required_fixes: tuple[str, ...] = ()
     """Of the last judged attempt; QC gets the same numbered list."""
+    skills: tuple[PinnedSkill, ...] = ()
+    """Of an agent definition."""
+    material: PinnedMaterial | None = None
+    """Of an invocation; its context has three shares of `window`. None: any other worker."""
+    window: int = 0
+    """Tokens of the user message of an invocation."""
     hidden: tuple[WithheldPiece, ...] = ()
     """For the PM only (`PlannerKnowledge`)."""
 
@@ -187,17 +194,6 @@ class QCInput:
     worker_tokens: int = 0
     """Tokens of the worker's brief; this context has at most twice as many. 0: no limit."""
     hidden: tuple[WithheldPiece, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryHit:
-    """A node of the memory that is similar to the request."""
-
-    id: str
-    kind: str
-    """Its label."""
-    title: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

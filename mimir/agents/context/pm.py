@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mimir.agents.context import deduplication, quotation
-from mimir.agents.context.inputs import ContextBudgets, MemoryHit, PMInput
+from mimir.agents.context.inputs import ContextBudgets, PMInput
 from mimir.agents.context.receipt import WithheldPiece
 from mimir.agents.context.task_sections import file_piece
 from mimir.agents.context.token_budget import (
@@ -13,6 +13,7 @@ from mimir.agents.context.token_budget import (
     ContextPart,
     ContextPiece,
 )
+from mimir.domain.invocation import MemoryHit
 from mimir.domain.usage import estimate
 
 # Paths that are listed; of a larger repository the folders are counted.

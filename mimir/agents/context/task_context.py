@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mimir.agents.context import quotation
+from mimir.agents.context.agent import write_agent_context
 from mimir.agents.context.inputs import ContextBudgets, PMInput, QCInput, WorkerInput
 from mimir.agents.context.pm import write_pm_context
 from mimir.agents.context.qc import write_qc_context
@@ -57,7 +58,10 @@ def get_task_context(
     form, withheld = "", ()
     match role, given:
         case "worker", WorkerInput():
-            write_worker_context(given, budgets, sheet)
+            if given.material is None:
+                write_worker_context(given, budgets, sheet)
+            else:
+                write_agent_context(given, given.material, sheet)
             withheld = given.hidden
         case "qc", QCInput():
             write_qc_context(given, budgets, sheet)

@@ -30,7 +30,7 @@ from mimir.agents.context.token_budget import (
     ContextPiece,
     first_tokens,
 )
-from mimir.domain.invocation import NO_FILES
+from mimir.domain.invocation import NO_FILES, PinnedSkill
 from mimir.domain.plan import Task
 from mimir.domain.usage import estimate
 
@@ -40,6 +40,8 @@ MOST_DEPENDENCIES = 5
 SUMMARY = 150
 # Further dependencies, and changed paths, that are named.
 MOST_LISTED = 30
+MAX_DESCRIPTION = 400
+"""Characters of the description of a skill: about a hundred tokens."""
 
 
 def write_worker_context(
@@ -52,14 +54,25 @@ def write_worker_context(
     )
     sheet.add_text("prompt", f"## What to do\n\n{quotation.verbatim(task.prompt)}")
     sheet.add_text("criteria", requirements(task))
-    sheet.add_text("limits", _limits(given))
-    sheet.add(_files(given, budgets.files))
+    sheet.add_text("limits", describe_limits(given))
+    sheet.add(
+        ContextPart(
+            heading="## Context files",
+            pieces=list_file_pieces(given),
+            budget=budgets.files,
+            merged=deduplication.merge_paths(file.path for file in given.files),
+        )
+    )
+    if given.skills:
+        pieces = [skill_piece(given.skills)]
+        sheet.add(ContextPart(heading="## Skills", pieces=pieces, budget=budgets.related))
     sheet.add(_dependencies(given.dependencies, budgets.dependencies))
     if given.earlier:
-        _earlier(given, budgets.earlier, sheet)
+        write_earlier(given, budgets.earlier, sheet)
 
 
-def _limits(given: WorkerInput) -> str:
+def describe_limits(given: WorkerInput) -> str:
+    """Return the section on tools, files and how to go about the task."""
     task, tools = given.task, given.tools
     lines = ["## Tools and files", ""]
     lines.append(f"Your tools: {', '.join(tools) if tools else 'none'}.")
@@ -81,7 +94,8 @@ def _write_scope(task: Task) -> str:
     return "You may write any file but existing tests, and settings of test runners, linters and build tools."
 
 
-def _files(given: WorkerInput, budget: int) -> ContextPart:
+def list_file_pieces(given: WorkerInput) -> tuple[ContextPiece, ...]:
+    """Return the context files of a task, each once."""
     files, task = given.files, given.task
     first: dict[str, FileView] = {}
     for file in files:
@@ -97,8 +111,17 @@ def _files(given: WorkerInput, budget: int) -> ContextPart:
     pieces = [file_piece(file, "important", focus) for file in views[:MOST_FILES]]
     # The plan may list more than the limit (a warning): they are named, not shown.
     pieces += [replace(file_piece(file, "optional"), most=0) for file in views[MOST_FILES:]]
-    merged = deduplication.merge_paths(file.path for file in files)
-    return ContextPart(heading="## Context files", pieces=pieces, budget=budget, merged=merged)
+    return tuple(pieces)
+
+
+def skill_piece(skills: Sequence[PinnedSkill]) -> ContextPiece:
+    """Return the names and descriptions of skills, which come from files."""
+    lines = (f"{one.name}: {one.description[:MAX_DESCRIPTION]}" for one in skills)
+    return ContextPiece(
+        name="skills",
+        title="Skills whose instructions `read_skill` gives:",
+        content="\n".join(map(quotation.one_line, lines)),
+    )
 
 
 def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> ContextPart:
@@ -180,7 +203,8 @@ def _changes(changes: Sequence[tuple[str, str]]) -> ContextPiece:
     )
 
 
-def _earlier(given: WorkerInput, budget: int, sheet: ContextBuilder) -> None:
+def write_earlier(given: WorkerInput, budget: int, sheet: ContextBuilder) -> None:
+    """Write what the earlier attempts left; causes and required fixes are never cut."""
     last = given.earlier[-1]
     outcomes = "\n".join(_outcome_line(one) for one in given.earlier)
     sheet.add(ContextPart(heading="## Earlier attempts", before=outcomes, pieces=[], budget=0))

@@ -29,12 +29,13 @@ async def look_up_citations(
     }
     files = {path: await _read_text(services, tree, path) for path in sorted(paths)}
     # Only tools of the memory show memories: a file could hold any id.
-    memories = "\n".join(one.text for one in log.values() if one.tool in MEMORY_TOOLS)
-    brief = "\n".join(message.text for message in services.start.brief)
+    memories = [one.text for one in log.values() if one.tool in MEMORY_TOOLS]
+    material = services.agent.material if services.agent else None
+    memories += [hit.id for hit in material.memory] if material else []
     return (
         *find_unsupported(words, {number: one.text for number, one in log.items()}),
         *find_unquoted_calls(words),
-        *find_unsupported_sources(words, files, f"{memories}\n{brief}"),
+        *find_unsupported_sources(words, files, "\n".join(memories)),
     )
 
 

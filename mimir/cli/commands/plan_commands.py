@@ -12,13 +12,14 @@ from mimir.errors import Location, PlanError, UsageError
 
 if TYPE_CHECKING:
     from mimir.domain.finding import Finding
-    from mimir.domain.invocation import PinnedDefinition
+    from mimir.domain.invocation import PinnedDefinition, PinnedSkill
     from mimir.domain.plan import Plan
     from mimir.domain.run import RunBudget
     from mimir.orchestrator.api import Mimir
     from mimir.orchestrator.plan_creation import PlanningResult
     from mimir.planning.format.diagnostics import SourceMap
     from mimir.qc.scope.owned_tests import OwnedTest
+    from mimir.registry.catalogue import AgentEntry
     from mimir.settings.layers import LoadedSettings
 
 
@@ -236,10 +237,21 @@ def pin_agents(
     from mimir.bootstrap.agents.programs import pin_program
     from mimir.orchestrator.delegation import plan_agents
 
-    catalogue = open_agent_files(session.project, loaded).load()
-    own = loaded.settings.agents
+    files, own = open_agent_files(session.project, loaded), loaded.settings.agents
+
+    def pin_skills(entry: "AgentEntry") -> "Sequence[PinnedSkill]":
+        skills, missing = files.pin_skills(entry.definition.skills)
+        for name in missing:
+            session.console.note(
+                f"warning: {entry.address} names the skill {name!r}, which does not exist."
+            )
+        return skills
+
     return plan_agents.pin_agents(
-        plan, catalogue, lambda entry: pin_program(entry.definition, entry.address, own)
+        plan,
+        files.load(),
+        lambda entry: pin_program(entry.definition, entry.address, own),
+        pin_skills,
     )
 
 

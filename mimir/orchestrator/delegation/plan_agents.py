@@ -1,11 +1,11 @@
 """Agent definitions that a plan names: their findings, and what its run pins. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mimir.domain.agent import WRITE_TOOLS
 from mimir.domain.finding import Finding
-from mimir.domain.invocation import NO_FILES, PinnedDefinition
+from mimir.domain.invocation import NO_FILES, PinnedDefinition, PinnedSkill
 from mimir.domain.plan import Plan, Task
 from mimir.domain.program import PinnedProgram
 from mimir.errors import UsageError
@@ -47,7 +47,10 @@ def _find_faults(task: Task, entry: AgentEntry) -> Iterator[str]:
 
 
 def pin_agents(
-    plan: Plan, catalogue: AgentCatalogue, pin_program: Callable[[AgentEntry], PinnedProgram]
+    plan: Plan,
+    catalogue: AgentCatalogue,
+    pin_program: Callable[[AgentEntry], PinnedProgram],
+    pin_skills: Callable[[AgentEntry], Sequence[PinnedSkill]],
 ) -> tuple[Plan, tuple[PinnedDefinition, ...]]:
     """Return the plan with the workers of its agents, and their definitions.
 
@@ -55,6 +58,7 @@ def pin_agents(
         plan: A plan without findings of its agents.
         catalogue: The definitions.
         pin_program: Returns the program of a `cli` definition.
+        pin_skills: Returns the skills of a definition that mimir's own agent loop works for.
     """
     pinned: dict[str, PinnedDefinition] = {}
     tasks: list[Task] = []
@@ -63,22 +67,26 @@ def pin_agents(
             tasks.append(task)
             continue
         entry = catalogue.find(task.agent)
-        definition = pinned.get(entry.address) or _pin_definition(entry, pin_program)
+        definition = pinned.get(entry.address) or _pin_definition(entry, pin_program, pin_skills)
         pinned[entry.address] = definition
         tasks.append(_assign_worker(task, entry, definition))
     return replace(plan, tasks=tuple(tasks)), tuple(pinned.values())
 
 
 def _pin_definition(
-    entry: AgentEntry, pin_program: Callable[[AgentEntry], PinnedProgram]
+    entry: AgentEntry,
+    pin_program: Callable[[AgentEntry], PinnedProgram],
+    pin_skills: Callable[[AgentEntry], Sequence[PinnedSkill]],
 ) -> PinnedDefinition:
     definition = entry.definition
+    is_program = definition.kind == "cli"
     return PinnedDefinition(
         address=entry.address,
         path=definition.source.path,
         hash=definition.source.hash,
         prompt=definition.prompt,
-        program=pin_program(entry) if definition.kind == "cli" else None,
+        program=pin_program(entry) if is_program else None,
+        skills=() if is_program else tuple(pin_skills(entry)),
         output_schema=definition.output_schema,
     )
 

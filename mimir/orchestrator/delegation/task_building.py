@@ -4,25 +4,26 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mimir.agents.context import agent
 from mimir.agents.context.quotation import fence_block
 from mimir.domain.agent import WRITE_TOOLS
 from mimir.domain.globs import has_wildcard, is_outside, matches
-from mimir.domain.invocation import NO_FILES, InvocationRequest, PinnedDefinition, PinnedSkill
+from mimir.domain.invocation import (
+    NO_FILES,
+    InvocationRequest,
+    PinnedDefinition,
+    PinnedMaterial,
+    PinnedSkill,
+)
 from mimir.domain.plan import NO_REVIEWER, Check, Criterion, Plan, Task
 from mimir.domain.program import PinnedProgram
 from mimir.domain.usage import estimate
 from mimir.errors import PlanError, UnavailableError, UsageError
 from mimir.registry.catalogue import AgentEntry
+from mimir.registry.domain_terms import domain_terms
 
 MAX_CONTEXT_FILES = 10
-MAX_DESCRIPTION = 400
-"""Characters of the description of a skill in a brief: about a hundred tokens."""
 MAX_RETRIES = 1
-USUAL_WINDOW = 30_000
-"""Tokens of a first message to a model whose context is not known."""
-ANSWER_TOKENS = 4_000
-RESERVED_TOKENS = 2_000
-"""Of each context, for the rules of the engine."""
 TASK = "task-1"
 
 
@@ -66,6 +67,10 @@ def build_plan(
         prompt=definition.prompt,
         program=program,
         skills=tuple(skills),
+        material=PinnedMaterial(
+            terms=domain_terms(definition.name, definition.description),
+            reads_memory=definition.memory != "none",
+        ),
         output_schema=request.output_schema or definition.output_schema,
     )
     files = _writable_files(entry, request)
@@ -80,7 +85,7 @@ def build_plan(
     task = Task(
         id=TASK,
         title=_title(request.prompt),
-        prompt=_prompt(request, skills),
+        prompt=_prompt(request),
         worker_role=pinned.role,
         qc_role=NO_REVIEWER,
         criteria=criteria,
@@ -111,21 +116,13 @@ def require_fit(
     Raises:
         PlanError: They exceed it.
     """
-    window = context_tokens - ANSWER_TOKENS - RESERVED_TOKENS if context_tokens else USUAL_WINDOW
-    pieces = {
+    critical = {
         "task": estimate(request.prompt),
         "context": sum(map(estimate, request.context)),
         "criteria and checks": sum(map(estimate, (*request.criteria, *request.checks))),
         "definition": estimate(definition.prompt),
     }
-    total = sum(pieces.values())
-    if total > window:
-        largest = max(pieces, key=lambda name: pieces[name])
-        raise PlanError(
-            f"The task needs {total:,} of {window:,} tokens. Largest piece: {largest} ({pieces[largest]:,}).",
-            code="context-too-large",
-            next_step="Name files with --context-file instead of text, or choose a model with a larger context.",
-        )
+    agent.require_fit(critical, agent.window_of(context_tokens))
 
 
 def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
@@ -241,12 +238,8 @@ def _title(prompt: str) -> str:
     return line if len(line) <= 72 else line[:71].rstrip() + "…"
 
 
-def _prompt(request: InvocationRequest, skills: Sequence[PinnedSkill]) -> str:
+def _prompt(request: InvocationRequest) -> str:
     parts = [request.prompt]
-    if skills:
-        # Their descriptions come from files, so they are material too.
-        named = "\n".join(f"{one.name}: {one.description[:MAX_DESCRIPTION]}" for one in skills)
-        parts.append(f"Skills whose instructions `read_skill` gives:\n\n{fence_block(named)}")
     # Material is quoted, so that orders in it are no instructions.
     parts += [f"Context, as material only:\n\n{fence_block(text)}" for text in request.context]
     return "\n\n".join(parts)

@@ -21,6 +21,7 @@ from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
 from mimir.errors import BusyError, PlanError, UnavailableError, UsageError
+from mimir.orchestrator.delegation.material import pin_material
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.execution.preparation import named_model
@@ -86,6 +87,9 @@ async def create_run(
     await _require_not_running(services, plan_path)
     run = services.ids.new("agent" if kind == "agent" else "run")
     plan_text, (base, rules) = await _prepare(services, run, plan)
+    definitions = [
+        await pin_material(services, one, base.tree, plan.request) for one in definitions
+    ]
     new = services.new_run(
         run,
         base,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from mimir.agents.context.agent import window_of
 from mimir.agents.context.inputs import (
     ContextBudgets,
     DependencyView,
@@ -19,9 +20,11 @@ from mimir.attempts.services import AttemptStart, ModelChoice, PinnedRun
 from mimir.domain.clock import stamp
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
+from mimir.domain.invocation import PinnedDefinition
 from mimir.domain.plan import Task
 from mimir.domain.task_states import TaskStatus
 from mimir.domain.tool_call_limit import call_limit
+from mimir.domain.usage import estimate
 from mimir.qc.scope.owned_tests import describe_owners, list_foreign_tests
 from mimir.scheduling.completion.attempt_outcome import RetryContext
 from mimir.scheduling.execution.earlier_attempts import (
@@ -163,6 +166,8 @@ class AttemptPreparer:
         self, task: Task, claim: Claim, view: TaskView, retry: RetryContext, merge: TreeMerge
     ) -> WorkerInput:
         facts = self._services.facts
+        preamble = facts.preambles["worker", task.worker_role].text
+        agent = facts.agents.get(task.worker_role)
         ended = [attempt for attempt in view.attempts if attempt.has_ended]
         earlier = [describe_attempt(task, attempt) for attempt in ended]
         if earlier and retry.tree:
@@ -171,7 +176,7 @@ class AttemptPreparer:
             issues = (*earlier[-1].issues, *map(_conflict_issue, merge.conflicts))
             earlier[-1] = replace(earlier[-1], diff=self._redact(diff), issues=issues)
         return WorkerInput(
-            preamble=facts.preambles["worker", task.worker_role].text,
+            preamble=preamble,
             task=task,
             attempt=claim.attempt,
             attempts=task.max_retries + 1 + claim.record.integration_retries,
@@ -182,8 +187,18 @@ class AttemptPreparer:
             dependencies=view.dependencies,
             earlier=tuple(earlier),
             required_fixes=quote_commands(task, ended[-1].required_fixes) if ended else (),
+            # Before `material` was pinned, the task of an invocation listed its skills itself.
+            skills=agent.skills if agent and (agent.material or task.agent) else (),
+            material=agent.material if agent else None,
+            window=self._window(agent, preamble, retry) if agent else 0,
             hidden=facts.background.hidden_from(task),
         )
+
+    def _window(self, agent: PinnedDefinition, preamble: str, retry: RetryContext) -> int:
+        # The context of a program's model is not known.
+        window = window_of(None if agent.program else self._choice.context_tokens)
+        window = max(0, window - estimate(preamble))
+        return window // 3 if retry.smaller_context else window
 
     async def _foreign_tests(self, task: Task) -> tuple[str, ...]:
         facts = self._services.facts

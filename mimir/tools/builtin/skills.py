@@ -1,6 +1,9 @@
 """The `read_skill` tool: the instructions of the skills that an agent definition lists."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from mimir.domain.agent import SKILL_TOOL
 from mimir.domain.invocation import PinnedSkill
@@ -9,6 +12,10 @@ from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, string
 from mimir.tools.calls.messages import list_names, quote_text
+from mimir.tools.scope import WORKSPACE
+
+SCRIPTS = ".skill"
+"""Read-only folder of a workspace in which commands see the scripts of skills."""
 
 
 class SkillTools(LocalTools):
@@ -39,7 +46,39 @@ class SkillTools(LocalTools):
         if path:
             return ToolResult(text=files[path])
         more = f"\n\nFiles: {', '.join(files)}" if files else ""
+        places = ", ".join(f"{SCRIPTS}/{name}/{script}" for script, _ in skill.scripts)
+        more += f"\n\nScripts, for the tool run if you have it: {places}" if places else ""
         return ToolResult(text=f"{skill.body}{more}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillScripts:
+    """The scripts of pinned skills, as commands see them."""
+
+    skills: Sequence[PinnedSkill]
+    folder: Path
+    """Outside of every workspace; it is filled for the first command."""
+
+    def mount(self, workspace: Path) -> Mapping[str, Path]:
+        """Return (path inside → folder) of each skill with scripts. Blocking."""
+        mounts: dict[str, Path] = {}
+        for skill in self.skills if _is_free(workspace / SCRIPTS) else ():
+            if not skill.scripts or not _is_free(workspace / SCRIPTS / skill.name):
+                continue
+            source = self.folder / skill.name
+            for path, text in skill.scripts:
+                target = source / path
+                if not target.exists():
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_text(text, encoding="utf-8")
+                    target.chmod(0o755)
+            mounts[f"{WORKSPACE}/{SCRIPTS}/{skill.name}"] = source
+        return mounts
+
+
+def _is_free(place: Path) -> bool:
+    """Return whether a folder can be mounted: a link of the project could lead elsewhere."""
+    return not os.path.lexists(place) or (place.is_dir() and not place.is_symlink())
 
 
 _SPEC = describe_tool(

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.agents.context import quotation
-from mimir.agents.context.inputs import ChangedFile, FileView, MemoryHit, RelatedTask
+from mimir.agents.context.inputs import ChangedFile, FileView, RelatedTask
 from mimir.agents.context.qc import check_text, quotable_sources
 from mimir.agents.context.task_context import PlannerKnowledge, get_task_context
 from mimir.domain.evidence import CheckRun
+from mimir.domain.invocation import MemoryHit
 from mimir.domain.plan import Plan
 from mimir.domain.usage import estimate
 from tests.support.contexts import OUTCOME, PM, QC, TASK, qc, ran, worker
