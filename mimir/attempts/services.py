@@ -19,7 +19,7 @@ from mimir.domain.evidence import EvidenceRecord, RecordKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.invocation import PinnedDefinition, PinnedSkill
 from mimir.domain.message import CallContext, Message
-from mimir.domain.plan import Plan, Task
+from mimir.domain.plan import Plan, PreambleRole, Task, preamble_roles
 from mimir.domain.run import ControlMode
 from mimir.llm.protocol import ChatModel
 from mimir.qc.checks.check_runner import CheckRunner
@@ -53,8 +53,8 @@ class PinnedRun:
     plan: Plan
     base_commit: str
     base_tree: str
-    preambles: Mapping[tuple[str, str], PinnedPreamble]
-    """By (kind, role); the kind is `worker` or `qc`."""
+    preambles: dict[PreambleRole, PinnedPreamble]
+    """By (kind, role). It grows: a task starts when its own are pinned."""
     background: PlannerKnowledge
     """Knowledge of the PM that attempts do not see; for the receipts."""
     tasks: Mapping[str, Task]
@@ -71,6 +71,10 @@ class PinnedRun:
     """Pinned agent definitions, by worker role."""
     green_runs: int = 1
     """How many green runs after the work a check needs."""
+
+    def has_preambles(self, task: Task) -> bool:
+        """Return whether the preambles of a task's agents are known here."""
+        return all(key in self.preambles for key in preamble_roles([task]))
 
     def granted_tools(self, task: Task) -> tuple[str, ...]:
         """Return the tools that a task's worker may use: those of the plan and of the role."""

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -145,10 +146,14 @@ class Plan:
         raise KeyError(id)
 
 
-def preamble_roles(plan: Plan) -> tuple[tuple[Literal["worker", "qc"], str], ...]:
+PreambleRole = tuple[Literal["worker", "qc"], str]
+"""Kind and role of a preamble."""
+
+
+def preamble_roles(tasks: Iterable[Task]) -> tuple[PreambleRole, ...]:
     """Return each distinct role that needs a preamble; a read-only task has no review."""
-    named: list[tuple[Literal["worker", "qc"], str]] = []
-    for task in plan.tasks:
+    named: list[PreambleRole] = []
+    for task in tasks:
         named.append(("worker", task.worker_role))
         if not task.is_read_only:
             named.append(("qc", task.reviewer))

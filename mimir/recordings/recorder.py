@@ -130,7 +130,7 @@ class Recorder:
         return ExportProgress(
             seq=max((event.seq for event in known.events), default=0),
             checks_at=max((check.at for check in known.checks), default=""),
-            texts=frozenset(known.texts),
+            texts=known.texts,
         )
 
     async def _follow(self, run: str, written: ExportProgress) -> None:

@@ -1,5 +1,6 @@
 """Coordinator of a run: it applies what `decide` returns until every task has ended.
 
+A task is released when its preambles are pinned, too. Of tasks whose files overlap, the order of `decide` holds, whichever is pinned first.
 One process coordinates a run, by a lease; workers of any process serve it. The coordinator never works on a task.
 """
 
@@ -36,7 +37,8 @@ class Coordinator:
             while True:
                 # Read before the snapshot: a move during the decision is not missed.
                 moves = services.wake.moves
-                commands = decide(await self._refresh())
+                decided = decide(await self._refresh())
+                commands = [command for command in decided if self._is_prepared(command)]
                 if any(isinstance(command, FinishRun) for command in commands):
                     return
                 if commands:
@@ -45,6 +47,13 @@ class Coordinator:
                 # A blocked task may block its dependents: decide again at once.
                 if not any(isinstance(command, BlockTask) for command in commands):
                     await services.wake.until_moved(moves, services.poll_seconds)
+
+    def _is_prepared(self, command: Command) -> bool:
+        """Return whether a task that may be released also has its own preambles."""
+        facts = self._services.facts
+        return not isinstance(command, ReleaseTask) or facts.has_preambles(
+            facts.tasks[command.task]
+        )
 
     async def _refresh(self) -> RunSnapshot:
         """Apply the new events to the snapshot; the first call builds it from the tasks."""

@@ -50,6 +50,11 @@ class WorkSignals:
     """How often new tasks could be claimed."""
     calls: int = 0
     """How often agents were called, because of an offer or an idle agent; for `until_called`."""
+    has_begun: bool = False
+    """Whether agents may claim: this process decides, or another one coordinates.
+
+    Before that, a coordinator tries the checks; its agents are not idle.
+    """
     _decided: int | None = None
     """Moves that the coordinator has decided on. None: it is not in this process."""
     _waiting: dict["asyncio.Future[None]", Callable[[], bool]] = field(
@@ -79,10 +84,17 @@ class WorkSignals:
         self.calls += 1
         self._notify()
 
+    def begin(self) -> None:
+        """Signal that agents may claim."""
+        if not self.has_begun:
+            self.has_begun = True
+            self._notify()
+
     @contextlib.contextmanager
     def coordinating_here(self) -> Generator[None]:
         """Mark this process as the coordinator while the block runs."""
         self._decided = -1
+        self.begin()
         try:
             yield
         finally:
@@ -92,6 +104,10 @@ class WorkSignals:
         """Record the moves that the coordinator has decided on. None: it is not here any more."""
         self._decided = moves
         self._notify()
+
+    async def until_begun(self, seconds: float | None = None) -> None:
+        """Wait until agents may claim, at most `seconds`."""
+        await self._wait(lambda: self.has_begun, seconds)
 
     async def until_decided(self, moves: int) -> None:
         """Wait for the coordinator's decision on `moves`; do not wait if it is in another process."""

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from mimir.agents.context.task_context import PlannerKnowledge
-from mimir.attempts.services import PinnedRun
+from mimir.attempts.services import PinnedPreamble, PinnedRun
 from mimir.domain.graph import TaskGraph
-from mimir.domain.plan import Plan
+from mimir.domain.plan import Plan, preamble_roles
 from mimir.scheduling.run_services import ProcessLiveness, RunServices, WorkSignals
 from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store.operations import worker_processes
@@ -60,14 +60,14 @@ class Work:
 
 
 def facts_of(run: str, plan: Plan) -> PinnedRun:
-    """What is fixed for a run of this plan; it has no preambles."""
+    """What is fixed for a run of this plan; its preambles are empty."""
     return PinnedRun(
         id=run,
         project="p1",
         plan=plan,
         base_commit="c0",
         base_tree="t0",
-        preambles={},
+        preambles={role: PinnedPreamble(text="", hash="") for role in preamble_roles(plan.tasks)},
         background=PlannerKnowledge.from_plan(plan),
         tasks={task.id: task for task in plan.tasks},
         graph=TaskGraph.from_plan(plan),
@@ -93,7 +93,7 @@ def crew_of(
         owners=ProcessLiveness(owners=cast("ProcessLocks", hosts), host="here"),
         lease_seconds=300,
         work_room=room,
-        wake=WorkSignals(),
+        wake=WorkSignals(has_begun=True),
         completions=CompletedTasks(facts.plan),
         poll_seconds=0.01,
     )

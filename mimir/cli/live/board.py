@@ -196,7 +196,7 @@ def _apply_to_run(board: RunBoard, event: Event) -> RunBoard:
                 outcome=as_text(data.get("outcome")),
                 note=as_text(data.get("message")) or board.note,
             )
-        case EventKind.PREAMBLE_MADE:
+        case EventKind.PREAMBLE_MADE if not any(row.began for row in board.rows.values()):
             return replace(board, note=f"{_PREAMBLE}{as_text(data.get('role'))}")
         case EventKind.ATTEMPT_STARTED if board.note.startswith(_PREAMBLE):
             return replace(board, note="")

@@ -1,22 +1,19 @@
-"""Creation of a run: its base, plan and preambles are pinned; later edits do not count."""
+"""Creation of a run: its base and plan are pinned; later edits do not count."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from mimir.agents.context.receipt import ContextReceipt, GivenPiece, fingerprint
 from mimir.agents.context.task_context import PlannerKnowledge
-from mimir.agents.preambles.agentinator import Preamble, use_definition
-from mimir.agents.preambles.preamble_cache import Kind
-from mimir.agents.preambles.trust import describe_ignored
 from mimir.attempts.deliverable import HIDDEN
-from mimir.attempts.services import PinnedPreamble, PinnedRun
+from mimir.attempts.services import PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
 from mimir.domain.json_value import as_object, as_objects
-from mimir.domain.plan import Plan, preamble_roles
+from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
@@ -24,6 +21,7 @@ from mimir.errors import BusyError, PlanError, UnavailableError, UsageError
 from mimir.orchestrator.delegation.material import pin_material
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
+from mimir.scheduling.execution.pinned_preambles import Preambles, load_preambles
 from mimir.scheduling.execution.preparation import named_model
 from mimir.scheduling.lifecycle import COORDINATOR
 from mimir.store.operations import budget, estimates, runs
@@ -48,14 +46,12 @@ from mimir.store.records.run_changes import (
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import EdgeType, pack
 from mimir.store.transcripts import shared_texts
-from mimir.workspace.aio import await_all, gather_both
+from mimir.workspace.aio import gather_both
 from mimir.workspace.git.base_capture import BaseCommit
 
 _PIECES = {"system": "instructions", "user": "brief", "tool": "research"}
 """Role of a message to the PM → piece of its context; its own messages are the plan."""
 _Artifact = JsonArtifactRecord | None
-Preambles = dict[tuple[str, str], PinnedPreamble]
-"""By (kind, role)."""
 
 
 async def create_run(
@@ -183,25 +179,18 @@ async def require_sandbox(services: ProjectServices) -> None:
 
 
 async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
-    """Return the pinned values of a run; the first call makes and pins its preambles."""
+    """Return the pinned values of a run, with the preambles that are pinned so far."""
 
-    def look(reads: ReadOps) -> tuple[RunRecord, _Artifact, _Artifact, _Artifact]:
-        texts = [find_json(reads, run, name) for name in ("preambles", "background", AGENT_TEXT)]
-        return load_run_with_plan(reads, run), texts[0], texts[1], texts[2]
+    def look(reads: ReadOps) -> tuple[RunRecord, Preambles, _Artifact, _Artifact]:
+        background, named = (find_json(reads, run, name) for name in ("background", AGENT_TEXT))
+        return load_run_with_plan(reads, run), load_preambles(reads, run), background, named
 
-    record, pinned, background, named = await services.store.read(look, brief=True)
+    record, preambles, background, named = await services.store.read(look, brief=True)
     plan = decode_plan(record)
     agents = named.value.decode(tuple[PinnedDefinition, ...]) if named else ()
     definitions = {one.role: one for one in agents}
     # No background: the user wrote the plan.
     given = ContextReceipt.from_json(background.value.mapping()) if background else None
-    if pinned is None:
-        preambles = await _make_preambles(services, run, plan, definitions)
-    else:
-        rows = pinned.value.decode(tuple[tuple[str, str, str, str], ...])
-        preambles = {
-            (k, role): PinnedPreamble(text=text, hash=hash) for k, role, text, hash in rows
-        }
     return PinnedRun(
         id=run,
         project=record.project_id,
@@ -258,49 +247,6 @@ async def _require_not_running(services: ProjectServices, plan_path: str) -> Non
             f"This plan is running as {run} in another process ({owner}).",
             next_step=f"Follow it: mimir status {run}  Help it: mimir worker --run {run}",
         )
-
-
-async def _make_preambles(
-    services: ProjectServices, run: str, plan: Plan, agents: Mapping[str, PinnedDefinition]
-) -> Preambles:
-    """Make the preamble of each distinct role, and pin them with the run."""
-    roles = preamble_roles(plan)
-
-    agentinator = services.agentinator(partial(services.open_transcript, run), run)
-
-    async def make(kind: Kind, role: str) -> Preamble:
-        if kind == "worker" and role in agents:
-            return use_definition(role, agents[role].prompt, agents[role].output_schema)
-        return await agentinator.preamble(kind, role)
-
-    # All roles at once: each is one model call, and they are independent.
-    made = await await_all([make(kind, role) for kind, role in roles])
-    preambles: Preambles = {
-        key: PinnedPreamble(text=one.text, hash=one.hash)
-        for key, one in zip(roles, made, strict=True)
-    }
-    text = pack([[kind, role, p.text, p.hash] for (kind, role), p in preambles.items()])
-    new = [one for one in made if one.origin != "found"]
-
-    def work(ops: WriteOps) -> None:
-        save_run_text(ops, run, "preambles", text)
-        for one in new:
-            data = {
-                "kind": one.kind,
-                # Roles are free text of the plan, and events are shown on one line.
-                "role": one.role[:200],
-                "path": one.path,
-                "origin": one.origin,
-                "why": one.why,
-            }
-            runs.append_event(ops, run, EventKind.PREAMBLE_MADE, data=data)
-            if one.ignored:
-                message = describe_ignored(one.ignored)
-                runs.append_event(ops, run, EventKind.WARNING, data={"message": message})
-
-    # Preambles from the cache can be found again; only new ones cost model calls.
-    await services.store.write(work, durable=bool(new))
-    return preambles
 
 
 def _save_provenance(ops: WriteOps, run: str, project: str, plan_path: str) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import errno
 import shutil
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,6 +28,7 @@ from mimir.orchestrator.delegation.stored_response import save_response
 from mimir.orchestrator.gc_tuning import reduced_collection
 from mimir.orchestrator.result_application import ApplyResult
 from mimir.orchestrator.runs import creation, inspection
+from mimir.orchestrator.runs.preambles import make_preambles
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.evidence import seal
 from mimir.scheduling import lifecycle
@@ -44,7 +45,7 @@ from mimir.store.operations.record_loading import decode_plan, load_run, load_ru
 from mimir.store.protocol import WriteOps
 from mimir.store.records.run_records import RunRecord
 from mimir.store.sealing.run_record import write_record
-from mimir.workspace.aio import gather_both, run_beside, to_thread_shielded
+from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.stale_cleanup import remove_stale_files
 
 
@@ -204,14 +205,7 @@ async def run_to_end(
     services: ProjectServices, run: str, workers: int, apply: Apply, *, leads: bool
 ) -> RunResult:
     """Serve a run until it has ended, with other processes; `Paused` if this process stops."""
-    async with _renewing_lease(services, run) if leads else contextlib.nullcontext():
-        if leads:
-            # The checks run while the agentinator works; both end before the first attempt.
-            facts, _ = await gather_both(
-                creation.load_pinned_run(services, run), preflight.check_run(services, run)
-            )
-        else:
-            facts = await creation.load_pinned_run(services, run)
+    facts = await creation.load_pinned_run(services, run)
     services.show_base(facts.base_commit, facts.project)
     run_services = _run_services(services, facts)
     runner = AttemptRunner(run_services, _worker_services(services, run_services))
@@ -260,8 +254,34 @@ def _worker_services(services: ProjectServices, run_services: RunServices) -> Wo
 
 
 async def _lead(services: ProjectServices, run_services: RunServices, apply: Apply) -> RunResult:
-    """Coordinate a run: decide until every task has ended, then gate, apply and report."""
+    """Coordinate a run beside the making of its preambles; the first error ends both."""
+    making = asyncio.ensure_future(make_preambles(services, run_services.facts))
+    leading = asyncio.ensure_future(_coordinate(services, run_services, apply, making))
+    try:
+        await asyncio.wait((making, leading), return_when=asyncio.FIRST_EXCEPTION)
+        if making.done() and not making.cancelled():
+            making.result()
+        return leading.result()
+    finally:
+        making.cancel()
+        leading.cancel()
+        await asyncio.gather(making, leading, return_exceptions=True)
+
+
+async def _coordinate(
+    services: ProjectServices,
+    run_services: RunServices,
+    apply: Apply,
+    making: "asyncio.Future[None]",
+) -> RunResult:
+    """Decide until every task has ended, then gate, apply and report."""
     run = run_services.facts.id
+    try:
+        await preflight.check_run(services, run)
+    except Paused:
+        # Their calls are paid: a run of the corrected plan finds the preambles in the cache.
+        await asyncio.wait((making,))
+        raise
     record = await _load(services, run)
     tasks = len(run_services.facts.plan.tasks)
     await services.store.write(partial(lifecycle.begin, run=run, tasks=tasks), durable=False)
@@ -273,7 +293,10 @@ async def _lead(services: ProjectServices, run_services: RunServices, apply: App
     await _decide(run_services, seconds)
     # Another process may have cancelled the run during the decisions.
     if (await _load(services, run)).status is RunStatus.CANCELLED:
+        making.cancel()
         return RunResult(run=run, outcome=RunStatus.CANCELLED, exit_code=1, message="Cancelled.")
+    # Of a run whose tasks ended early: no call is journaled after its end.
+    await making
     end = await finish_run(run_services, services.history, services.checks)
     return await _close(services, run, end, apply)
 
@@ -396,22 +419,6 @@ def errors_as_pauses() -> Generator[None]:
             case _:
                 raise
         raise Paused(str(error), reason=reason, exit_code=code, next_step=step) from error
-
-
-@contextlib.asynccontextmanager
-async def _renewing_lease(services: ProjectServices, run: str) -> AsyncGenerator[None]:
-    """Renew the coordinator lease during the block, at a third of its length."""
-
-    async def beat() -> None:
-        while True:
-            # Two renewals may fail before the lease ends.
-            await asyncio.sleep(services.lease_seconds / 3)
-            await services.leases.write(
-                lifecycle.renew(run, services.owner, services.lease_seconds)
-            )
-
-    async with run_beside(beat()):
-        yield
 
 
 async def _load(services: ProjectServices, run: str) -> RunRecord:

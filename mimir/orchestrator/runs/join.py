@@ -10,19 +10,15 @@ from functools import partial
 
 from mimir.domain.run import RunResult
 from mimir.domain.task_states import RUN_ENDED, RunStatus
-from mimir.errors import BusyError, Paused, StoreError, UsageError
+from mimir.errors import Paused, StoreError, UsageError
 from mimir.orchestrator import project_identity, run_models
 from mimir.orchestrator.runs import creation, execution, inspection
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling import lifecycle
-from mimir.scheduling.processes.election import ELSEWHERE
-from mimir.store.operations.record_loading import find_json, find_runs, lease_holder, load_run
-from mimir.store.protocol import ReadOps
-from mimir.store.records.run_records import RunRecord
+from mimir.store.operations.record_loading import find_runs, load_run
 
 RUN_WIDE_REASONS = ("budget", "time_limit")
 """Pause reasons that hold for every process of a run; all others are of one process."""
-POLL_SECONDS = 0.25
 
 
 async def find_joinable_run(services: ProjectServices, run: str | None) -> str:
@@ -64,12 +60,8 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
     await creation.require_sandbox(services)
     try:
         with execution.errors_as_pauses():
-            leads = await _wait_for_preambles(services, run)
-            if leads is None:
-                record = await services.store.read(partial(load_run, run=run))
-                return execution.result_if_ended(record)
             apply = run_models.pinned_apply(record)
-            result = await execution.run_to_end(services, run, workers, apply, leads=leads)
+            result = await execution.run_to_end(services, run, workers, apply, leads=False)
             await asyncio.to_thread(shutil.rmtree, services.work_room / run, ignore_errors=True)
             return result
     except Paused as paused:
@@ -79,35 +71,6 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
         leave = partial(lifecycle.leave_run, run=run, owner=services.owner)
         await asyncio.shield(services.leases.write(leave))
         raise
-
-
-async def _wait_for_preambles(services: ProjectServices, run: str) -> bool | None:
-    """Wait for the preambles; True: this process makes them, as coordinator; None: run ended."""
-
-    def look(reads: ReadOps, dead: frozenset[str]) -> tuple[RunRecord, bool, str]:
-        record = load_run(reads, run)
-        is_ready = find_json(reads, run, "preambles") is not None
-        return record, is_ready, lease_holder(record, lifecycle.COORDINATOR, reads.now(), dead)
-
-    while True:
-        dead = await inspection.find_dead_processes(services, run)
-        record, is_ready, holder = await services.store.read(partial(look, dead=dead))
-        if record.status in RUN_ENDED:
-            return None
-        if record.status is RunStatus.PAUSED:
-            raise Paused(
-                f"Run {run} is paused: {record.pause_message or 'no process serves it'}",
-                reason=ELSEWHERE,
-                next_step=f"Resume it: mimir resume {run}",
-            )
-        if is_ready:
-            return False
-        if not holder:
-            # Another process may take the lease first, or the run may end between the two transactions.
-            with contextlib.suppress(BusyError, UsageError):
-                await execution.take_coordination(services, run, resumed=True)
-                return True
-        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _leave(services: ProjectServices, run: str, paused: Paused) -> RunResult:

@@ -160,10 +160,12 @@ def must_be_playable(recorded: RecordedRun) -> None:
 
 
 def _find_missing_preamble(recorded: RecordedRun) -> str:
-    """Return a role of the plan whose preamble is not recorded; empty: none."""
-    if recorded.plan is None or "preambles" not in recorded.texts:
+    """Return a role of a started task whose preamble is not recorded; empty: none."""
+    if recorded.plan is None:
         return ""
-    roles = preamble_roles(recorded.plan)
+    kind = EventKind.ATTEMPT_STARTED
+    started = {event.task for event in recorded.events if event.kind is kind}
+    roles = preamble_roles(task for task in recorded.plan.tasks if task.id in started)
     return next((role for kind, role in roles if (kind, role) not in recorded.preambles), "")
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
@@ -22,7 +22,7 @@ from mimir.store.transfer import recording_rows
 Line = dict[str, object]
 
 TEXTS = ("preambles", "brief", "background", AGENT_TEXT)
-"""Artifacts of a run that are made once and used by everything after."""
+"""Artifacts of a run that are used by everything after; its preambles grow."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 ATTEMPTS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED)
 STOPS = (EventKind.RUN_PAUSED, EventKind.RUN_FINISHED)
@@ -40,8 +40,8 @@ class ExportProgress:
     """Check runs of the time `checks_at`."""
     checks_at: str = ""
     """Time of the last check run."""
-    texts: frozenset[str] = frozenset()
-    """Names of the run's texts."""
+    texts: Mapping[str, object] = field(default_factory=dict[str, object])
+    """The run's texts by name, as JSON values."""
 
 
 def lines(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[Line]:
@@ -50,7 +50,9 @@ def lines(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[Line]:
         pinned, plan = recording_rows.export_pinned_run(reads, run)
         yield {"kind": "run", "run": run, "pinned": pinned, "plan": plan}
     events = runs.events(reads, run, after=written.seq)
-    yield from _text_lines(reads, run, written)
+    # Whatever uses a text writes an event after it.
+    if events:
+        yield from _text_lines(reads, run, written)
     yield from _check_lines(reads, run, written)
     for event in events:
         yield from _lines_before(reads, event)
@@ -73,10 +75,10 @@ def end_of(reads: ReadOps, run: str, *, report: str, plan: str) -> Line:
 
 def _text_lines(reads: ReadOps, run: str, written: ExportProgress) -> Iterator[Line]:
     for name in TEXTS:
-        record = None if name in written.texts else record_loading.find_json(reads, run, name)
-        if record is not None:
-            written.texts |= {name}
-            text = record.value.decode(object)
+        record = record_loading.find_json(reads, run, name)
+        text = record.value.decode(object) if record else None
+        if text is not None and text != written.texts.get(name):
+            written.texts = {**written.texts, name: text}
             yield {"kind": "text", "run": run, "name": name, "text": text}
 
 

@@ -37,6 +37,7 @@ from mimir.scheduling.completion.attempt_outcome import AttemptOutcome
 from mimir.scheduling.completion.task_completion import complete_task
 from mimir.scheduling.completion.transition import ClaimJournal
 from mimir.scheduling.cpu_turns import CpuTurn, TurnTakingModels
+from mimir.scheduling.execution.pinned_preambles import load_preambles
 from mimir.scheduling.execution.preparation import AttemptPreparer, TaskView
 from mimir.scheduling.run_services import RunServices
 from mimir.store.deferring_store import DeferringStore
@@ -117,6 +118,10 @@ class AttemptRunner:
 
     async def _load(self, claim: Claim) -> ClaimedTask:
         facts, task = self._services.facts, self._services.facts.tasks[claim.task]
+        # The coordinator may be another process, which pinned them after this one loaded the run.
+        if not facts.has_preambles(task):
+            pinned = await self._services.store.read(partial(load_preambles, run=facts.id))
+            facts.preambles.update(pinned)
 
         def load(reads: ReadOps) -> ClaimedTask:
             view = TaskView.look(reads, facts, task)

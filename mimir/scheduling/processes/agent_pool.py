@@ -75,6 +75,8 @@ class AgentPool:
         """Work until the run stops or this coroutine is cancelled; then every lease is released."""
         wake = self._services.wake
         try:
+            await wake.until_begun()
+            self._counted_at = self._services.clock.monotonic()
             while self._stop_signal.reason is None:
                 # An agent that became idle after these moves waits for the next round: what its task made ready may not be
                 # released yet.

@@ -59,6 +59,8 @@ class CoordinatorElection:
                 if run.status is RunStatus.PAUSED:
                     raise _pause_error(run)
                 await self._take(coordinator)
+                if not self.leads:
+                    self._services.wake.begin()
                 result = await self._wait()
                 if result is not None:
                     return result
