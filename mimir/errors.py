@@ -88,8 +88,17 @@ class Paused(MimirError):  # noqa: N818
     ) -> None:
         super().__init__(message, next_step=next_step)
         self.reason = reason
-        """One of `budget`, `time_limit`, `provider`, `configuration`, `sandbox`, `store`, `disk`, `workspace`, `interrupted`."""
+        """One of `budget`, `time_limit`, `provider`, `configuration`, `sandbox`, `store`, `disk`, `workspace`, `input`, `interrupted`."""
         self.exit_code = exit_code
+
+
+class Waiting(MimirError):  # noqa: N818  a state, not a fault
+    """The task waits for the answer of the user; its lease is released.
+
+    It passes through the agent loop and the machine to the agent pool, as `Paused`; the run continues with its other tasks.
+    """
+
+    exit_code = 75
 
 
 # The provider must act.

@@ -12,7 +12,7 @@ from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.attempts.delivered_paths import DEFAULT_LIMITS, DeliverableLimits
 from mimir.attempts.journal import AttemptJournal
 from mimir.attempts.program.journaled_program import JournaledProgram
-from mimir.domain.agent import ROLES, SKILL_TOOL
+from mimir.domain.agent import NAMED_TOOLS, ROLES, SKILL_TOOL
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.evidence import EvidenceRecord, RecordKind
@@ -83,8 +83,9 @@ class PinnedRun:
         if agent is not None and agent.program is not None:
             return ()
         # A plan can restrict the tools of the role, never extend them.
-        tools = ROLES["worker"].tools
-        own = tuple(t for t in tools if t in task.tools) if task.tools else tools
+        # A task that names only unknown tools gets none, not all.
+        named = tuple(t for t in NAMED_TOOLS if t in task.tools)
+        own = named if task.tools else ROLES["worker"].tools
         return (*own, SKILL_TOOL) if agent is not None and agent.skills else own
 
 

@@ -24,6 +24,7 @@ from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.message import ModelRequest
+from mimir.domain.question import QuestionLimits
 from mimir.llm.endpoints import EndpointRegistry
 from mimir.llm.protocol import ChatModel
 from mimir.llm.wrappers.journaled_model import JournaledModel
@@ -88,7 +89,13 @@ async def compose_services(
     # The order matters: leases keep the plain store.
     leases, store = store, PublishingStore(store, history.share)
     programs = SandboxedPrograms(sandbox, history.view, project, program_environment())
-    tools = ToolFactory(project_sandbox, store, project_id, redact, programs)
+    asking = settings.questions
+    question_limits = QuestionLimits(
+        open_per_task=asking.max_open_per_task,
+        open_per_run=asking.max_open_per_run,
+        expire_days=asking.expire_days,
+    )
+    tools = ToolFactory(project_sandbox, store, project_id, redact, programs, question_limits)
     execution = CheckExecution(
         history=history,
         sandbox=project_sandbox,
@@ -264,5 +271,7 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
             "neo4j": True,
             # The plan and the pinned definition of an invocation hold what they decided.
             "agents": True,
+            # The stored questions hold what they decided.
+            "questions": True,
         },
     )

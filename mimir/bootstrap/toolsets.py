@@ -10,13 +10,15 @@ from mimir.attempts.delivered_paths import find_completed_repository
 from mimir.attempts.program.journaled_program import JournaledProgram
 from mimir.attempts.services import Stand, WorkerWorkspace
 from mimir.bootstrap.agents.programs import SandboxedPrograms
-from mimir.domain.agent import ALL_TOOLS, ROLES, SKILL_TOOL
+from mimir.domain.agent import ASK_TOOL, NAMED_TOOLS, ROLES, SKILL_TOOL
 from mimir.domain.broken_pipes import forgive_broken_pipes
 from mimir.domain.call_outcome import Transcript
+from mimir.domain.question import QuestionLimits
 from mimir.store.operations import evidence
 from mimir.store.operations.memory import MemoryScope, ProjectMemory
 from mimir.store.protocol import GraphStore
 from mimir.tools.builtin.artifacts import ArtifactTools
+from mimir.tools.builtin.ask_user import AskUserTool
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.builtin.memory import MemoryTools
 from mimir.tools.builtin.probe import ProbeTool
@@ -48,7 +50,9 @@ class ToolFactory:
         project_id: str,
         redact: Callable[[str], str],
         launcher: SandboxedPrograms,
+        question_limits: QuestionLimits,
     ) -> None:
+        self._question_limits = question_limits
         self._launcher = launcher
         self._sandbox = sandbox
         self._store = store
@@ -82,27 +86,31 @@ class ToolFactory:
         )
         sandbox = self._sandbox.with_view(bench.base_commit, scripts)
         commands = RunTool(sandbox, bench.where, redact=self._redact)
-        # A plan can only narrow the tools of the worker.
+        asking = AskUserTool(self._question_limits, redact=self._redact)
         more = (SKILL_TOOL,) if bench.skills else ()
+        # A plan can only narrow the tools of the worker; a task that is to ask names the tool.
+        asks = (ASK_TOOL,) if ASK_TOOL in task.tools else ()
         rights = ToolRights(
             role="worker",
-            role_tools=(*ROLES["worker"].tools, *more),
+            role_tools=(*ROLES["worker"].tools, *asks, *more),
             plan_tools=(*task.tools, *more) if task.tools else (),
         )
         reading = [
             self._artifacts(bench.run, bench.artifacts),
             MemoryTools(self._memory(bench.run)),
+            asking,
             *([SkillTools(bench.skills)] if bench.skills else []),
         ]
         return gateway(
             # Memory and artifacts need no workspace, so they do not wait until one exists.
             [LazyWorkspaceTools([files, commands], _prepare_call(tree, bench.stand)), *reading],
-            granted=rights.granted_tools((*ALL_TOOLS, *more)),
+            granted=rights.granted_tools((*NAMED_TOOLS, *more)),
             transcript=bench.lane,
             snapshot=bench.snapshot,
             redact=self._redact,
             why=rights.why,
             base_tree=bench.tree,
+            ask=asking.read_question,
         )
 
     def program(self, bench: WorkerWorkspace) -> JournaledProgram:

@@ -51,6 +51,8 @@ COMMANDS = (
     CommandEntry("browsing", "show", "show /task-1 --diff"),
     CommandEntry("browsing", "log", "log --follow", ("logs",)),
     CommandEntry("inspection", "report", "report --full"),
+    CommandEntry("people.inbox", "inbox", "inbox --all"),
+    CommandEntry("people.answer", "answer", "answer q-1f2e3d eu-west --resume"),
     CommandEntry("browsing", "pause", "pause run-1127"),
     CommandEntry("run_commands", "cancel", "cancel run-1127"),
     CommandEntry("run_commands", "apply", "apply --commit"),

@@ -28,6 +28,10 @@ SKILL_TOOL = "read_skill"
 DEFAULT_TOOLS = (*READ_TOOLS, "read_artifact", *MEMORY_TOOLS)
 """Of an agent definition that names no tools; it holds no writing and no commands."""
 ALL_TOOLS = (*READ_TOOLS, *WRITE_TOOLS, "run", "read_artifact", *MEMORY_TOOLS)
+ASK_TOOL = "ask_user"
+"""Only of an agent whose task or definition names it, as its run may wait for the user."""
+NAMED_TOOLS = (*ALL_TOOLS, ASK_TOOL)
+"""Tools that a plan or a definition can name."""
 
 # QC gets 150 answer tokens more for each criterion.
 ROLES: dict[str, RoleLimits] = {

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from mimir.domain.message import ToolResult
+from mimir.domain.question import NewQuestion
 from mimir.domain.usage import TokenUsage
 
 
@@ -17,6 +19,16 @@ class CallOutcome:
     """Workspace tree after the call; empty if nothing can have changed."""
     usage: TokenUsage | None = None
     """Of a model or program. None: unknown, charged at the reservation."""
+
+
+def encode_result(result: ToolResult) -> Mapping[str, object]:
+    """Return the recorded value of a tool result; its tree is recorded with the outcome."""
+    return {
+        "text": result.text,
+        "is_error": result.is_error,
+        "exit_code": result.exit_code,
+        "denied": result.denied,
+    }
 
 
 class Transcript(Protocol):
@@ -46,5 +58,15 @@ class Transcript(Protocol):
             reserve: Most tokens that a model or program may use; charged until its outcome is known.
             of_answer: Part of `reserve` for the answer, which has its own price.
             title: Shown to users; for a model call, the name of the model.
+        """
+        ...
+
+    async def ask(
+        self, request: Mapping[str, object], question: NewQuestion, /, *, title: str = ""
+    ) -> CallOutcome:
+        """Return the recorded outcome of a tool call that asks the user, or ask.
+
+        Raises:
+            Waiting: It was asked; the task waits for its answer.
         """
         ...

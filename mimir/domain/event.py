@@ -24,6 +24,8 @@ class EventKind(StrEnum):
     MODEL_CALLED = "ModelCalled"
     TOOL_CALLED = "ToolCalled"
     TOOL_DENIED = "ToolDenied"
+    QUESTION_ASKED = "QuestionAsked"
+    QUESTION_CLOSED = "QuestionClosed"
     BREAKER_TRIPPED = "BreakerTripped"
     LANE_CUT = "LaneCut"
     DRIFT = "Drift"

@@ -10,6 +10,8 @@ APPLY_OPTIONS: tuple[Apply, ...] = get_args(Apply)
 ControlMode = Literal["always", "accepted", "never"]
 """In which attempts passed checks are controlled: all, those no check rejected, none."""
 CONTROL_MODES: tuple[ControlMode, ...] = get_args(ControlMode)
+INPUT = "input"
+"""Reason of a pause until the user answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,4 +26,9 @@ class FinishRun:
     """Every task has ended: run the final gate and close the run."""
 
 
-Command = ReleaseTask | BlockTask | FinishRun
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitInput:
+    """Only answers of the user can continue the run: pause it."""
+
+
+Command = ReleaseTask | BlockTask | FinishRun | AwaitInput

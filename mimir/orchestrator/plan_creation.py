@@ -19,7 +19,7 @@ from mimir.agents.preambles import templates
 from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.deliverable import HIDDEN
 from mimir.domain.actor import CURRENT_ACTOR, Actor
-from mimir.domain.agent import ALL_TOOLS, ROLES
+from mimir.domain.agent import NAMED_TOOLS, ROLES
 from mimir.domain.event import EventKind
 from mimir.domain.finding import Finding
 from mimir.domain.ids import PLAN_TASK
@@ -216,7 +216,7 @@ class _PlanningRun:
         tools = services.planner_tools(self._checkout, transcript)
         planner = PlannerServices(
             services=self._loop_services("pm", transcript, tools),
-            tools=ALL_TOOLS,
+            tools=NAMED_TOOLS,
             exists=lambda path: path in known,
             try_checks=self._try_checks,
             on_proposal=self._log_proposal,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mimir.domain.agent import ALL_TOOLS, DEFAULT_TOOLS, MEMORY_TOOLS, WRITE_TOOLS
+from mimir.domain.agent import DEFAULT_TOOLS, MEMORY_TOOLS, NAMED_TOOLS, WRITE_TOOLS
 from mimir.domain.agent_definition import AgentDefinition, ToolRequest
 
 EDIT_TOOLS = ("edit_file", "write_file", "delete_file")
@@ -25,7 +25,7 @@ _NAMES: Mapping[tuple[str, ...], str] = {
     DEFAULT_TOOLS: "* all",
 }  # fmt: skip
 _ALIASES: Mapping[str, tuple[str, ...]] = {
-    **{tool: (tool,) for tool in ALL_TOOLS},
+    **{tool: (tool,) for tool in NAMED_TOOLS},
     **{name: tools for tools, names in _NAMES.items() for name in names.split()},
 }
 _EVERYTHING = ("*", "all")
@@ -98,7 +98,7 @@ def _withholding_reason(tool: str, definition: AgentDefinition, default: Sequenc
         return "the file asks for planning only"
     if definition.memory == "none" and tool in MEMORY_TOOLS:
         return "the file sets memory: none"
-    if tool not in ALL_TOOLS:
+    if tool not in NAMED_TOOLS:
         return "this version has no such tool"
     if not definition.source.is_trusted and tool not in default:
         return "the file is not trusted"

@@ -11,6 +11,8 @@ from mimir.domain import money
 from mimir.domain.clock import moment
 from mimir.domain.ids import lane_id
 from mimir.domain.json_value import as_object
+from mimir.domain.question import OPEN
+from mimir.domain.run import INPUT
 from mimir.domain.task_states import (
     EXECUTING,
     RUN_ENDED,
@@ -20,6 +22,7 @@ from mimir.domain.task_states import (
 )
 from mimir.domain.tool_call_limit import call_limit
 from mimir.errors import StoreError
+from mimir.reporting.questions import list_questions
 from mimir.store import run_reading
 from mimir.store.protocol import ReadOps
 from mimir.store.records.run_records import RunRecord
@@ -66,6 +69,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         now=reads.now(),
         is_read_only=record.is_read_only,
     )
+    questions = list_questions(reads, {"runId": run})
     state = shown_state(shown, is_read_only=record.is_read_only)
     has_stopped = shown in RUN_ENDED or shown is RunStatus.PAUSED
     return {
@@ -77,7 +81,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "title": record.display_title,
         "plan": record.plan_path,
         "reason": record.pause_reason,
-        "message": record.pause_message,
+        "message": _message(record, questions),
         "broken_checks": list(record.broken_checks) if shown in RUN_ENDED else [],
         "apply": as_object(record.settings.mapping().get("run")).get("apply"),
         "seal": record.seal if shown in RUN_ENDED else "",
@@ -94,7 +98,17 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "tasks": [_task(task, lookup) for task in tasks],
         **_date_of_prices(record),
         **({"read_only": True} if record.is_read_only else {}),
+        **({"questions": questions} if questions else {}),
     }
+
+
+def _message(record: RunRecord, questions: Sequence[Mapping[str, object]]) -> str:
+    """Return why a run is paused, with the answers that came since."""
+    # The stored message is that of the pause: it names questions that may be answered by now.
+    is_answered = bool(questions) and all(one["state"] != OPEN for one in questions)
+    if record.pause_reason == INPUT and is_answered:
+        return "Every question is answered; the run can continue."
+    return record.pause_message
 
 
 def _date_of_prices(record: RunRecord) -> Mapping[str, object]:
@@ -136,6 +150,7 @@ def _task(task: TaskStatusRecord, lookup: _StatusLookup) -> dict[str, object]:
         "limit": call_limit(task.estimated_tool_calls),
         "cause": task.cause,
         "blocked_by": task.blocked_by,
+        **({"question": task.waits_for} if task.waits_for else {}),
         "waiting_for": unmet if task.status is TaskStatus.PENDING else [],
         "dependencies": list(task.dependencies),
     }

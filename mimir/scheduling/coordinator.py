@@ -8,18 +8,28 @@ from collections.abc import Sequence
 from functools import partial
 
 from mimir.domain.event import EventKind
-from mimir.domain.scheduling_command import BlockTask, Command, FinishRun, ReleaseTask
+from mimir.domain.scheduling_command import (
+    AwaitInput,
+    BlockTask,
+    Command,
+    FinishRun,
+    ReleaseTask,
+)
 from mimir.domain.task_states import TaskStatus
+from mimir.scheduling import input_pause
 from mimir.scheduling.decide import RunSnapshot, decide
 from mimir.scheduling.priority import weights
 from mimir.scheduling.run_services import RunServices
-from mimir.store.operations import claims, runs
+from mimir.store.operations import claim_candidates, claims, runs
 from mimir.store.operations.record_loading import load_tasks
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.task_records import TaskProgressRecord
 
 # Most events are calls, and a call never changes a status.
 _STATUS_EVENTS = frozenset(EventKind) - {EventKind.MODEL_CALLED, EventKind.TOOL_CALLED}
+
+
+_QUESTION_EVENTS = (EventKind.QUESTION_ASKED, EventKind.QUESTION_CLOSED)
 
 
 class Coordinator:
@@ -41,6 +51,8 @@ class Coordinator:
                 commands = [command for command in decided if self._is_prepared(command)]
                 if any(isinstance(command, FinishRun) for command in commands):
                     return
+                if any(isinstance(command, AwaitInput) for command in commands):
+                    await self._pause_for_input()
                 if commands:
                     await self._apply(commands)
                 services.wake.mark_decided(moves)
@@ -49,11 +61,24 @@ class Coordinator:
                     await services.wake.until_moved(moves, services.poll_seconds)
 
     def _is_prepared(self, command: Command) -> bool:
-        """Return whether a task that may be released also has its own preambles."""
+        """Return whether the preambles that a command needs are pinned: those of its task, or all."""
         facts = self._services.facts
-        return not isinstance(command, ReleaseTask) or facts.has_preambles(
-            facts.tasks[command.task]
-        )
+        match command:
+            case ReleaseTask():
+                return facts.has_preambles(facts.tasks[command.task])
+            case AwaitInput():
+                # A pause would end the calls that make the others.
+                return all(map(facts.has_preambles, facts.tasks.values()))
+            case _:
+                return True
+
+    async def _pause_for_input(self) -> None:
+        """Pause the run and raise `Paused`, unless an answer has just come or a question expires."""
+        services = self._services
+        pause = partial(input_pause.pause_for_input, run=services.facts.id, owner=services.owner)
+        paused = await services.store.write(pause)
+        if paused is not None:
+            raise paused
 
     async def _refresh(self) -> RunSnapshot:
         """Apply the new events to the snapshot; the first call builds it from the tasks."""
@@ -72,6 +97,9 @@ class Coordinator:
             to = event.data.get("to")
             if event.task and isinstance(to, str):
                 self._snapshot.apply(event.task, TaskStatus(to))
+            if event.kind in _QUESTION_EVENTS and event.data.get("blocking") is True:
+                waits = event.kind is EventKind.QUESTION_ASKED
+                self._snapshot.note_waiting(event.task, waits=waits)
         return self._snapshot
 
     async def _apply(self, commands: Sequence[Command]) -> None:
@@ -98,9 +126,13 @@ def _make_snapshot(services: RunServices, tasks: Sequence[TaskProgressRecord]) -
     plan = services.facts.plan
     by_id = {task.task_id: task for task in tasks}
     known = [by_id[task.id] for task in plan.tasks]
-    return RunSnapshot.from_rows(
+    snapshot = RunSnapshot.from_rows(
         plan,
         {task.task_id: task.status for task in known},
         [task.task_id for task in known if task.released],
         weights(plan, services.facts.learned),
     )
+    # From the tasks and not from events: a resumed run reads only new events.
+    for task in known:
+        snapshot.note_waiting(task.task_id, waits=task.claim_state == claim_candidates.WAITING)
+    return snapshot

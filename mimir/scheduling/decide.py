@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from mimir.domain.graph import TaskGraph
 from mimir.domain.overlap import GlobSet
 from mimir.domain.plan import Plan, Task
-from mimir.domain.scheduling_command import BlockTask, Command, FinishRun, ReleaseTask
+from mimir.domain.scheduling_command import AwaitInput, BlockTask, Command, FinishRun, ReleaseTask
 from mimir.domain.task_states import TERMINAL, TaskStatus
 
 
@@ -39,6 +39,8 @@ class RunSnapshot:
     """Released tasks that declare `files`; only these can delay another."""
     taken: GlobSet = field(default_factory=GlobSet)
     """Files of these tasks."""
+    waiting: set[str] = field(default_factory=set[str])
+    """Tasks that wait for an answer of the user: neither running nor ready."""
     alike: dict[tuple[str, ...], list[tuple[float, str]]] = field(
         default_factory=dict[tuple[str, ...], list[tuple[float, str]]], compare=False
     )
@@ -84,6 +86,7 @@ class RunSnapshot:
             return
         self.open -= 1
         self.released.discard(task)
+        self.waiting.discard(task)
         if task in self.declared:
             self.declared.remove(task)
             self.taken.remove(self.tasks[task].files)
@@ -108,6 +111,18 @@ class RunSnapshot:
         self.ready.add(task)
         waiting = self.alike.setdefault(self.tasks[task].files, [])
         heappush(waiting, (-self.priority[task], task))
+
+    def note_waiting(self, task: str, *, waits: bool) -> None:
+        """Record that a task waits for an answer, or no longer waits."""
+        if waits and self.status[task] not in TERMINAL:
+            self.waiting.add(task)
+        else:
+            self.waiting.discard(task)
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether no task can continue without an answer of the user."""
+        return bool(self.waiting) and self.released <= self.waiting
 
     def candidates(self) -> list[str]:
         """Return the ready tasks that a decision must consider, longest remaining path first."""
@@ -143,7 +158,9 @@ def decide(snapshot: RunSnapshot) -> list[Command]:
         BlockTask(task=t, because=b) for t, b in sorted(snapshot.doomed.items())
     ]
     finish: list[Command] = [FinishRun()] if snapshot.open == 0 else []
-    return [*blocks, *_releases(snapshot), *finish]
+    # Only if nothing else can be done: the other tasks never wait for the user.
+    commands = [*blocks, *_releases(snapshot), *finish]
+    return commands or ([AwaitInput()] if snapshot.needs_input else [])
 
 
 def _releases(snapshot: RunSnapshot) -> list[Command]:

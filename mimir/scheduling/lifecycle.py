@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from mimir.domain.clock import moment
 from mimir.domain.event import EventKind
-from mimir.domain.run import RunBudget
+from mimir.domain.run import INPUT, RunBudget
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, LeaseLost, Paused, UsageError
 from mimir.store.operations import claims, leases, runs, worker_processes
@@ -135,7 +135,11 @@ def pause(ops: WriteOps, run: str, owner: str, paused: Paused, seconds: float) -
     """Pause a run: tasks keep their phases, this process's leases end, its time is added."""
     record = load_run(ops, run)
     leave_run(ops, run, owner)
-    _write_pause(ops, record, paused, seconds)
+    # The coordinator has written this pause already, without the time of its process.
+    if paused.reason == INPUT and record.status is RunStatus.PAUSED:
+        save_change(ops, run, _time_change(record, seconds))
+    else:
+        write_pause(ops, record, paused, seconds)
 
 
 def pause_from_outside(ops: WriteOps, run: str, dead: Collection[str]) -> bool:
@@ -156,16 +160,21 @@ def pause_from_outside(ops: WriteOps, run: str, dead: Collection[str]) -> bool:
     kinds = (EventKind.RUN_CREATED, EventKind.RUN_STARTED, EventKind.RUN_RESUMED)
     began = moment(find_last_event_time(ops, run, kinds) or record.created_at)
     paused = Paused("The user paused it with mimir pause.", reason="interrupted")
-    _write_pause(ops, record, paused, (moment(ops.now()) - began).total_seconds())
+    write_pause(ops, record, paused, (moment(ops.now()) - began).total_seconds())
     return True
 
 
-def _write_pause(ops: WriteOps, record: RunRecord, paused: Paused, seconds: float) -> None:
+def _time_change(record: RunRecord, seconds: float) -> RunLimitsChange:
+    return RunLimitsChange(seconds_used=record.seconds_used + max(0.0, seconds))
+
+
+def write_pause(ops: WriteOps, record: RunRecord, paused: Paused, seconds: float) -> None:
+    """Write the pause of a running run with its events; leases stay."""
     run = record.id
     data = {"reason": paused.reason, "message": str(paused), "outcome": RunStatus.PAUSED.value}
     changes = (
         RunPauseChange(pause_reason=paused.reason, pause_message=str(paused)),
-        RunLimitsChange(seconds_used=record.seconds_used + max(0.0, seconds)),
+        _time_change(record, seconds),
     )
     changed = runs.set_status(
         ops,

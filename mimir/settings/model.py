@@ -306,6 +306,15 @@ class AgentSettings(_SettingsSection):
         return tools
 
 
+class QuestionSettings(_SettingsSection):
+    """Questions of agents to the user."""
+
+    expire_days: float = Field(default=7.0, ge=0, le=3650)
+    """After this time the default holds; 0: never."""
+    max_open_per_task: int = Field(default=3, ge=0, le=100)
+    max_open_per_run: int = Field(default=10, ge=0, le=1000)
+
+
 class Settings(_SettingsSection):
     """All settings."""
 
@@ -319,6 +328,7 @@ class Settings(_SettingsSection):
     run: RunSettings = RunSettings()
     checks: CheckSettings = CheckSettings()
     agents: AgentSettings = AgentSettings()
+    questions: QuestionSettings = QuestionSettings()
 
     @field_validator("sandbox", mode="before")
     @classmethod

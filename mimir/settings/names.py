@@ -16,6 +16,7 @@ from mimir.settings.model import (
     HistorySettings,
     LlmSettings,
     Neo4jSettings,
+    QuestionSettings,
     RoleName,
     RoleSettings,
     RunSettings,
@@ -93,6 +94,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "run": RunSettings,
     "checks": CheckSettings,
     "agents": AgentSettings,
+    "questions": QuestionSettings,
     **{f"roles.{role}": RoleSettings for role in get_args(RoleName)},
 }
 KNOWN = ("store", "sandbox", *(f"{s}.{k}" for s, m in SECTIONS.items() for k in m.model_fields))

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
+from mimir.domain.question import OPEN
 from mimir.domain.task_states import TaskStatus
 from mimir.errors import UsageError
 from mimir.store.protocol import ReadOps, Row, Where
@@ -74,6 +75,11 @@ def load_run_overviews(reads: ReadOps, project_id: str) -> list[RunOverviewRecor
 def count_completed_tasks(reads: ReadOps) -> Mapping[str, int]:
     """Count the completed tasks by run; a run without any is left out."""
     return reads.counts(NodeLabel.TASK, "runId", {"status": TaskStatus.COMPLETED.value})
+
+
+def count_open_questions(reads: ReadOps, project_id: str) -> Mapping[str, int]:
+    """Count the open questions of a project by run; a run without any is left out."""
+    return reads.counts(NodeLabel.QUESTION, "runId", {"projectId": project_id, "state": OPEN})
 
 
 def count_model_calls(reads: ReadOps, run: str) -> Mapping[str, int]:

@@ -38,6 +38,7 @@ class NodeLabel(StrEnum):
     MEMORY = "Memory"
     CALL = "Call"
     EVENT = "Event"
+    QUESTION = "Question"
 
 
 class EdgeType(StrEnum):
@@ -63,6 +64,8 @@ class EdgeType(StrEnum):
     """Memory → what it is about."""
     FOLLOWS = "FOLLOWS"
     """Run → run that it was made from."""
+    ASKED = "ASKED"
+    """Attempt → Question."""
 
 
 # Label → property that full-text search reads.

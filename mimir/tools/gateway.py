@@ -9,11 +9,13 @@ becomes a text for the model.
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 
-from mimir.domain.agent import ALL_TOOLS
+from mimir.domain.agent import ASK_TOOL, NAMED_TOOLS
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
+from mimir.domain.question import NewQuestion
 from mimir.errors import MimirError, ToolError
 from mimir.tools.calls import arguments
+from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.failures import CallDenied, failure, pause_if_full
 from mimir.tools.calls.messages import list_names, nearest, quote_text, storable
 from mimir.tools.permissions import not_granted
@@ -36,6 +38,7 @@ def gateway(
     why: Callable[[str], str] = not_granted,
     quota: CallQuota | None = None,
     base_tree: str = "",
+    ask: Callable[[ToolArguments], NewQuestion] | None = None,
 ) -> Toolset:
     """Stack the wrappers around the tools of one agent in one attempt.
 
@@ -48,9 +51,10 @@ def gateway(
         why: Returns the reason for a name that is not granted.
         quota: Limits of single tools; None: no limit.
         base_tree: The workspace's tree before the first call.
+        ask: Returns the question of a call of `ask_user`. None: the agent cannot ask.
     """
     dispatcher = _GatewayDispatcher(
-        toolsets, frozenset(granted), redact, why, quota or CallQuota({})
+        toolsets, frozenset(granted), redact, why, quota or CallQuota({}), ask
     )
     return JournaledTools(dispatcher, transcript, snapshot, redact, base_tree)
 
@@ -64,6 +68,7 @@ class _GatewayDispatcher:
     _redact: Callable[[str], str]
     _why: Callable[[str], str]
     _quota: CallQuota
+    _ask: Callable[[ToolArguments], NewQuestion] | None
     _owners: dict[str, tuple[Toolset, ToolSpec]] = field(init=False)
     specs: Sequence[ToolSpec] = field(init=False)
 
@@ -83,10 +88,12 @@ class _GatewayDispatcher:
             refused = self._quota.take(call.name)
             if refused is not None:
                 raise CallDenied(refused, next_step=self._list_tools())
+            # The transcript asks: question and intent are one transaction.
+            question = self._ask(values) if self._ask and call.name == ASK_TOOL else None
         except ToolError as error:
             title = title or self._title(call.name)
             return GateDecision(refusal=self._clean(failure(error)), title=title)
-        return GateDecision(effectful=not spec.read_only, title=title)
+        return GateDecision(effectful=not spec.read_only, title=title, question=question)
 
     async def run(self, call: ToolCall, context: CallContext) -> ToolResult:
         """Execute an admitted call; an exception becomes a result unless the engine must act."""
@@ -105,7 +112,7 @@ class _GatewayDispatcher:
 
     def _require_tool(self, name: str) -> ToolSpec:
         """Return the description of a permitted tool, or raise a `ToolError`."""
-        if name not in self._owners and name not in ALL_TOOLS:
+        if name not in self._owners and name not in NAMED_TOOLS:
             near = nearest(name, [spec.name for spec in self.specs])
             raise ToolError(
                 f"There is no tool {quote_text(name)}.{near}", next_step=self._list_tools()
@@ -145,5 +152,5 @@ class _GatewayDispatcher:
 
 def _prompt_order(spec: ToolSpec) -> tuple[int, str]:
     # A fixed order keeps the bytes of every prompt equal, which providers cache.
-    known = ALL_TOOLS.index(spec.name) if spec.name in ALL_TOOLS else len(ALL_TOOLS)
+    known = NAMED_TOOLS.index(spec.name) if spec.name in NAMED_TOOLS else len(NAMED_TOOLS)
     return known, spec.name

@@ -19,6 +19,8 @@ ONE = plan(step("a"), title="One small file")
 PM: Part = {"role": "pm", "turns": [{"text": render(ONE), "repeat": "forever"}]}
 
 ELSEWHERE = {
+    "answer": "test_questions.py",
+    "inbox": "test_questions.py",
     "demo": "test_demo.py",
     "doctor --ask": "test_doctor.py",
     "init": "test_init.py",

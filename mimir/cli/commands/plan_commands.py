@@ -201,7 +201,7 @@ def print_warnings(session: CommandSession, found: "Sequence[Finding]", name: st
 
 def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
     """Read and check a plan file; a file that is not text is a `PlanError`."""
-    from mimir.domain.agent import ALL_TOOLS
+    from mimir.domain.agent import NAMED_TOOLS
     from mimir.planning import parser
     from mimir.planning.lint import plan_check
     from mimir.qc.scope.owned_tests import list_owned_tests
@@ -210,7 +210,7 @@ def read_plan_file(session: CommandSession, path: Path) -> CheckedPlan:
     # Errors name the path that the parser opened, so it is relative where it can be.
     short = path.relative_to(project) if path.is_relative_to(project) else path
     parsed = parser.parse_document(short)
-    found = plan_check.check(parsed, tools=ALL_TOOLS, exists=exists)
+    found = plan_check.check(parsed, tools=NAMED_TOOLS, exists=exists)
     if any(task.agent for task in parsed.plan.tasks):
         from mimir.bootstrap.agents.definition_files import open_agent_files
         from mimir.orchestrator.delegation.plan_agents import check_agents

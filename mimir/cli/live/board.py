@@ -27,6 +27,8 @@ WORDS: Mapping[TaskStatus, str] = {
     TaskStatus.CANCELLED: "cancelled",
 }
 """The displayed word of each status; at most nine letters."""
+ASKING = "asking"
+"""The displayed word of a task that waits for the user's answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,8 @@ class TaskBoardRow:
     """True: nothing decides the task."""
     note: str = ""
     """Why the task failed, is retried or is blocked."""
+    question: str = ""
+    """Question that it waits for; empty: none."""
 
     @property
     def phase(self) -> str:
@@ -66,12 +70,20 @@ class TaskBoardRow:
         is_waiting = self.is_ready and self.status is TaskStatus.PENDING
         if self.is_read_only and self.status is TaskStatus.COMPLETED:
             return ANSWERED
+        if self.is_asking:
+            return ASKING
         return "ready" if is_waiting else WORDS[self.status]
+
+    @property
+    def is_asking(self) -> bool:
+        """True while it waits for the user's answer."""
+        return bool(self.question) and self.status in EXECUTING
 
     @property
     def is_running(self) -> bool:
         """True during an attempt."""
-        return self.status in EXECUTING
+        # A task that waits for the user uses no agent.
+        return self.status in EXECUTING and not self.question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +148,12 @@ def fold(board: RunBoard, events: Iterable[Event]) -> RunBoard:
                 rows.setdefault(task, TaskBoardRow(task=task))
         if event.task:
             row = rows.get(event.task, TaskBoardRow(task=event.task))
-            rows[event.task] = _apply_to_task(row, event, board.now)
+            is_question = event.kind in _QUESTIONS
+            rows[event.task] = (
+                _apply_question(row, event)
+                if is_question
+                else _apply_to_task(row, event, board.now)
+            )
     return replace(board, rows=rows)
 
 
@@ -164,6 +181,7 @@ def number(value: object) -> float | None:
 
 
 _PREAMBLE = "preamble: "
+_QUESTIONS = (EventKind.QUESTION_ASKED, EventKind.QUESTION_CLOSED)
 
 
 def _apply_to_run(board: RunBoard, event: Event) -> RunBoard:
@@ -265,6 +283,16 @@ def _apply_status_change(row: TaskBoardRow, event: Event, at: float) -> TaskBoar
         return row
     status = TaskStatus(to)
     return replace(row, status=status, until=at if status in TERMINAL else None)
+
+
+def _apply_question(row: TaskBoardRow, event: Event) -> TaskBoardRow:
+    # A question that does not wait changes nothing that is shown.
+    if event.data.get("blocking") is not True:
+        return row
+    if event.kind is EventKind.QUESTION_CLOSED:
+        return replace(row, question="", activity="")
+    id, title = as_text(event.data.get("question")), as_text(event.data.get("title"))
+    return replace(row, question=id, activity=f"{id} {title}")
 
 
 def _apply_call(row: TaskBoardRow, event: Event) -> TaskBoardRow:

@@ -164,7 +164,8 @@ def _row(row: TaskBoardRow, width: int, column: int, glyphs: Symbols, now: float
         parts.append(f"{score_of(row.score):>3}")
     if width >= _WITH_DETAIL:
         parts.append(
-            clean_line(row.activity if row.is_running else row.note) or clean_line(row.title)
+            clean_line(row.activity if row.is_running or row.is_asking else row.note)
+            or clean_line(row.title)
         )
     return " ".join(parts)
 
@@ -192,6 +193,8 @@ def _glyph(row: TaskBoardRow, glyphs: Symbols) -> str:
 
 
 def _style(row: TaskBoardRow) -> str:
+    if row.is_asking:
+        return "bold"
     return "" if _is_ready(row) else _STYLES.get(row.status, "")
 
 

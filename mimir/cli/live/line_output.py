@@ -6,7 +6,8 @@ from mimir.cli.console import clean_line
 from mimir.cli.layout import count_noun
 from mimir.cli.live.board import number
 from mimir.domain.event import Event, EventKind
-from mimir.domain.json_value import as_array, as_text, as_texts
+from mimir.domain.json_value import as_array, as_object, as_text, as_texts
+from mimir.domain.question import describe_values
 from mimir.domain.task_states import ANSWERED, RunStatus
 
 SCHEMA = 1
@@ -165,6 +166,18 @@ def _application(data: Data) -> str:
     return f"{len(as_array(data.get('paths')))} files"
 
 
+def _question(data: Data) -> str:
+    default = "" if data.get("blocking") is True else " (the default holds until the answer)"
+    return f"{as_text(data.get('question'))} {as_text(data.get('title'))}{default}"
+
+
+def _question_end(data: Data) -> str:
+    by = f" by {as_text(data.get('by'))}" if data.get("by") else ""
+    answer = as_object(data.get("answer"))
+    said = f": {describe_values(answer)}" if answer else ""
+    return f"{as_text(data.get('question'))} {as_text(data.get('state'))}{by}{said}"
+
+
 def _first_of(*keys: str) -> Callable[[Data], str]:
     """Return a function that returns the first of these members with a value."""
     return lambda data: next(
@@ -194,6 +207,8 @@ _DETAILS: Mapping[EventKind, Callable[[Data], str]] = {
     EventKind.MODEL_CALLED: _model,
     EventKind.TOOL_CALLED: _tool,
     EventKind.TOOL_DENIED: _tool,
+    EventKind.QUESTION_ASKED: _question,
+    EventKind.QUESTION_CLOSED: _question_end,
     EventKind.BREAKER_TRIPPED: _first_of("detail", "kind"),
     EventKind.LANE_CUT: _first_of("lane"),
     EventKind.DRIFT: _first_of("lane", "part"),

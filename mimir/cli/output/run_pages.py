@@ -43,12 +43,17 @@ def _run_row(run: Shape) -> tuple[str, ...]:
     is_plan = run.get("kind") == "plan"
     return (
         clean_line(as_text(run.get("run"))),
-        clean_line(as_text(run.get("status"))),
+        _run_state(run),
         "plan" if is_plan else f"{run.get('completed')}/{run.get('tasks')}",
         as_text(run.get("cost")) or "?",
         age(as_number(run.get("age_seconds")) or 0),
         clean_line(as_text(run.get("title"))),
     )
+
+
+def _run_state(run: Shape) -> str:
+    state, asked = clean_line(as_text(run.get("status"))), run.get("open_questions")
+    return f"{state}, {count_noun(asked, 'question')}" if isinstance(asked, int) else state
 
 
 def age(seconds: float) -> str:

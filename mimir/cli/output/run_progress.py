@@ -141,7 +141,9 @@ def count_line(status: Mapping[str, object]) -> str:
     tasks = as_objects(status.get("tasks"))
     if not tasks:
         return ""
-    states = Counter(as_text(task.get("status")) for task in tasks)
+    states = Counter(
+        boards.ASKING if task.get("question") else as_text(task.get("status")) for task in tasks
+    )
     done = ANSWERED if ANSWERED in states else "completed"
     parts = [f"{states.pop(done, 0)} of {len(tasks)} tasks {done}"]
     words = {status.value: word for status, word in boards.WORDS.items()}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mimir.cli.console import clean_line
 from mimir.cli.layout import count_noun, table, wrap, wrap_cells
-from mimir.cli.live.board import WORDS, number
+from mimir.cli.live.board import ASKING, WORDS, number
 from mimir.cli.live.line_output import clock, score_of
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
@@ -55,7 +55,13 @@ def status(
         lines += [line for text in checks for line in wrap(text, width, first="check ")]
     if any(_criteria(task) for task in shown):
         lines += wrap("criteria: x executed, j judged, u unverified, f failed", width)
-    return lines + next_lines([step.format(run=run) for step in _NEXT.get(state, ())], width)
+    # What the user must do comes before what mimir can do.
+    is_open = [one for one in as_objects(shape.get("questions")) if one.get("state") == "open"]
+    for one in is_open:
+        title = f"{as_text(one.get('id'))}, {as_text(one.get('task'))}: {as_text(one.get('title'))}"
+        lines += wrap(clean_line(title), width, first="question ")
+    steps = ["mimir inbox"] if is_open else [one.format(run=run) for one in _NEXT.get(state, ())]
+    return lines + next_lines(steps, width)
 
 
 def next_lines(commands: Sequence[str], width: int) -> list[str]:
@@ -188,7 +194,7 @@ def _task_row(task: Mapping[str, object], glyphs: Symbols) -> tuple[str, ...]:
     why = f"waited for {blocker}" if blocker else as_text(task.get("cause")).replace("_", " ")
     return (
         f"{glyph(state, glyphs)} {id}",
-        _WORDS[state] if state in _WORDS else clean_line(state),
+        phase_of(task),
         str(task.get("attempts") or 0),
         score_of(number(task.get("score"))),
         used,
@@ -198,6 +204,12 @@ def _task_row(task: Mapping[str, object], glyphs: Symbols) -> tuple[str, ...]:
 
 
 _WORDS = {status.value: word for status, word in WORDS.items()}
+
+
+def phase_of(task: Mapping[str, object]) -> str:
+    """Return the displayed word of a task's state."""
+    state = as_text(task.get("status"))
+    return ASKING if task.get("question") else _WORDS.get(state, clean_line(state))
 
 
 def _criteria(task: Mapping[str, object]) -> str:

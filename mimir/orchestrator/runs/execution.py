@@ -43,6 +43,7 @@ from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store.operations import budget, claims, estimates, memory, runs
 from mimir.store.operations.record_loading import decode_plan, load_run, load_run_with_plan
 from mimir.store.protocol import WriteOps
+from mimir.store.questions import question_rows
 from mimir.store.records.run_records import RunRecord
 from mimir.store.sealing.run_record import write_record
 from mimir.workspace.aio import to_thread_shielded
@@ -187,6 +188,8 @@ async def cancel(services: ProjectServices, run: str) -> None:
         lifecycle.must_be_open(ops, run)
         # Claims end in the same transaction, so no process can complete a task afterwards.
         claims.cancel(ops, run)
+        # In the same transaction: no answer may come to a task that has ended.
+        question_rows.withdraw_open(ops, run)
         save_response(ops, run, RunStatus.CANCELLED, services.clock.now())
         runs.set_status(
             ops,
@@ -332,6 +335,8 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
     def work(ops: WriteOps) -> None:
         lifecycle.must_lead(ops, run, services.owner)
         runs.append_event(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
+        # Those that no task waits for.
+        question_rows.withdraw_open(ops, run)
         save_response(ops, run, end.outcome, services.clock.now())
         lifecycle.end(ops, run, services.owner, end.outcome, data)
         write_record(ops, run, report, seal.append)

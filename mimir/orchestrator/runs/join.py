@@ -8,7 +8,7 @@ import contextlib
 import shutil
 from functools import partial
 
-from mimir.domain.run import RunResult
+from mimir.domain.run import INPUT, RunResult
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import Paused, StoreError, UsageError
 from mimir.orchestrator import project_identity, run_models
@@ -17,7 +17,7 @@ from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling import lifecycle
 from mimir.store.operations.record_loading import find_runs, load_run
 
-RUN_WIDE_REASONS = ("budget", "time_limit")
+RUN_WIDE_REASONS = ("budget", "time_limit", INPUT)
 """Pause reasons that hold for every process of a run; all others are of one process."""
 
 

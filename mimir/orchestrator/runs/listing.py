@@ -14,6 +14,7 @@ from mimir.store.records.run_records import RunOverviewRecord
 from mimir.store.run_reading import (
     NEWEST_FIRST,
     count_completed_tasks,
+    count_open_questions,
     find_records,
     load_run,
     load_run_overviews,
@@ -129,6 +130,7 @@ def list_runs(
 ) -> Sequence[Mapping[str, object]]:
     """Return the runs of a project as JSON values, newest first."""
     done, at = count_completed_tasks(reads), reads.now()
+    asked = count_open_questions(reads, project_id)
     return [
         _run_entry(
             one,
@@ -136,14 +138,13 @@ def list_runs(
             shown_state(one.shown_status(at, dead), is_read_only=one.is_read_only),
             now,
         )
+        | ({"open_questions": asked[one.id]} if one.id in asked else {})
         for one in load_run_overviews(reads, project_id)
         if wanted.admits(one)
     ]
 
 
-def _run_entry(
-    run: RunOverviewRecord, done: int, status: str, now: datetime
-) -> Mapping[str, object]:
+def _run_entry(run: RunOverviewRecord, done: int, status: str, now: datetime) -> dict[str, object]:
     return {
         "run": run.id,
         "title": run.display_title,

@@ -14,6 +14,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun
 from mimir.domain.message import Answer, ModelRequest
 from mimir.domain.plan import Check
+from mimir.domain.question import NewQuestion
 from mimir.errors import RecordingMiss
 from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
@@ -160,6 +161,14 @@ class PlaybackTranscript:
             of_answer=of_answer,
             title=title,
         )
+
+    async def ask(
+        self, request: Mapping[str, object], question: NewQuestion, /, *, title: str = ""
+    ) -> CallOutcome:
+        """Ask again; the recorded answer follows with its event."""
+        # Counted as a tool call, so that the next one finds its outcome.
+        self._number += 1
+        return await self._inner.ask(request, question, title=title)
 
     def _outcome(self, number: int, request: Mapping[str, object]) -> CallOutcome:
         if number >= len(self._calls):

@@ -3,11 +3,16 @@
 `decide` checks each release.
 """
 
+from typing import get_args
+
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import Event, EventKind
-from mimir.domain.json_value import as_number, as_text
+from mimir.domain.json_value import as_member, as_number, as_text, is_object
+from mimir.domain.question import QuestionClosing, QuestionState
 from mimir.domain.scheduling_command import BlockTask, ReleaseTask
 from mimir.domain.task_states import TaskStatus
 from mimir.errors import Paused, RecordingMiss
+from mimir.recordings.engine_replay.differences import event_label
 from mimir.recordings.engine_replay.simulation import EventCursor, Simulation
 from mimir.recordings.format.recording import RecordedRun
 from mimir.scheduling import lifecycle
@@ -16,7 +21,10 @@ from mimir.scheduling.priority import weights
 from mimir.store.operations import claims, leases, record_loading
 from mimir.store.operations.claims import Claim
 from mimir.store.protocol import WriteOps
+from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.task_records import TaskStatusRecord
+from mimir.store.run_reading import load_record
+from mimir.store.transcripts import waiting_calls
 from mimir.store.transfer import recording_rows
 
 LEASE_SECONDS = 1e9
@@ -121,6 +129,31 @@ def take(ops: WriteOps, run: str, event: Event) -> Claim:
         raise RecordingMiss(f"{event.task} was claimed, but in the engine it cannot be claimed")
     claims.set_priority(ops, run, event.task, task.priority if task else 0.0)
     return taken[0]
+
+
+def close_question(ops: WriteOps, recorded: RecordedRun, event: Event) -> None:
+    """Close a question with its recorded answer.
+
+    Raises:
+        RecordingMiss: It was not asked, or the outcome of its call is not recorded.
+    """
+    question = load_record(ops, QuestionRecord, as_text(event.data.get("question")))
+    if question is None:
+        raise RecordingMiss(f"{event_label(event)}: this question was not asked")
+    call = recorded.lanes.get(question.transcript, {}).get(question.number)
+    if call is None and question.is_blocking:
+        raise RecordingMiss(f"{event_label(event)}: the outcome of its call is not recorded")
+    # A recording may be edited: another state or answer is never trusted.
+    values, state = event.data.get("answer"), as_text(event.data.get("state"))
+    closing = QuestionClosing(
+        state=as_member(state, get_args(QuestionState)) or "withdrawn",
+        values=values if is_object(values) else None,
+        by=as_text(event.data.get("by")),
+        transport=as_text(event.data.get("transport")),
+    )
+    waiting_calls.close_question(
+        ops, question.id, closing, call.outcome if call else CallOutcome(value={})
+    )
 
 
 def pause(ops: WriteOps, run: str, paused: Paused) -> None:

@@ -14,7 +14,7 @@ from typing import cast
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.task_states import RunStatus, TaskStatus
-from mimir.errors import Paused, RecordingMiss
+from mimir.errors import Paused, RecordingMiss, Waiting
 from mimir.orchestrator import plan_creation, run_models
 from mimir.orchestrator.runs import creation, inspection
 from mimir.orchestrator.services import ProjectServices
@@ -40,12 +40,14 @@ from mimir.scheduling.run_services import ProcessLiveness, RunServices
 from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store.operations import claims, record_loading, runs
 from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.questions import question_rows
 from mimir.store.records.attempt_records import AttemptRecord
 from mimir.store.transcripts import call_rows
 
 OWNER = "replay"
 ATTEMPT_EVENTS = (
     EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED, EventKind.BREAKER_TRIPPED,
+    EventKind.QUESTION_ASKED,
     EventKind.WORK_ANSWERED, EventKind.CHECK_RUN, EventKind.JUDGING_STARTED, EventKind.VERDICT_GIVEN,
     EventKind.TASK_COMPLETED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED, EventKind.WARNING,
 )  # fmt: skip
@@ -128,7 +130,11 @@ class RunReplay:
         if actor is not None:
             await self._act(actor, event)
             await self._ahead()
-            return
+        else:
+            await self._repeat(event)
+
+    async def _repeat(self, event: Event) -> None:
+        """Repeat an event that no actor of the replay writes."""
         match event.kind:
             case EventKind.TASK_READY | EventKind.TASK_BLOCKED:
                 await self.releases.write(self.simulation)
@@ -142,6 +148,8 @@ class RunReplay:
                 await self._cancel()
             case EventKind.LANE_CUT:
                 await self._cut(event)
+            case EventKind.QUESTION_CLOSED:
+                await self._close_question(event)
             case _:
                 await self._inject(event)
 
@@ -154,7 +162,9 @@ class RunReplay:
         if not work.done():
             return
         del self.working[actor]
-        if error := work.exception():
+        error = work.exception()
+        # A task that waits is claimed again after its answer.
+        if error and not isinstance(error, Waiting):
             raise error
         # Without this check, an actor that ended early would be asked for its event again and again.
         if self.cursor.at == before:
@@ -301,6 +311,7 @@ class RunReplay:
 
         def work(ops: WriteOps) -> None:
             claims.cancel(ops, self.recorded.id)
+            question_rows.withdraw_open(ops, self.recorded.id)
             data, expect = (
                 {"outcome": RunStatus.CANCELLED.value},
                 (RunStatus.RUNNING, RunStatus.PAUSED),
@@ -319,6 +330,12 @@ class RunReplay:
             _emit(ops, event)
 
         await self.simulation.write(work)
+
+    async def _close_question(self, event: Event) -> None:
+        """Close a question as it was closed, with the recorded outcome of its call."""
+        await self.simulation.write(
+            partial(recorded_moves.close_question, recorded=self.recorded, event=event)
+        )
 
     async def _inject(self, event: Event) -> None:
         """Write an event that the engine does not decide."""
@@ -340,6 +357,7 @@ class RunReplay:
 
         def work(ops: WriteOps) -> None:
             runs.append_event(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
+            question_rows.withdraw_open(ops, run)
             lifecycle.end(ops, run, OWNER, end.outcome, data)
 
         await self.simulation.write(work)

@@ -211,6 +211,29 @@ def decisions_section(summary: RunSummary) -> str:
     return "\n".join(["## Decisions", "", fence_text("\n".join(shown), 200_000)])
 
 
+def questions_section(summary: RunSummary) -> Iterator[str]:
+    """Yield the questions to the user, with their answers and who answered."""
+    if not summary.questions:
+        return
+    head = "| Question | Task | Title | State | Answer | By | Asked | Closed |\n|---|---|---|---|---|---|---|---|"
+    yield from ("## Questions", "", head)
+    for one in summary.questions:
+        # A default that holds must not look like words of the user.
+        answer = one.answer or (one.default and f"{one.default} (default)")
+        by = f"{one.by} ({one.transport})" if one.transport else one.by
+        cells = (
+            cell(one.id),
+            cell(f"{one.task}/{one.attempt}"),
+            cell(one.title),
+            one.state,
+            cell(answer) if answer else "",
+            cell(by) if by else "",
+            format_time(one.asked_at),
+            format_time(one.closed_at) if one.closed_at else "",
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
 def warnings_section(summary: RunSummary) -> str:
     """Return what the user should know."""
     if not summary.warnings:

@@ -126,6 +126,30 @@ class TaskData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedQuestion:
+    """One question to the user."""
+
+    id: str
+    task: str
+    attempt: int
+    title: str
+    """Of an agent; untrusted."""
+    state: str
+    """`open`, `answered`, `expired` or `withdrawn`."""
+    blocking: bool
+    answer: str
+    """On one line. Empty: there is none."""
+    default: str
+    """Empty: there is none."""
+    by: str
+    """Empty: no user answered."""
+    transport: str
+    asked_at: str
+    closed_at: str
+    """Empty: it is open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
     """One run."""
 
@@ -167,6 +191,8 @@ class RunData:
     totals: EventTotals = field(default_factory=EventTotals)
     measured: MetricInputs = NOTHING
     """Inputs of the metrics that do not follow from the tasks."""
+    questions: tuple[ReportedQuestion, ...] = ()
+    """Oldest first."""
     pm_context: tuple[tuple[str, int | None], ...] = ()
     """(time of the answer, input tokens) of each model call of the PM, in order."""
 

@@ -14,16 +14,24 @@ from mimir.domain import money
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.ids import lane_id
+from mimir.domain.question import describe_values
 from mimir.domain.task_states import RunStatus
 from mimir.domain.verdict import Verdict
 from mimir.reporting.summary.event_totals import EventTotals, total_events
 from mimir.reporting.summary.metric_inputs import count_metric_inputs, load_pm_calls
-from mimir.reporting.summary.run_data import AttemptData, DeliverableData, RunData, TaskData
+from mimir.reporting.summary.run_data import (
+    AttemptData,
+    DeliverableData,
+    ReportedQuestion,
+    RunData,
+    TaskData,
+)
 from mimir.reporting.summary.summary import RunSummary, summarise
 from mimir.store import run_reading
 from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import ReadOps
 from mimir.store.records.attempt_records import AttemptRecord
+from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.run_records import RunRecord
 from mimir.store.records.task_records import TaskRecord
 
@@ -75,12 +83,36 @@ def _load_run(reads: ReadOps, run: str) -> RunData:
         data,
         plan=record_loading.decode_plan(record) if record.plan else None,
         gate_evidence=record_loading.load_evidence(reads, [data.gate]).get(data.gate, ()),
+        questions=tuple(
+            _reported_question(one)
+            for one in run_reading.find_records(
+                reads, QuestionRecord, {"runId": run}, order=("createdAt", "id")
+            )
+        ),
         measured=count_metric_inputs(reads, record, pm_calls),
         pm_context=tuple(
             (call.finished_at, call.input_tokens)
             for call in pm_calls
             if call.kind == "model" and call.finished_at
         ),
+    )
+
+
+def _reported_question(one: QuestionRecord) -> ReportedQuestion:
+    values, default = one.values, one.default_values
+    return ReportedQuestion(
+        id=one.id,
+        task=one.task,
+        attempt=one.attempt,
+        title=one.name,
+        state=one.state,
+        blocking=one.is_blocking,
+        answer="" if values is None else describe_values(values),
+        default="" if default is None else describe_values(default),
+        by=one.answered_by,
+        transport=one.transport,
+        asked_at=one.created_at,
+        closed_at=one.closed_at,
     )
 
 

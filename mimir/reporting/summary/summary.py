@@ -24,7 +24,12 @@ from mimir.reporting.summary.decisions import ReportedDecision
 from mimir.reporting.summary.metric_tally import MetricTally
 from mimir.reporting.summary.metrics import ContextUse, Metric, context_use, metrics
 from mimir.reporting.summary.proofs import ProofReport, TaskProof, prove_run, prove_task
-from mimir.reporting.summary.run_data import RunData, TaskData, without_places
+from mimir.reporting.summary.run_data import (
+    ReportedQuestion,
+    RunData,
+    TaskData,
+    without_places,
+)
 from mimir.reporting.summary.task_lines import TaskLine, describe_trip, task_line
 
 
@@ -117,6 +122,8 @@ class RunSummary:
     """Always nine, in the same order."""
     context: ContextUse
     next_steps: tuple[NextStep, ...]
+    questions: tuple[ReportedQuestion, ...] = ()
+    """Questions to the user, oldest first."""
 
 
 class _TaskCollection:
@@ -215,6 +222,7 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         metrics=metrics(measured),
         context=context_use(measured),
         next_steps=_next_steps(outcome, data),
+        questions=data.questions,
     )
 
 

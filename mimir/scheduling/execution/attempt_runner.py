@@ -29,7 +29,7 @@ from mimir.domain.message import CallContext
 from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.turn_hook import YIELD_TURN
 from mimir.domain.verdict import Verdict
-from mimir.errors import MimirError
+from mimir.errors import MimirError, Waiting
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.scheduling import retry
 from mimir.scheduling.completion import attempt_outcome
@@ -93,6 +93,7 @@ class AttemptRunner:
         Raises:
             Paused: The run must stop; the phase is kept.
             LeaseLost: Another process holds the task.
+            Waiting: It waits for an answer; the lease is released.
         """
         # Calls and check runs of shared services are recorded for this attempt.
         CURRENT_ACTOR.set(
@@ -157,12 +158,14 @@ class AttemptRunner:
                 _load_state(claimed.journal.record.status, claimed.attempt),
                 partial(machine.advance_attempt, services),
             )
+        except Waiting:
+            # The answer may come in days: its attempt restores the recorded tree.
+            await _remove_workspace(services)
+            raise
         finally:
             await stop_background(services)
         await self._complete(claimed, services, state)
-        # A workspace is created for the first effect only.
-        if services.directory.exists():
-            await to_thread_shielded(shutil.rmtree, services.directory, ignore_errors=True)
+        await _remove_workspace(services)
 
     async def _complete(
         self, claimed: ClaimedTask, services: AttemptServices, state: AttemptState
@@ -251,6 +254,12 @@ class AttemptRunner:
             artifacts=artifacts,
             data={"cause": decision.cause.value, **data},
         )
+
+
+async def _remove_workspace(services: AttemptServices) -> None:
+    # A workspace is created for the first effect only.
+    if services.directory.exists():
+        await to_thread_shielded(shutil.rmtree, services.directory, ignore_errors=True)
 
 
 def _load_state(status: TaskStatus, attempt: AttemptRecord | None) -> AttemptState:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import cast
 
-from mimir.errors import LeaseLost, Paused
+from mimir.errors import LeaseLost, Paused, Waiting
 from mimir.scheduling.run_services import RunServices, StopSignal
 from mimir.store.operations import claims
 from mimir.store.operations.claims import Claim
@@ -41,6 +41,10 @@ class TaskWorker:
             has_ended = True  # its last move ended the lease
         except Paused as paused:
             self._stop.stop(paused)
+        except Waiting:
+            has_ended = True  # the transaction of the question ended the lease
+            # The coordinator must learn that one task less is running.
+            self._services.wake.task_moved()
         except LeaseLost:
             return  # another holder continues; the fence refuses further writes of this one
         except Exception:

@@ -6,7 +6,7 @@ from mimir.store.protocol import Compare, ReadOps, Row, Where
 from mimir.store.row_fields import float_field, int_field, text_field
 from mimir.store.schema import NodeLabel
 
-FREE, HELD = "free", "held"
+FREE, HELD, WAITING = "free", "held", "waiting"
 # Deaths in a row, without a gained outcome, after which a task fails.
 MOST_DEATHS = 3
 # How many more candidates are read, at least, if some were left out.

@@ -1,6 +1,6 @@
 """Claims of tasks under leases and fences, and the changes of their status.
 
-A claimable task has `claimState` "free", one under a lease "held", any other none; so a claim reads no more tasks than it takes. Every
+A claimable task has `claimState` "free", one under a lease "held", one that waits for an answer "waiting", any other none; so a claim reads no more tasks than it takes. Every
 lease increases the fence, and a write under an older one raises `LeaseLost`. Leases are compared with the store's time.
 """
 
@@ -27,7 +27,7 @@ from mimir.store.records.task_records import TaskRecord
 from mimir.store.row_fields import float_field, int_field, text_field
 from mimir.store.schema import EdgeType, NodeLabel
 
-_FREE, _HELD = claim_candidates.FREE, claim_candidates.HELD
+_FREE, _HELD, _WAITING = claim_candidates.FREE, claim_candidates.HELD, claim_candidates.WAITING
 _NO_LEASE: Row = {"lockedBy": None, "lockedAt": None, "expiresAt": None}
 # Properties of a claimed task that its new attempt has too.
 _COPIED = ("status", "attemptNumber", "isRetry", "retryReason", "workerStartTime")
@@ -119,6 +119,29 @@ def release_claim(ops: WriteOps, run: str, task: str, fence: int) -> bool:
     if row is None:
         return False
     return ops.patch(NodeLabel.TASK, id, {**_NO_LEASE, **_time_held(ops, row), "claimState": _FREE})
+
+
+def wait(ops: WriteOps, run: str, task: str, fence: int, question: str) -> None:
+    """End a lease until a question is answered; the status stays.
+
+    Raises:
+        LeaseLost: Another process has the task.
+    """
+    id, held = ids.task_id(run, task), {"fence": fence, "claimState": _HELD}
+    row = ops.patch_if(NodeLabel.TASK, id, held, {})
+    if row is None:
+        raise _lease_lost(task, fence)
+    # Neither free nor held: no claim, no heartbeat and no release finds it.
+    waits = {"claimState": _WAITING, "waitsFor": question}
+    ops.patch(NodeLabel.TASK, id, {**_NO_LEASE, **_time_held(ops, row), **waits})
+
+
+def wake(ops: WriteOps, run: str, task: str, fence: int, question: str) -> bool:
+    """Let a waiting task be claimed again; False if it does not wait for this question."""
+    # All three are compared: a late answer must not free a task that another process holds.
+    expect = {"fence": fence, "claimState": _WAITING, "waitsFor": question}
+    free: Row = {"claimState": _FREE, "waitsFor": None}
+    return ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, free) is not None
 
 
 def give_back_all(ops: WriteOps, run: str, owner: str) -> None:
@@ -358,7 +381,7 @@ def _attempt_row(run: str, task: str, number: int) -> dict[str, Value]:
 def _lease_after(to: TaskStatus) -> Row:
     # A task in `preparing_retry` is free: any process may begin its next attempt.
     if to in TERMINAL:
-        return {**_NO_LEASE, "claimState": None}
+        return {**_NO_LEASE, "claimState": None, "waitsFor": None}
     if to is TaskStatus.PREPARING_RETRY:
         return {**_NO_LEASE, "claimState": _FREE}
     return {}

@@ -37,6 +37,8 @@ class TaskStatusRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Why the task ended without being completed. Empty: it did not."""
     blocked_by: str = ""
     """Task that blocks this one. Empty: none."""
+    waits_for: str = ""
+    """Question that it waits for. Empty: none."""
     dependencies: tuple[str, ...] = ()
     criteria_executed: int = 0
     criteria_judged: int = 0
@@ -80,7 +82,7 @@ class TaskRecord(TaskStatusRecord, is_partial=False):
     """Grows with each lease; a write under an older fence is refused."""
     version: int = 0
     claim_state: str = ""
-    """`free`, `held`, or empty: it cannot be claimed."""
+    """`free`, `held`, `waiting` (for an answer), or empty: it cannot be claimed."""
     locked_at: str = ""
     """Start of the lease, ISO-8601 UTC. Empty: no lease."""
     held_seconds: float = 0.0
@@ -196,3 +198,5 @@ class TaskProgressRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     status: TaskStatus
     released: bool = False
     """True: it can be claimed."""
+    claim_state: str = ""
+    """As of `TaskRecord`."""

@@ -11,11 +11,14 @@ from functools import partial
 from typing import Literal
 
 from mimir.domain import ids
-from mimir.domain.call_outcome import CallOutcome
+from mimir.domain.call_outcome import CallOutcome, encode_result
+from mimir.domain.message import ToolResult
+from mimir.domain.question import NewQuestion, assumed_text, refused_text
 from mimir.domain.usage import TokenUsage
+from mimir.errors import Waiting
 from mimir.store.deferring_store import Later
 from mimir.store.protocol import Row, Transactions
-from mimir.store.transcripts import call_rows
+from mimir.store.transcripts import call_rows, waiting_calls
 from mimir.store.transcripts.call_rows import CallRequest, CompletedCall, StoredCall, TranscriptKey
 
 Work = Callable[[], Awaitable[CallOutcome]]
@@ -122,12 +125,30 @@ class StoredTranscript:
         asked = CallRequest.from_arguments(
             seq, kind, request, delta, reserve=reserve, of_answer=of_answer, title=title
         )
-        if seq < self._live_from:
-            row = self._rows[seq]
-            if asked.is_recorded_in(row):
-                return self._served(asked, call_rows.outcome_of(row))
-            self._diverge(seq)
+        recorded = self._recorded(asked)
+        if recorded is not None:
+            return self._served(asked, recorded)
         return await self._make(asked, work, ordered=effectful or kind == "model")
+
+    async def ask(
+        self, request: Mapping[str, object], question: NewQuestion, *, title: str = ""
+    ) -> CallOutcome:
+        """Return the recorded outcome of a call that asks the user, or ask.
+
+        Raises:
+            LeaseLost: Another process has the task.
+            Waiting: It was asked; the task waits, and its lease is released.
+        """
+        seq, self._next = self._next, self._next + 1
+        asked = CallRequest.from_arguments(
+            seq, "tool", request, request, reserve=0, of_answer=0, title=title
+        )
+        recorded = self._recorded(asked)
+        # An answer that came since is a recorded outcome like any other.
+        if recorded is not None:
+            return self._served(asked, recorded)
+        work = partial(self._ask, asked, question)
+        return await self._make(asked, work, ordered=True, is_question=True)
 
     async def flush(self) -> None:
         """Commit the waiting outcomes when the agent is done.
@@ -149,6 +170,16 @@ class StoredTranscript:
             later(write)
         self._committed(done)
 
+    def _recorded(self, asked: CallRequest) -> CallOutcome | None:
+        """Return the recorded outcome of a call; None: it is made live."""
+        if asked.seq >= self._live_from:
+            return None
+        row = self._rows[asked.seq]
+        if asked.is_recorded_in(row):
+            return call_rows.outcome_of(row)
+        self._diverge(asked.seq)
+        return None
+
     def _served(self, asked: CallRequest, outcome: CallOutcome) -> CallOutcome:
         self.replayed += 1
         self._pass(asked, outcome)
@@ -168,8 +199,13 @@ class StoredTranscript:
         self._hash = call_rows.hash_before(self.name, self._rows, seq)
         self._tools_recorded = call_rows.tools_before(self._rows, seq)
 
-    async def _make(self, asked: CallRequest, work: Work, *, ordered: bool) -> CallOutcome:
-        """Make a call; an ordered one waits for those before it and is committed at once."""
+    async def _make(
+        self, asked: CallRequest, work: Work, *, ordered: bool, is_question: bool = False
+    ) -> CallOutcome:
+        """Make a call; an ordered one waits for those before it and is committed at once.
+
+        The work of a question writes its intent.
+        """
         flight = asyncio.get_running_loop().create_future()
         flight.add_done_callback(_retrieve_exception)
         self._in_flight[asked.seq] = flight
@@ -177,6 +213,7 @@ class StoredTranscript:
             await self._go_live(asked)
             if ordered:
                 await self._ended_before(asked.seq)
+            if ordered and not is_question:
                 await self._begin(asked)
             had = StoredCall.of(asked, await work())
             self._outcomes[asked.seq] = had
@@ -204,6 +241,22 @@ class StoredTranscript:
         )
         await self._store.write(intent, durable=asked.kind != "model")
         self._committed(done)
+
+    async def _ask(self, asked: CallRequest, question: NewQuestion) -> CallOutcome:
+        """Write the question with its intent; return the outcome of one that does not wait."""
+        done = self._done()
+        # First the reply that asks, and the reads beside it: then a death costs no model call.
+        await self._store.write(partial(call_rows.write_outcomes, place=self._place, done=done))
+        self._committed(done)
+        write = partial(
+            waiting_calls.write_question, place=self._place, asked=asked, question=question
+        )
+        id, refusal = await self._store.write(write)
+        if refusal:
+            return _text_outcome(refused_text(refusal))
+        if question.is_blocking or question.default is None:
+            raise Waiting(f"Task {self._place.task} waits for the answer to {id}.")
+        return _text_outcome(assumed_text(question.default))
 
     async def _ended_before(self, seq: int) -> None:
         """Wait for the calls before this one; their failure is its failure."""
@@ -253,6 +306,10 @@ class StoredTranscript:
             self._outcomes.pop(each.asked.seq, None)
             self._uncommitted = each.asked.seq + 1
             self._hash, self._tools_recorded = each.hash, each.number
+
+
+def _text_outcome(text: str) -> CallOutcome:
+    return CallOutcome(value=encode_result(ToolResult(text=text)))
 
 
 def _fail(future: "asyncio.Future[None]", error: BaseException) -> None:

@@ -24,7 +24,7 @@ CHARS_AT_ONCE = 1_000_000
 
 # Labels of nodes that belong to one run by `runId`.
 _OWNED = (
-    NodeLabel.ARTIFACT, NodeLabel.ATTEMPT, NodeLabel.CALL, NodeLabel.EVENT, NodeLabel.EVIDENCE, NodeLabel.MEMORY, NodeLabel.TASK, NodeLabel.VERDICT,
+    NodeLabel.ARTIFACT, NodeLabel.ATTEMPT, NodeLabel.CALL, NodeLabel.EVENT, NodeLabel.EVIDENCE, NodeLabel.MEMORY, NodeLabel.QUESTION, NodeLabel.TASK, NodeLabel.VERDICT,
 )  # fmt: skip
 
 

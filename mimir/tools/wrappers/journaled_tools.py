@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from mimir.domain.call_outcome import CallOutcome, Transcript
+from mimir.domain.call_outcome import CallOutcome, Transcript, encode_result
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
+from mimir.domain.question import NewQuestion
 from mimir.errors import StoreError
 from mimir.tools.calls.failures import pause_if_full
 from mimir.tools.calls.messages import storable
@@ -31,6 +32,8 @@ class GateDecision:
     """False for a read and for a refused call."""
     title: str = ""
     """A few words for display, without secrets."""
+    question: NewQuestion | None = None
+    """Question that the call asks the user. None: it asks none."""
 
 
 class ToolDispatcher(Protocol):
@@ -80,16 +83,19 @@ class JournaledTools:
         async def work() -> CallOutcome:
             result = decision.refusal or await self._dispatcher.run(call, context)
             tree = await self._take_snapshot() if decision.effectful else ""
-            return CallOutcome(value=_encode(result), tree=tree)
+            return CallOutcome(value=encode_result(result), tree=tree)
 
         # Redacted before it is stored: the store must hold no secret.
         request = {
             "tool": _shorten(self._redact(storable(call.name))),
             "arguments": _shorten(self._redact(storable(call.arguments))),
         }
-        outcome = await self._transcript.call(
-            "tool", request, request, work, effectful=decision.effectful, title=decision.title
-        )
+        if decision.question is not None:
+            outcome = await self._transcript.ask(request, decision.question, title=decision.title)
+        else:
+            outcome = await self._transcript.call(
+                "tool", request, request, work, effectful=decision.effectful, title=decision.title
+            )
         # A read leaves the tree of the last effect.
         self._tree = outcome.tree or self._tree
         try:
@@ -113,15 +119,6 @@ def _shorten(text: str) -> str:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{text[:1000]}… [{len(text)} characters, sha256 {digest}]"
-
-
-def _encode(result: ToolResult) -> Mapping[str, object]:
-    return {
-        "text": result.text,
-        "is_error": result.is_error,
-        "exit_code": result.exit_code,
-        "denied": result.denied,
-    }
 
 
 def read_result(value: Mapping[str, object]) -> ToolResult:

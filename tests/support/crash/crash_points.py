@@ -98,6 +98,7 @@ def points(trace: Path) -> list[Point]:
 
 def light(fuse: Fuse, effects: Path | None) -> None:
     """Wrap every boundary in this process; `effects` gets one line for each time that a tool with an effect really runs."""
+    _questions(fuse)
     _store(fuse)
     _model(fuse)
     _tools(fuse, effects)
@@ -106,6 +107,45 @@ def light(fuse: Fuse, effects: Path | None) -> None:
     _sandbox(fuse)
     _apply(fuse)
     _clock(fuse)
+
+
+def _questions(fuse: Fuse) -> None:
+    """Around what the transactions of a question and of an answer write; `committed` follows their commit."""
+    from mimir.orchestrator.questions import answering
+    from mimir.store.sqlite.sqlite_store import SqliteStore
+    from mimir.store.transcripts import waiting_calls
+
+    writes: tuple[tuple[Any, str, str], ...] = (
+        (waiting_calls, "write_question", "asked"),
+        (answering, "close_question", "answered"),
+    )
+    start = SqliteStore.__init__
+    written: list[str] = []
+
+    def wrap(module: Any, name: str, label: str) -> None:
+        write = getattr(module, name)
+
+        def crossing(*given: Any, **named: Any) -> Any:
+            fuse.cross("question", label, "before")
+            made = write(*given, **named)
+            fuse.cross("question", label, "after")
+            written.append(label)
+            return made
+
+        setattr(module, name, crossing)
+
+    def made(self: SqliteStore, *given: Any, faults: Any = None, **more: Any) -> None:
+        def fault(boundary: str) -> None:
+            if boundary != "before-commit" and written:
+                fuse.cross("question", f"{written.pop()}-committed", "after")
+            if faults is not None:
+                faults(boundary)
+
+        start(self, *given, **more, faults=fault)
+
+    for module, name, label in writes:
+        wrap(module, name, label)
+    SqliteStore.__init__ = made  # type: ignore[method-assign]
 
 
 def _store(fuse: Fuse) -> None:

@@ -18,6 +18,7 @@ IN_BOTH = (
     "test_deferring_store.py",
     "transcripts/test_shared_texts.py",
     "transcripts/test_stored_transcript.py",
+    "transcripts/test_waiting_calls.py",
 )
 """Suites of operations that run in both stores; the others would prove no more in the second."""
 

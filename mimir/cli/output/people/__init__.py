@@ -1,0 +1,1 @@
+"""Pages for questions of agents. Commands may import it."""

@@ -1,0 +1,71 @@
+"""The inbox: questions of a project as JSON values, and lookup by a short id."""
+
+from collections.abc import Sequence
+
+from mimir.domain.question import OPEN
+from mimir.errors import UsageError
+from mimir.orchestrator.runs.listing import match_id
+from mimir.orchestrator.runs.subjects import find_subject
+from mimir.reporting.questions import describe_question
+from mimir.store.protocol import ReadOps
+from mimir.store.questions import question_rows
+from mimir.store.records.question_records import QuestionRecord
+
+
+def load_inbox(reads: ReadOps, project_id: str, *, every: bool) -> dict[str, object]:
+    """Return the inbox of a project: open questions by risk and age; closed ones if `every`."""
+    found = question_rows.load_of_project(reads, project_id, every=every)
+    ranked = sorted(found, key=lambda one: (one.state != OPEN, -one.risk))
+    return {
+        "schema": 1,
+        "questions": [describe_question(one) for one in ranked],
+        "notifications": [],
+        "proposals": [],
+    }
+
+
+def find_question(reads: ReadOps, project_id: str, name: str) -> QuestionRecord:
+    """Return the question that a user names: its id or the beginning of it, or `RUN/TASK`.
+
+    Raises:
+        UsageError: There is none, or several ids begin so.
+    """
+    if "/" in name:
+        return _find_of_task(reads, project_id, name)
+    known = {one.id: one for one in question_rows.load_of_project(reads, project_id, every=True)}
+    # The prefix of all ids need not be typed.
+    short = name if name.startswith("q-") else f"q-{name}"
+    # An open question is meant, unless the text names a closed one alone.
+    open_ids = [id for id, one in known.items() if one.state == OPEN]
+    found = [id for id in open_ids if id.startswith(short)] if short not in known else []
+    titles = {id: known[id].name for id in found or known}
+    id = match_id(short, titles, "questions")
+    if not id:
+        raise UsageError(
+            f"There is no question {name[:80]!r}.", next_step="See the open questions: mimir inbox"
+        )
+    return known[id]
+
+
+def _find_of_task(reads: ReadOps, project_id: str, name: str) -> QuestionRecord:
+    subject = find_subject(reads, project_id, name)
+    own = [one for one in question_rows.load_of_run(reads, subject.run) if one.task == subject.task]
+    waiting = [one for one in own if one.state == OPEN]
+    if len(waiting) == 1:
+        return waiting[0]
+    if not own:
+        raise UsageError(
+            f"Task {subject.task} of run {subject.run} has asked nothing.",
+            next_step="See the open questions: mimir inbox",
+        )
+    if waiting:
+        raise UsageError(
+            f"{len(waiting)} questions of {subject.run}/{subject.task} are open.",
+            next_step=f"Name one: {_names(waiting)}",
+        )
+    # Its error names the answer that holds.
+    return own[-1]
+
+
+def _names(found: Sequence[QuestionRecord]) -> str:
+    return ", ".join(f"{one.id} ({one.name})" for one in found)

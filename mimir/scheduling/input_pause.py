@@ -1,0 +1,64 @@
+"""Pause of a run in which only answers of the user can continue a task."""
+
+from collections.abc import Sequence
+
+from mimir.domain.call_outcome import CallOutcome, encode_result
+from mimir.domain.message import ToolResult
+from mimir.domain.question import QuestionClosing, answer_text
+from mimir.domain.run import INPUT
+from mimir.domain.task_states import TERMINAL, RunStatus, TaskStatus
+from mimir.errors import Paused
+from mimir.scheduling import lifecycle
+from mimir.store.operations.claim_candidates import FREE, HELD
+from mimir.store.operations.record_loading import load_run, load_tasks
+from mimir.store.protocol import WriteOps
+from mimir.store.questions import question_rows
+from mimir.store.records.question_records import QuestionRecord
+from mimir.store.records.task_records import TaskProgressRecord
+from mimir.store.transcripts.waiting_calls import close_question
+
+SHOWN = 5
+"""Questions that a message names."""
+
+
+def pause_for_input(ops: WriteOps, run: str, owner: str) -> Paused | None:
+    """Pause a run whose open tasks all wait for answers; None: a task can continue.
+
+    Claim states are read in the transaction of the pause, so no answer is missed. Questions that have expired are closed instead.
+    """
+    record = load_run(ops, run)
+    if record.coordinator != owner or record.status is not RunStatus.RUNNING:
+        return None
+    tasks = load_tasks(ops, run, TaskProgressRecord)
+    # Tasks of other processes count too; an answer that has just come frees its task.
+    if any(t.claim_state in (FREE, HELD) and t.status not in TERMINAL for t in tasks):
+        return None
+    found = [one for one in question_rows.load_open(ops, run) if one.is_blocking]
+    due = [one for one in found if one.expires_at and one.expires_at <= ops.now()]
+    for one in due:
+        expire(ops, one)
+    if due or not found:
+        return None
+    done = sum(task.status is TaskStatus.COMPLETED for task in tasks)
+    paused = Paused(
+        _describe(found, done, len(tasks)),
+        reason=INPUT,
+        next_step=f"Answer: mimir inbox  Then continue: mimir resume {run}",
+    )
+    # The time of this process is added when it leaves the run.
+    lifecycle.write_pause(ops, record, paused, 0.0)
+    return paused
+
+
+def expire(ops: WriteOps, question: QuestionRecord) -> None:
+    """Close a question whose time is over: the default holds, if there is one."""
+    closing = QuestionClosing(state="expired", values=question.default_values, by="", transport="")
+    result = ToolResult(text=answer_text(closing))
+    close_question(ops, question.id, closing, CallOutcome(value=encode_result(result)))
+
+
+def _describe(found: Sequence[QuestionRecord], done: int, tasks: int) -> str:
+    names = ", ".join(one.id for one in found[:SHOWN])
+    more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    are = "1 question is" if len(found) == 1 else f"{len(found)} questions are"
+    return f"{are} open ({names}{more}); {done} of {tasks} tasks are done."

@@ -1,0 +1,70 @@
+"""Records of questions to the user."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from mimir.domain.question import QuestionState
+from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
+from mimir.store.schema import NodeLabel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRecord(StoredRecord, label=NodeLabel.QUESTION):
+    """Stored question of an agent."""
+
+    id: str
+    name: str
+    """Title."""
+    run_id: str
+    project_id: str
+    task: str
+    """Id in the plan."""
+    attempt: int
+    transcript: Annotated[str, Property(name="lane")]
+    number: Annotated[int, Property(name="seq")]
+    """Of the call in its transcript."""
+    fence: int
+    """Of the lease under which it was asked."""
+    kind: Literal["input"] = "input"
+    risk: int = 1
+    """0 to 3."""
+    text: str
+    schema: PackedJson
+    """Form of the answer, a flat JSON Schema."""
+    default: PackedJson = ABSENT
+    """Values that hold without an answer."""
+    is_blocking: bool = True
+    """False: the agent continued with the default."""
+    asked_by: str
+    """Role of the agent."""
+    state: QuestionState = "open"
+    answer: PackedJson = ABSENT
+    answered_by: str = ""
+    transport: str = ""
+    created_at: str = ""
+    """ISO-8601 UTC."""
+    expires_at: str = ""
+    """Empty: never."""
+    closed_at: str = ""
+    """Empty: it is open."""
+
+    @property
+    def values(self) -> dict[str, object] | None:
+        """Values of the answer; None: there is none."""
+        return dict(self.answer.mapping()) if self.answer else None
+
+    @property
+    def default_values(self) -> dict[str, object] | None:
+        """Values of the default; None: there is none."""
+        return dict(self.default.mapping()) if self.default else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionCloseChange(StoredRecord, label=NodeLabel.QUESTION):
+    """End of a question."""
+
+    state: QuestionState
+    answer: PackedJson = ABSENT
+    answered_by: str = ""
+    transport: str = ""
+    closed_at: str

@@ -1,0 +1,220 @@
+"""Questions of workers: the run goes on without the task that asks, and the answer continues its conversation."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mimir.domain.event import EventKind
+from mimir.planning.renderer import render
+from tests.support import invariants
+from tests.support.cli_runner import Desk, Said
+from tests.support.run_facts import Facts, load
+from tests.support.terminal import environment
+from tests.support.whole_run import REST, Part, Turn, calls, plan, step, worker, writes, wrote
+
+TOOLS = ("read_file", "write_file", "ask_user")
+ASKING = step("c", tools=TOOLS)
+FOUR = plan(step("a"), step("b", "a"), ASKING, step("d"))
+REGION = {"options": ["eu-west", "us-east"], "default": "eu-west"}
+
+
+def asks(**more: object) -> dict[str, object]:
+    given = {"title": "Which region?", "text": "Where is it deployed?", **more}
+    return {"calls": [calls("read_file", path="README.md"), calls("ask_user", **given)]}
+
+
+def asker(*turns: Turn) -> Part:
+    """The worker of task c: it writes a note, asks, and writes what the user chose."""
+    chosen = [
+        {"when": {"last_has": answer}, **writes("c.txt", f"c\n{answer}\n")}
+        for answer in ("us-east", "eu-west", "not asked")
+    ]
+    return worker("c", writes("note.txt", "before\n"), *turns, {"choose": chosen}, "Done.")
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+    desk.write("plan.md", render(plan(ASKING)))
+    desk.write("README.md", "# A project\n")
+    desk.environ(MIMIR_MODEL="play:../script.yaml", MIMIR_CHECKS__CONTROLS="never")
+    return desk
+
+
+def execute(desk: Desk, *turns: Turn, **settings: object) -> Said:
+    parts = [wrote("a"), wrote("b"), wrote("d"), asker(*turns)]
+    script = yaml.safe_dump({"parts": [*parts, *REST]})
+    (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
+    desk.environ(**{f"MIMIR_{name}": value for name, value in settings.items()})
+    return desk.type("execute", "plan.md", "--yes", "--apply", "never")
+
+
+def mimir_elsewhere(desk: Desk, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run `mimir` as a process of its own."""
+    command = [sys.executable, "-m", "mimir", *words]
+    return subprocess.run(
+        command, cwd=desk.project, env=environment(), capture_output=True, text=True, check=False
+    )
+
+
+def inbox(desk: Desk, *words: str) -> list[dict[str, Any]]:
+    return desk.type("inbox", "--json", *words).json["questions"]
+
+
+def facts_of(desk: Desk) -> Facts:
+    return load(desk.project, desk.status()["run"])
+
+
+def model_calls(facts: Facts) -> Counter[tuple[object, ...]]:
+    return Counter(
+        (e.task, e.attempt, e.data["role"], e.data["seq"])
+        for e in facts.told(EventKind.MODEL_CALLED)
+        if e.task
+    )
+
+
+def test_the_answer_from_another_process_continues_the_conversation(desk: Desk):
+    # Given a run whose third task asks
+    desk.write("plan.md", render(FOUR))
+    first = execute(desk, asks(**REGION))
+    (question,) = inbox(desk)
+    paused = desk.status()
+
+    # Then the others are completed, and the run names question and command
+    assert first.code == 75
+    assert f"1 question is open ({question['id']}); 3 of 4 tasks are done." in first.out
+    assert "mimir inbox" in first.out.splitlines()[-1]
+    assert paused["reason"] == "input"
+    assert desk.statuses() == {
+        "a": "completed", "b": "completed", "c": "worker_executing", "d": "completed",
+    }  # fmt: skip
+    assert [task.get("question") for task in paused["tasks"]] == [None, None, question["id"], None]
+    assert question["waiting_tasks"] == ["c"]
+    assert desk.type("runs", "--json").json["runs"][0]["open_questions"] == 1
+    work = desk.project / ".mimir" / "work" / paused["run"]
+    assert not [path for path in work.glob("c/*") if path.is_dir()], "it has no workspace"
+    before = model_calls(facts_of(desk))
+
+    # When a resume finds no answer, nothing is asked of a model
+    assert desk.type("resume").code == 75
+    assert model_calls(facts_of(desk)) == before
+
+    # When another process answers, and the run is resumed
+    answered = mimir_elsewhere(desk, "answer", question["id"][:6], "us-east")
+    assert (answered.returncode, answered.stderr) == (0, "")
+    assert f"next: mimir resume {paused['run']}" in answered.stdout
+    assert "Every question is answered" in desk.status()["message"]
+    last = desk.type("resume")
+
+    # Then it ends, with the answer in the conversation and no call repeated
+    assert last.code == 0, last.out
+    facts = facts_of(desk)
+    assert facts.files["c.txt"] == "c\nus-east\n"
+    assert facts.files["note.txt"] == "before\n"
+    assert set(model_calls(facts).values()) == {1}
+    assert len(facts.attempts("c")) == 1
+    assert [e.data["state"] for e in facts.told(EventKind.QUESTION_CLOSED)] == ["answered"]
+    assert invariants.broken(facts) == []
+    assert desk.type("verify").code == 0
+    assert "equal bytes" in desk.type("replay").out
+    told = desk.type("report", "--json").json["questions"]
+    assert [(one["answer"], one["by"], one["transport"]) for one in told] == [
+        ("us-east", "user", "terminal")
+    ]
+
+
+def test_the_first_answer_counts_and_a_later_one_learns_it(desk: Desk):
+    execute(desk, asks(**REGION))
+    (question,) = inbox(desk)
+    id = question["id"]
+
+    wrong = desk.type("answer", id, "mars")
+    unknown = desk.type("answer", "q-zz", "eu-west")
+    nothing = desk.type("answer", id)
+    control = desk.type("answer", id, "eu\x1b[31m-west")
+    huge = desk.type("answer", id, "x" * 1_000_000)
+
+    for refused in (wrong, unknown, nothing, control, huge):
+        assert refused.code == 2
+        assert refused.error[-1].startswith("next: ")
+        assert len(refused.err) < 1000
+    assert "one of eu-west, us-east" in wrong.err
+    assert [one["state"] for one in inbox(desk)] == ["open"]
+
+    task = f"{question['run']}/c"
+    assert desk.type("answer", task, "US-EAST").code == 0
+    late = desk.type("answer", id, "eu-west")
+    assert late.code == 1
+    assert "was answered at" in late.err
+    assert 'by user (terminal): "us-east". Nothing changed.' in late.err
+    assert inbox(desk) == []
+    assert inbox(desk, "--all")[0]["answer"] == {"answer": "us-east"}
+
+
+def test_a_file_answers_several_questions_and_each_refused_one_is_reported(desk: Desk):
+    fields = {"count": {"type": "integer"}, "go": {"type": "boolean"}}
+    execute(desk, asks(schema={"type": "object", "properties": fields}))
+    (question,) = inbox(desk)
+    desk.write("bad.yaml", f"{question['id']}: {{count: many, go: yes}}\nq-none: 3\n")
+    desk.write("good.yaml", f"{question['id']}: {{count: 3, go: yes}}\n")
+    desk.write("broken.yaml", f"{question['id']}: a\n{question['id']}: b\n")
+
+    broken = desk.type("answer", "--file", "broken.yaml")
+    bad = desk.type("answer", "--file", "bad.yaml", "--json")
+    good = desk.type("answer", "--file", "good.yaml", "--json")
+
+    assert (broken.code, bad.code, good.code) == (65, 2, 0)
+    assert "broken.yaml:2:1" in broken.err
+    assert [one["id"] for one in bad.json["refused"]] == [question["id"], "q-none"]
+    assert "must be a number" in bad.json["refused"][0]["problem"]
+    assert good.json["answered"][0]["answer"] == json.dumps({"count": 3, "go": True})
+
+
+def test_a_question_that_does_not_wait_uses_its_default(desk: Desk):
+    result = execute(desk, asks(**REGION, blocking=False))
+
+    assert result.code == 0, result.out
+    facts = facts_of(desk)
+    assert facts.files["c.txt"] == "c\neu-west\n"
+    assert [one["state"] for one in inbox(desk, "--all")] == ["withdrawn"]
+    assert desk.type("verify").code == 0
+    assert "equal bytes" in desk.type("replay").out
+
+
+def test_a_limit_of_open_questions_is_a_result_for_the_model(desk: Desk):
+    result = execute(desk, asks(**REGION), QUESTIONS__MAX_OPEN_PER_RUN=0)
+
+    assert result.code == 0, result.out
+    assert facts_of(desk).files["c.txt"] == "c\nnot asked\n"
+    assert inbox(desk, "--all") == []
+
+
+def test_a_question_without_an_answer_takes_its_default_when_it_expires(desk: Desk):
+    result = execute(desk, asks(**REGION), QUESTIONS__EXPIRE_DAYS="0.000000001")
+
+    assert result.code == 0, result.out
+    assert facts_of(desk).files["c.txt"] == "c\neu-west\n"
+    assert [one["state"] for one in inbox(desk, "--all")] == ["expired"]
+    assert "equal bytes" in desk.type("replay").out
+
+
+def test_a_cancelled_run_withdraws_its_questions(desk: Desk):
+    execute(desk, asks(**REGION))
+    (question,) = inbox(desk)
+
+    assert desk.type("cancel", question["run"]).code == 0
+
+    late = desk.type("answer", question["id"], "us-east")
+    assert late.code == 1
+    assert "was withdrawn" in late.err
+    assert inbox(desk) == []
+    assert desk.type("verify").code == 0
+    assert "equal bytes" in desk.type("replay").out
