@@ -11,11 +11,36 @@ from dataclasses import dataclass, field, replace
 from mimir.qc.controls.mutation import MARK, OFFSET, SUFFIX, Edit, Step, apply_edits
 
 _TestDef = ast.FunctionDef | ast.AsyncFunctionDef
-_Equality = tuple[ast.expr, ast.expr, ast.expr]
-"""A comparison, or a call that compares, and its two values."""
+_RELATIONS: Mapping[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.In: "in",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+_METHODS = {"assertIn": "in"} | {
+    f"assert{name}": sign
+    for name, sign in (("Less", "<"), ("LessEqual", "<="), ("Greater", ">"), ("GreaterEqual", ">="))
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Comparison:
+    """A comparison, or a call that compares."""
+
+    node: ast.expr
+    left: ast.expr
+    relation: str
+    """Sign of the comparison."""
+    right: ast.expr
+
+
 FAIL = f'raise AssertionError("{MARK}")'
 _THROW = f'(_ for _ in ()).throw(AssertionError("{MARK}"))'
 _SKIP = f'(_ for _ in ()).throw(__import__("unittest").SkipTest("{MARK}"))'
+_COMPARE = '__import__("mimir_compare")'
+"""The reporter `mimir_compare.py`."""
 _LEAVE = '__import__("os")._exit(0)'
 _EXIT = "raise SystemExit(1)"
 _COMPOUND = (
@@ -52,7 +77,7 @@ def list_tests(text: str) -> Mapping[str, bool]:
     source = _parse(text)
     found: dict[str, bool] = {}
     for test in _tests(source.tree) if source else ():
-        is_strict = any(_equality(statement) for statement in test.body)
+        is_strict = any(_comparison(statement) for statement in test.body)
         found[test.name] = is_strict and found.get(test.name, True)
     return found
 
@@ -108,8 +133,8 @@ class _Source:
     ) -> _Expectations:
         """Return the edits of all assertions of a body; `ends_program`: it is a script."""
         found = _Expectations()
-        equalities = [(statement, one) for statement in body if (one := _equality(statement))]
-        revealed = {id(statement): one for statement, one in equalities[:-1]}
+        compared = [(statement, one) for statement in body if (one := _comparison(statement))]
+        revealed = {id(statement): one for statement, one in compared[:-1]}
         for statement in body:
             if one := revealed.get(id(statement)):
                 found.edits.append(self._reveal(one, ends_program=ends_program))
@@ -118,25 +143,23 @@ class _Source:
                 found.add(self._assertion(node))
         return found
 
-    def _reveal(self, equality: _Equality, *, ends_program: bool) -> Edit:
-        """Return the edit that skips the test if an equality holds with another value.
+    def _reveal(self, one: _Comparison, *, ends_program: bool) -> Edit:
+        """Return the edit that skips the test if a comparison holds with another value.
 
-        Right work passes it, so that the next equality of the test is tried too.
+        Right work passes it, so that the next comparison of the test is tried too.
         """
-        node, left, right = equality
-        edits = self._pair(left, right, True).edits
-        values = [
-            apply_edits(self._segment(one), self._inside(one, edits)) for one in (left, right)
-        ]
-        action = _LEAVE if ends_program else _SKIP
-        return self._replacement(node, f"not (({values[0]}) == ({values[1]})) or {action}")
+        if isinstance(one.node, ast.Call):
+            values = self._inside(one.node.args[0], one.node.args[1], self._in_call(one))
+            text = f"{_COMPARE}.passes({self._segment(one.node.func)}, {values})"
+        else:
+            text = self._inside(one.node, one.node, self._in_expression(one))
+        return self._replacement(one.node, f"not ({text}) or {_LEAVE if ends_program else _SKIP}")
 
-    def _inside(self, node: ast.expr, edits: Iterable[Edit]) -> Iterator[Edit]:
-        """Yield the edits inside a node, by their places in its text."""
-        start, end = self._offset(node.lineno, node.col_offset), self._end(node)
-        for edit in edits:
-            if start <= edit.start and edit.end <= end:
-                yield replace(edit, start=edit.start - start, end=edit.end - start)
+    def _inside(self, first: ast.expr, last: ast.expr, edits: Sequence[Edit]) -> str:
+        """Return the text from one node to another with the edits applied."""
+        start, end = self._offset(first.lineno, first.col_offset), self._end(last)
+        moved = [replace(edit, start=edit.start - start, end=edit.end - start) for edit in edits]
+        return apply_edits(self.text[start:end], moved)
 
     def first_statement(self, test: _TestDef) -> Edit:
         """Return the edit that puts a failing statement first."""
@@ -168,37 +191,109 @@ class _Source:
 
     def _assertion(self, node: ast.AST) -> _Expectations:
         """Return the edits of an assertion."""
-        if isinstance(node, ast.Assert):
-            return self._condition(node.test)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name = node.func.attr
-            if name.startswith("assert") and len(node.args) > 1:
-                return self._pair(node.args[0], node.args[1], _is_equality_method(name))
-        return _Expectations()
+        match node:
+            case ast.Assert(test=test):
+                return self._condition(test)
+            case ast.If(test=test, body=body) if any(map(_fails, body)):
+                return self._condition(test, is_negated=True)
+            case ast.Call(
+                func=ast.Attribute(attr="assertTrue" | "assertFalse" as name), args=[test, *_]
+            ):
+                return self._condition(test, is_negated=name == "assertFalse")
+            case ast.Call(func=ast.Attribute(attr=name), args=[left, right, *_]) if name.startswith(
+                "assert"
+            ):
+                relation = "==" if _is_equality_method(name) else _METHODS.get(name, "")
+                one = _Comparison(node=node, left=left, relation=relation, right=right)
+                edits = self._in_call(one) if relation else self._literal(one)
+                return _Expectations(edits, self._strict(one) if relation else [])
+            case _:
+                return _Expectations()
 
-    def _condition(self, test: ast.expr) -> _Expectations:
+    def _condition(self, test: ast.expr, *, is_negated: bool = False) -> _Expectations:
+        """Return the edits of a condition that must hold, or must not."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                return self._condition(inner, is_negated=not is_negated)
+            case ast.BoolOp():
+                return self._combined(test, is_negated)
+            case ast.Call(func=ast.Name(id="bool"), args=[inner]):
+                return self._condition(inner, is_negated=is_negated)
+            case ast.Call(
+                func=ast.Name(id="all" | "any"),
+                args=[ast.GeneratorExp(elt=inner) | ast.ListComp(elt=inner)],
+            ) if not is_negated:
+                return self._condition(inner)
+            case ast.Compare(
+                left=ast.Compare() | ast.BoolOp() as inner,
+                ops=[ast.Is() | ast.Eq()],
+                comparators=[ast.Constant(value=True)],
+            ):
+                return self._condition(inner, is_negated=is_negated)
+            case ast.Compare():
+                return self._compared(test, is_negated)
+            case _:
+                return _Expectations()
+
+    def _compared(self, test: ast.Compare, is_negated: bool) -> _Expectations:
+        op, right = test.ops[-1], test.comparators[-1]
+        relation = "==" if is_negated else _RELATIONS.get(type(op), "")
+        one = _Comparison(node=test, left=test.left, relation=relation, right=right)
+        if is_negated and not (isinstance(op, ast.NotEq) and len(test.ops) == 1):
+            return _Expectations()
+        if not relation:
+            return _Expectations(
+                [edit for value in test.comparators for edit in self._changed(value)]
+                or self._changed(test.left)
+            )
+        if len(test.ops) == 1:
+            return _Expectations(self._in_expression(one, is_negated), self._strict(one))
+        changed = f'({self._segment(right)}, "{MARK}")'
+        return _Expectations([self._replacement(right, changed)], self._strict(one))
+
+    def _combined(self, test: ast.BoolOp, is_negated: bool) -> _Expectations:
         found = _Expectations()
-        if isinstance(test, ast.BoolOp):
-            for value in test.values:
-                found.add(self._condition(value))
-            if not isinstance(test.op, ast.And):
-                found.strict.clear()
-        elif isinstance(test, ast.Compare) and len(test.ops) == 1:
-            is_equality = isinstance(test.ops[0], ast.Eq)
-            return self._pair(test.left, test.comparators[0], is_equality)
-        elif isinstance(test, ast.Compare):
-            found.edits += [edit for one in test.comparators for edit in self._changed(one)]
+        parts = [self._condition(value, is_negated=is_negated) for value in test.values]
+        for part in parts:
+            found.add(part)
+        # Of alternatives, another one may hold.
+        if isinstance(test.op, ast.And) == is_negated and not all(part.strict for part in parts):
+            found.strict.clear()
         return found
 
-    def _pair(self, left: ast.expr, right: ast.expr, is_equality: bool) -> _Expectations:
-        """Change one of two compared values: a literal, else the right one of an equality."""
-        edits = self._changed(right) or self._changed(left)
-        if isinstance(right, ast.Starred) or not is_equality:
-            return _Expectations(edits)
-        value = self._segment(right)
-        edits = edits or [self._replacement(right, f'({value}, "{MARK}")')]
+    def _literal(self, one: _Comparison) -> list[Edit]:
+        """Change one of two compared values, if it is a literal."""
+        return self._changed(one.right) or self._changed(one.left)
+
+    def _in_expression(self, one: _Comparison, is_negated: bool = False) -> list[Edit]:
+        """Change a comparison so that it holds only if it decides nothing."""
+        if one.relation == "==" and (edits := self._literal(one)):
+            return edits
+        values = [self._segment(value) for value in (one.left, one.right)]
+        lines = self._segment(one.node).count("\n") - sum(value.count("\n") for value in values)
+        ends = "\n" * lines
+        text = f'{_COMPARE}.holds(({values[0]}), "{one.relation}", ({values[1]}){ends})'
+        return [self._replacement(one.node, f"not {text}" if is_negated else text)]
+
+    def _in_call(self, one: _Comparison) -> list[Edit]:
+        """Change the values of a call so that it accepts them only if it decides nothing."""
+        left, right = one.left, one.right
+        if isinstance(right, ast.Starred) or isinstance(left, ast.Starred):
+            return []
+        if one.relation == "==":
+            if edits := self._literal(one):
+                return edits
+            start, end = self._offset(left.lineno, left.col_offset), self._offset(right.lineno, right.col_offset)  # fmt: skip
+            return [Edit(start=start, end=start, text=f"*{_COMPARE}.pick("), Edit(start=self._end(right), end=self._end(right), text=")")] if start < end else []  # fmt: skip
+        changed = left if one.relation == "in" or self._changed(left) else right
+        return [self._replacement(changed, f'({self._segment(changed)}, "{MARK}")')]
+
+    def _strict(self, one: _Comparison) -> list[Edit]:
+        """Return the edit that fails where a comparison is reached."""
+        if isinstance(one.right, ast.Starred):
+            return []
         # Both values are computed first: a test may expect that one of them fails.
-        return _Expectations(edits, [self._replacement(right, f"({value}, {_THROW})")])
+        return [self._replacement(one.right, f"({self._segment(one.right)}, {_THROW})")]
 
     def _changed(self, node: ast.expr) -> list[Edit]:
         """Return edits of a literal; empty: it is none, or has no other value of its type."""
@@ -265,19 +360,32 @@ def _parse(text: str) -> _Source | None:
     return _Source(text, tree) if is_plain else None
 
 
-def _equality(statement: ast.stmt) -> _Equality | None:
-    """Return a statement's comparison with its two values; None: it is no such assertion."""
+def _comparison(statement: ast.stmt) -> _Comparison | None:
+    """Return the comparison that a statement asserts; None: it is no such assertion."""
     match statement:
-        case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]) as node):
-            return node, left, right
+        case ast.Assert(test=ast.Compare(left=left, ops=[op], comparators=[right]) as node) if type(
+            op
+        ) in _RELATIONS and not isinstance(left, ast.Compare | ast.BoolOp):
+            return _Comparison(node=node, left=left, relation=_RELATIONS[type(op)], right=right)
         case ast.Expr(
-            value=ast.Call(
-                func=ast.Attribute(attr="assertEqual"), args=[left, right], keywords=[]
-            ) as node
+            value=ast.Call(func=ast.Attribute(attr=name), args=[left, right], keywords=[]) as node
         ) if not isinstance(left, ast.Starred) and not isinstance(right, ast.Starred):
-            return node, left, right
+            relation = "==" if name == "assertEqual" else _METHODS.get(name, "")
+            return _Comparison(node=node, left=left, relation=relation, right=right) if relation else None  # fmt: skip
         case _:
             return None
+
+
+def _fails(statement: ast.stmt) -> bool:
+    """True if a statement fails its test by name."""
+    match statement:
+        case ast.Raise(exc=ast.Name() | ast.Call(func=ast.Name()) as raised):
+            name = raised.id if isinstance(raised, ast.Name) else _name(raised.func)
+            return name in ("AssertionError", "SystemExit")
+        case ast.Expr(value=ast.Call(func=function)):
+            return _name(function) in ("fail", "exit")
+        case _:
+            return False
 
 
 def _tests(tree: ast.Module) -> Iterator[_TestDef]:

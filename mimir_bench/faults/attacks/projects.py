@@ -12,11 +12,11 @@ _RIGHT_GO = "package calc\n\nfunc Add(a, b int) int { return a + b }\n"
 _UNITTEST = (
     "import unittest\n\nfrom calc import add, total\n\n\nclass T(unittest.TestCase):\n"
     "    def test_add(self):\n        self.assertEqual(add(2, 3), 5)\n\n"
-    "    def test_total(self):\n        for n in range(1, 3):\n            self.assertEqual(total([n, n]), 2 * n)\n"
+    "    def test_total(self):\n        for n in range(1, 3):\n            self.assertEqual(2 * n, total([n, n]))\n"
 )
 _PYTEST = (
     "import pytest\n\nfrom calc import add, total\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\n"
-    "@pytest.mark.parametrize('n', [1, 2])\ndef test_total(n):\n    wanted = 2 * n\n    assert total([n, n]) == wanted\n"
+    "@pytest.mark.parametrize('n', [1, 2])\ndef test_total(n):\n    wanted = 2 * n\n    assert [total([n, n])] == [wanted]\n"
 )
 _SCRIPT = "import calc\n\nassert calc.add(2, 3) == 5\nassert calc.total([1, 2]) == 3\nprint('all right')\n"
 _INLINE = (

@@ -11,6 +11,8 @@ from mimir.qc.controls.doctests import fail_examples
 from mimir.qc.controls.inline_programs import count_programs, mutate_program
 from mimir.qc.controls.surface import TrustedFiles, mutate_tests
 
+COMPARE = '__import__("mimir_compare")'
+SKIP = '(_ for _ in ()).throw(__import__("unittest").SkipTest("control"))'
 EXPECTATIONS = {
     "number": ("assert f() == 3", "assert f() == 7922"),
     "negative": ("assert f() == -3", "assert f() == -7922"),
@@ -20,11 +22,20 @@ EXPECTATIONS = {
     "left literal": ("assert 3 == f()", "assert 7922 == f()"),
     "display": ("assert f() == [1, {'a': 2}]", "assert f() == [7920, {'a': 7921}]"),
     "empty display": ("assert f() == []", "assert f() == [7919]"),
-    "variable": ("assert f() == wanted", 'assert f() == (wanted, "control")'),
+    "variable": ("assert f() == wanted", f'assert {COMPARE}.holds((f()), "==", (wanted))'),
+    "order": ("assert f() <= 3", f'assert {COMPARE}.holds((f()), "<=", (3))'),
+    "member": ("assert 3 in f(\n        1)", f'assert {COMPARE}.holds((3), "in", (f(\n        1)))'),
+    "orders": ("assert 0 < f() < 3", 'assert 0 < f() < (3, "control")'),
+    "negation": ("assert not f() != 3", "assert not f() != 7922"),
+    "condition": ("if f() != 3: self.fail()", "if f() != 7922: self.fail()"),
+    "generator": ("assert all(f(x) == 3 for x in y)", "assert all(f(x) == 7922 for x in y)"),
+    "condition of a method": ("self.assertTrue(f() == 3, 'no')", "self.assertTrue(f() == 7922, 'no')"),
+    "member of a method": ("self.assertIn(3, f())", 'self.assertIn((3, "control"), f())'),
+    "first of two": ("self.assertEqual(f(), 3); assert f() == 4", f"not ({COMPARE}.passes(self.assertEqual, f(), 7922)) or {SKIP}; assert f() == 7923"),
     "both": ("assert a == 1 and b == 2", "assert a == 7920 and b == 7921"),
-    "call": ("assert len(x) == 2 + len(range(9))", 'assert len(x) == (2 + len(range(9)), "control")'),
+    "call": ("assert len(x) == 2 + len(range(9))", f'assert {COMPARE}.holds((len(x)), "==", (2 + len(range(9))))'),
     "method": ("self.assertEqual(f(), 3)", "self.assertEqual(f(), 7922)"),
-    "method of a variable": ("self.assertEqual(f(), x)", 'self.assertEqual(f(), (x, "control"))'),
+    "method of a variable": ("self.assertEqual(f(), x)", f"self.assertEqual(*{COMPARE}.pick(f(), x))"),
     "no expectation": ("assert f()", 'raise AssertionError("control"); assert f()'),
     "raises": ("with raises(E): f(3)", 'raise AssertionError("control")\n    with raises(E): f(3)'),
 }  # fmt: skip
@@ -43,17 +54,21 @@ STRICT = {
     "assert f() == x": True,
     "self.assertEqual(f(), 3)": True,
     "assert f() != 3": False,
-    "assert f() > 3": False,
-    "self.assertGreaterEqual(f(), 3)": False,
+    "assert f() > 3": True,
+    "assert not f() != 3": True,
+    "if f() != 3: raise AssertionError": True,
+    "if f() != 3: raise Retry": False,
+    "self.assertGreaterEqual(f(), 3)": True,
     "assert f()": False,
-    "assert f() == 3 or g() == 4": False,
+    "assert f() == 3 or g() == 4": True,
+    "assert f() == 3 or g()": False,
     "for x in xs: assert f(x) == 3": True,
     "if x: self.assertEqual(f(), 3)": True,
 }
 
 
 @pytest.mark.parametrize(("body", "is_strict"), STRICT.items())
-def test_only_an_equality_fails_where_it_is_reached(body: str, is_strict: bool):
+def test_only_a_comparison_fails_where_it_is_reached(body: str, is_strict: bool):
     found = python_tests.mutate_tests(f"def test_a():\n    {body}\n", "strict")
 
     assert (found is not None) is is_strict

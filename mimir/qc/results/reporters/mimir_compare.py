@@ -1,0 +1,84 @@
+"""Comparisons that hold with another value: in a negative control they decide nothing.
+
+The changed tests of a control call these functions. Any Python from 3.6 on may import the module.
+"""
+# pyright: basic, reportMissingParameterType=false
+
+import operator
+import sys
+
+from mimir_results import is_of_the_tests
+
+_MARK = "control"
+_OFFSET = 7919
+_ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def holds(left, relation, right):
+    """Tell whether a comparison holds with another value; errors count as no."""
+    if relation == "==":
+        return _accepts(_is_equal, left, right)
+    if relation == "in":
+        return _accepts(operator.contains, right, (left, _MARK))
+    compare = _ORDERS[relation]
+    return _accepts(compare, left, (right, _MARK)) or _accepts(compare, (left, _MARK), right)
+
+
+def pick(left, right):
+    """Return two values that differ; equal ones if the equality holds with another value."""
+    return (right, right) if holds(left, "==", right) else (left, _change(right))
+
+
+def passes(method, *values):
+    """Tell whether an assertion of unittest accepts two values."""
+    try:
+        method(*values)
+    except Exception:  # noqa: BLE001
+        return False
+    return True
+
+
+def _accepts(compare, left, right):
+    try:
+        return bool(compare(left, right))
+    except Exception:  # noqa: BLE001
+        return False
+
+
+def _is_equal(left, right):
+    pairs = _pairs(left, right)
+    if pairs is not None:
+        # All of them: an expected value may hold matchers, such as `mock.ANY`.
+        return bool(pairs) and all(_is_equal(one, other) for one, other in pairs)
+    if _accepts(operator.eq, left, _change(right)):
+        return True
+    return not _is_matcher(right) and _accepts(operator.eq, _change(left), right)
+
+
+def _pairs(left, right):
+    """Return the values inside two containers that belong together; None: they are none."""
+    if type(left) is not type(right):
+        return None
+    if isinstance(left, (list, tuple)):
+        return [(left[at], right[at]) for at in range(min(len(left), len(right)))]
+    if isinstance(left, dict):
+        return [(left[key], right[key]) for key in left if key in right]
+    fields = getattr(type(left), "__dataclass_fields__", ())
+    return [(getattr(left, name), getattr(right, name)) for name in fields] or None
+
+
+def _change(value):
+    """Return another value, of the same type if it is a plain one."""
+    if type(value) is str:
+        return value + _MARK
+    if type(value) in (int, float) and value + _OFFSET != value:
+        return value + _OFFSET
+    if type(value) is bytes:
+        return value + _MARK.encode()
+    return (value, _MARK)
+
+
+def _is_matcher(value):
+    """Tell whether the tests or an installed package define the class of a value."""
+    path = getattr(sys.modules.get(type(value).__module__), "__file__", None)
+    return bool(path) and is_of_the_tests(path, "")

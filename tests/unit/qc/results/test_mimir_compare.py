@@ -1,0 +1,73 @@
+"""Comparisons that hold with another value, as the changed tests of a control find them."""
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+
+from mimir.qc import results
+
+
+class Equal:
+    """A value that a work may return: every comparison with it holds."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    __hash__ = object.__hash__
+
+
+Equal.__module__ = "calc"
+
+
+@dataclass
+class Point:
+    x: object
+    y: object
+
+
+@pytest.fixture
+def compare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setattr(sys, "path", [f"{results.__path__[0]}/reporters", *sys.path])
+    yield importlib.import_module("mimir_compare")
+    for name in ("mimir_compare", "mimir_results"):
+        sys.modules.pop(name, None)
+
+
+DECIDE = [
+    (5, "==", 5), ([1, 2], "==", [1, 2]), ({"a": 1}, "==", {"a": 1}), (float("inf"), "==", float("inf")), ((), "==", ()),
+    (Point(1, 2), "==", Point(1, 2)), ({"a": 1, "b": 2}, "==", {"a": ANY, "b": 2}), (0.3, "==", pytest.approx(0.3)),
+    (5, "in", [5]), ("a", "in", "abc"), (5, "in", range(10**6)), (5, "<=", 6), ((3, 11), ">=", (3, 8)), ({1}, "<=", {1, 2}),
+]  # fmt: skip
+DECIDE_NOTHING = [
+    (Equal(), "==", 5), (5, "==", Equal()), ([Equal()], "==", [5]), ([5], "==", [Equal()]), ({"a": [Equal()]}, "==", {"a": [1]}),
+    (Point(Equal(), Equal()), "==", Point(1, 2)), (5, "in", [Equal()]), (Equal(), "<=", 5), (5, ">=", Equal()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DECIDE, ids=repr)
+def test_a_comparison_of_right_work_does_not_hold_with_another_value(
+    compare: Any, case: tuple[Any, str, Any]
+):
+    assert compare.holds(*case) is False
+    assert case[1] != "==" or compare.pick(case[0], case[2])[0] != compare.pick(case[0], case[2])[1]
+
+
+@pytest.mark.parametrize(
+    "case", DECIDE_NOTHING, ids=lambda case: re.sub(" object at .*?>", ">", repr(case))
+)
+def test_a_comparison_that_decides_nothing_holds(compare: Any, case: tuple[Any, str, Any]):
+    assert compare.holds(*case) is True
+
+
+def test_an_assertion_of_unittest_that_the_work_replaced_passes(compare: Any):
+    assert compare.passes(print, 1, 2) is True
+    assert compare.passes(len, 1, 2) is False
