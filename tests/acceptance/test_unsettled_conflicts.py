@@ -58,7 +58,7 @@ def say(text: str) -> str:
     return f"printf '# Changes\\n- {text}\\n' > CHANGES.md"
 
 
-async def test_markers_of_the_engine_are_never_delivered(tmp_path: Path, curtain: Curtain):
+async def test_conflict_markers_of_the_engine_are_never_delivered(tmp_path: Path, curtain: Curtain):
     files = {"CHANGES.md": "# Changes\n"}
     looks = again(writes("second.txt", "second\nagain\n"))
 

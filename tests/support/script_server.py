@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from mimir.domain.message import Answer
 from mimir.errors import ModelError
@@ -230,7 +231,8 @@ class PlayServer:
         """Serve one request; False when the connection is to end."""
         head = (await line.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *rest = head.split("\r\n")
-        method, path, _ = first.split(" ", 2)
+        method, address, _ = first.split(" ", 2)
+        path = urlsplit(address).path  # of a proxy it is a whole address
         headers = {
             name.strip().lower(): value.strip()
             for name, _, value in (row.partition(":") for row in rest if row)
@@ -277,7 +279,13 @@ class PlayServer:
             await self._sleep(turn.delay_seconds)
         if not self._streams:
             body = {**body, "stream": False}
-        return await _answered(line, body, answer, turn.fault)
+        return await self._send(line, body, answer, turn.fault)
+
+    async def _send(
+        self, line: Line, body: Mapping[str, Any], answer: Answer, fault: TurnFault | None
+    ) -> bool:
+        """Send the answer or the fault; False when the connection is to end."""
+        return await _answered(line, body, answer, fault)
 
     def _note(self, seen: Seen) -> None:
         self.requests.append(seen)
