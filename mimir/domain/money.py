@@ -87,6 +87,17 @@ def units(amount: Decimal) -> int:
     return int(amount.scaleb(12))
 
 
+def read_amount(text: str) -> int | None:
+    """Return the units of an amount that a program reports; None: it is no plausible one."""
+    try:
+        amount = Decimal(text)
+        if not amount.is_finite() or not 0 <= amount * UNITS <= MOST:
+            return None
+        return units(amount.quantize(Decimal("1e-12")))
+    except ArithmeticError:
+        return None
+
+
 def format_money(amount: int) -> str:
     """Format units as an amount with two decimals at least."""
     whole, rest = divmod(abs(amount), UNITS)

@@ -35,6 +35,8 @@ class ChargedUsage(TokenUsage):
 
     cached_tokens: int = 0
     """Input tokens that the provider took from its cache."""
+    reported_cost: int | None = None
+    """Units of money that a program reports. None: it reports none, or no program was called."""
 
 
 def read_cached_tokens(answer: Mapping[str, object]) -> int:

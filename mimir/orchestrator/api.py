@@ -11,6 +11,7 @@ from mimir.domain.invocation import InvocationRequest, PinnedDefinition
 from mimir.domain.plan import Plan
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
+from mimir.orchestrator.delegation.documents import describe_documents
 from mimir.orchestrator.delegation.stored_response import load_response
 from mimir.orchestrator.delegation.task_building import require_fit
 from mimir.orchestrator.plan_creation import PlanningResult
@@ -110,10 +111,11 @@ class Mimir:
     async def response(self, run: str) -> Mapping[str, object]:
         """Return the `AgentResponse` of an invocation."""
         dead = await inspection.find_dead_processes(self._parts, run)
+        documents = await describe_documents(self._parts, run)
 
         def read(reads: ReadOps) -> Mapping[str, object]:
             shown = load_run(reads, run).shown_status(reads.now(), dead)
-            return load_response(reads, run, shown, self._parts.clock.now())
+            return load_response(reads, run, shown, self._parts.clock.now(), documents)
 
         return await self._parts.store.read(read)
 

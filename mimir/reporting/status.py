@@ -92,7 +92,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "tokens": record.tokens_used,
         "max_tokens": record.max_tokens,
         # Without prices the cost is unknown, not zero; calls of `unpriced` models are not in it.
-        "cost": money.format_money(record.cost_used) if record.prices else None,
+        "cost": money.format_money(record.cost_used) if record.prices or record.cost_used else None,
         "max_cost": None if record.max_cost is None else money.format_money(record.max_cost),
         "unpriced": list(record.unpriced) if record.prices else [],
         "tasks": [_task(task, lookup) for task in tasks],

@@ -19,7 +19,7 @@ task = sys.stdin.read()
 open("out.txt", "w").write("42\\n" if "Attempt 2" in task else "41\\n")
 print(json.dumps({"type": "result", "subtype": "success", "is_error": False,
     "result": "Written with sk-canary-0123456789.", "permission_denials": [{"tool_name": "Bash"}],
-    "usage": {"input_tokens": 100, "output_tokens": 11}}))
+    "usage": {"input_tokens": 100, "output_tokens": 11}, "total_cost_usd": 0.0123}))
 """
 
 
@@ -63,6 +63,10 @@ def test_work_of_a_program_is_checked_and_one_retry_succeeds(desk: Desk, tmp_pat
     run = last["run"]
     noted = [one["message"] for one in last["metadata"]["findings"]]
     assert "The program was not allowed to use: Bash." in noted
+    assert last["deliverables"]["documents"] == [{"path": "out.txt", "change": "added", "lines": 1}]
+    assert (last["metadata"]["model"], last["metadata"]["cost"]) == ("claude/opus", "0.0246")
+    assert desk.type("status", run, "--json").json["cost"] == "0.0246"
+    assert desk.type("runs", "--json").json["runs"][0]["cost"] == "0.0246"
     assert desk.type("verify", run).code == 0
     # The recorded outcome is served: the program is not there any more.
     place.unlink()
@@ -79,7 +83,7 @@ def test_a_program_that_reports_an_error_is_not_believed(desk: Desk, tmp_path: P
     assert done.code == 1
     last = done.events[-1]
     assert (last["status"], last["error"]["cause"]) == ("partial", "program_error")
-    assert last["deliverables"]["documents"] == [{"path": "out.txt"}]
+    assert [one["path"] for one in last["deliverables"]["documents"]] == ["out.txt"]
     assert last["assurance"]["level"] == "none"
     assert desk.type("verify", last["run"]).code == 0
     assert desk.type("replay", last["run"]).code == 0

@@ -58,6 +58,8 @@ class ProgramOutcome:
     denials: tuple[str, ...] = ()
     output: str = ""
     usage: TokenUsage | None = None
+    cost: str = ""
+    """As the program reports it. Empty: not reported."""
     version: str = ""
     tree: str = ""
 
@@ -120,6 +122,7 @@ class JournaledProgram:
             "denials": [self.redact(one) for one in outcome.denials],
             "output": self.redact(outcome.output),
             "version": outcome.version,
+            **({"cost": outcome.cost} if outcome.cost else {}),
         }
 
 
@@ -149,6 +152,7 @@ def judge_exit(program: PinnedProgram, ended: ProgramExit) -> ProgramOutcome:
         denials=read.denials,
         output=ended.shown,
         usage=read.usage,
+        cost=read.cost,
         version=ended.version,
     )
 
@@ -170,6 +174,7 @@ def _read_outcome(found: CallOutcome) -> ProgramOutcome:
         denials=tuple(as_texts(value.get("denials"))),
         output=as_text(value.get("output")),
         usage=found.usage,
+        cost=as_text(value.get("cost")),
         version=as_text(value.get("version")),
         tree=found.tree,
     )

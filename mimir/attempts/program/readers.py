@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mimir.attempts.program.json_output import MAX_LINES, find_object, read_events
+from mimir.domain import money
 from mimir.domain.json_value import JsonObject, as_array, as_object, as_text, as_whole_number
 from mimir.domain.usage import MOST, TokenUsage
 
@@ -83,7 +84,7 @@ def _read_claude(output: str, _: int) -> ProgramAnswer:
             ],
             [usage.get("output_tokens")],
         ),
-        cost=str(found.get("total_cost_usd") or "")[:40],
+        cost=_cost([found.get("total_cost_usd")]),
         denials=_denials(as_array(found.get("permission_denials"))),
     )
     # Errors of the vendor's service come with exit code 0 and the subtype `success`.
@@ -148,6 +149,7 @@ def _read_opencode(output: str, _: int) -> ProgramAnswer:
     texts: list[str] = []
     answer = ""
     ends: list[JsonObject] = []
+    costs: list[object] = []
     for event in events:
         part = as_object(event.get("part"))
         match event.get("type"):
@@ -159,6 +161,7 @@ def _read_opencode(output: str, _: int) -> ProgramAnswer:
             case "step_finish":
                 end = part or event
                 ends.append(as_object(end.get("tokens")))
+                costs.append(end.get("cost"))
                 if end.get("reason") != "tool-calls":
                     answer = "".join(texts)
             case _:
@@ -173,6 +176,7 @@ def _read_opencode(output: str, _: int) -> ProgramAnswer:
             ],
             [value for one in ends for value in (one.get("output"), one.get("reasoning"))],
         ),
+        cost=_cost(costs),
     )
     if failed := _find_error(events, ("error",)):
         return replace(read, problem=failed)
@@ -247,6 +251,13 @@ def _usage(taken: Iterable[object], given: Iterable[object]) -> TokenUsage | Non
         sides.append(sum(known))
     # Nothing at all was not measured.
     return TokenUsage(input_tokens=sides[0], output_tokens=sides[1]) if any(sides) else None
+
+
+def _cost(reported: Iterable[object]) -> str:
+    """Return the sum of reported amounts; empty: none is, or one is no plausible amount."""
+    amounts = [money.read_amount(str(one)) for one in reported if one is not None]
+    known = [amount for amount in amounts if amount is not None]
+    return money.format_money(sum(known)) if known and len(known) == len(amounts) else ""
 
 
 def _unreadable(problem: str, read: ProgramAnswer | None = None) -> ProgramAnswer:

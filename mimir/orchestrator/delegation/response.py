@@ -18,6 +18,8 @@ def build_response(
     task: Json,
     attempt: Json,
     *,
+    documents: Sequence[Json] = (),
+    model: str = "",
     schema: Json | None = None,
     is_program: bool = False,
     ended: str | None = None,
@@ -29,6 +31,8 @@ def build_response(
         run: As in `status --json`.
         task: As in `show RUN/TASK --json`.
         attempt: As in `show RUN/TASK/ATTEMPT --json`, the accepted or last one, with its whole answer.
+        documents: Changed files of that attempt.
+        model: That answered; empty: it is not known.
         schema: Schema of the answer. None: it has none.
         is_program: Whether a program answered, whose free text is an answer too.
         ended: Time of the end. None: the run has not ended.
@@ -68,7 +72,7 @@ def build_response(
         "status": status,
         "error": _error(run, task, status),
         "deliverables": {
-            "documents": [{"path": path} for path in changed],
+            "documents": list(documents) or [{"path": path} for path in changed],
             "analysis": answer.analysis[:MAX_TEXT],
             "recommendations": list(answer.recommendations),
             "structured": answer.structured or {},
@@ -87,6 +91,7 @@ def build_response(
                 "unverified": unverified,
             },
             "seal": run.get("seal"),
+            "branch": run.get("branch"),
         },
         "metadata": {
             "chatmode": agent,
@@ -96,6 +101,7 @@ def build_response(
             "started_at": run.get("started"),
             "completed_at": ended,
             "processing_time": run.get("elapsed_seconds"),
+            "model": model or None,
             "tokens": run.get("tokens"),
             "cost": run.get("cost"),
             "tool_calls": sum(_number(one.get("tool_calls")) for one in attempts),
@@ -104,6 +110,7 @@ def build_response(
             ),
             "attempts": len(attempts),
             "depth": 0,
+            "calls_left": _calls_left(run),
             "limits_reached": [trip] if (trip := as_text(attempt.get("tripped"))) else [],
             "context": attempt.get("context"),
             "findings": [{"code": code, "message": message} for code, message in findings],
@@ -184,6 +191,12 @@ def _count_criteria(criteria: Sequence[Json]) -> Mapping[str, int]:
         if name in counts:
             counts[name] += 1
     return counts
+
+
+def _calls_left(run: Json) -> int | None:
+    """Return the calls of models that the limit of the run leaves; None: there is no limit."""
+    most = run.get("max_calls")
+    return max(0, most - _number(run.get("calls"))) if isinstance(most, int) else None
 
 
 def _number(value: object) -> int:

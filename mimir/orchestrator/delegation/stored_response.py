@@ -1,13 +1,15 @@
 """Stored response of an invocation: written once, in the transaction that ends its run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from mimir.agents.context.receipt import ContextReceipt
 from mimir.attempts.agent_answers.response_form import answer_schema
+from mimir.domain import ids
 from mimir.domain.clock import stamp
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
 from mimir.domain.json_value import as_object, as_text
+from mimir.domain.program import PROGRAM_TOOL
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.orchestrator.delegation.response import build_response
 from mimir.reporting import details
@@ -15,6 +17,7 @@ from mimir.reporting import status as status_shape
 from mimir.store.operations.evidence import artifact
 from mimir.store.operations.record_loading import (
     find_json,
+    load_calls,
     load_run,
     load_task_attempts,
     load_tasks,
@@ -32,23 +35,31 @@ RESPONSE_TEXT = "response"
 Json = Mapping[str, object]
 
 
-def save_response(ops: WriteOps, run: str, outcome: RunStatus, now: datetime) -> None:
+def save_response(
+    ops: WriteOps, run: str, outcome: RunStatus, now: datetime, documents: Sequence[Json] = ()
+) -> None:
     """Store the response of an invocation in the transaction that ends its run."""
     if load_run(ops, run).kind != "agent":
         return
-    response = compute_response(ops, run, outcome, now)
+    response = compute_response(ops, run, outcome, now, documents)
     level = as_text(as_object(response.get("assurance")).get("level"))
     save_run_text(ops, run, RESPONSE_TEXT, pack(response))
     save_change(ops, run, RunAssuranceChange(assurance=level))
 
 
-def load_response(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> Json:
+def load_response(
+    reads: ReadOps, run: str, shown: RunStatus, now: datetime, documents: Sequence[Json]
+) -> Json:
     """Return the response of an invocation: the stored one, or as it is now."""
     stored = find_json(reads, run, RESPONSE_TEXT) if shown in RUN_ENDED else None
-    return stored.value.mapping() if stored else compute_response(reads, run, shown, now)
+    if stored:
+        return stored.value.mapping()
+    return compute_response(reads, run, shown, now, documents)
 
 
-def compute_response(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> Json:
+def compute_response(
+    reads: ReadOps, run: str, shown: RunStatus, now: datetime, documents: Sequence[Json] = ()
+) -> Json:
     """Return the `AgentResponse` of an invocation.
 
     Args:
@@ -56,6 +67,7 @@ def compute_response(reads: ReadOps, run: str, shown: RunStatus, now: datetime) 
         run: Its id.
         shown: Its status, or the outcome that the same transaction will write.
         now: For the times of a run that has not ended.
+        documents: Changed files of its last attempt.
     """
     task = load_tasks(reads, run, TaskRecord)[0]
     attempts = load_task_attempts(reads, run, task.task_id)
@@ -68,13 +80,33 @@ def compute_response(reads: ReadOps, run: str, shown: RunStatus, now: datetime) 
     whole = artifact(reads, f"{last.id}/answer") if last else ""
     return build_response(
         agent.address if agent else "",
-        status_shape.shape(reads, run, shown, now),
+        {**status_shape.shape(reads, run, shown, now), "branch": _branch(reads, run)},
         details.describe_task(task, attempts),
         {**attempt, "answer": whole or attempt.get("answer"), "context": _context(last)},
+        documents=documents,
+        model=_model(reads, last),
         schema=answer_schema(agent) if agent else None,
         is_program=agent is not None and agent.program is not None,
         ended=stamp(now) if shown in RUN_ENDED else None,
     )
+
+
+def _branch(reads: ReadOps, run: str) -> str | None:
+    record = load_run(reads, run)
+    return (record.result_branch or ids.branch(run)) if record.final_commit else None
+
+
+def _model(reads: ReadOps, attempt: AttemptRecord | None) -> str:
+    """Return the name of the model, or of the program, of the last call."""
+    if attempt is None:
+        return ""
+    lane = ids.lane_id(attempt.run_id, attempt.task_id, attempt.number, "worker")
+    asked = [
+        call
+        for call in load_calls(reads, lane)
+        if call.kind == "model" or call.tool == PROGRAM_TOOL
+    ]
+    return asked[-1].title if asked else ""
 
 
 def _context(attempt: AttemptRecord | None) -> Json | None:

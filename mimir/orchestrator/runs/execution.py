@@ -24,6 +24,7 @@ from mimir.orchestrator import (
     result_application,
     run_models,
 )
+from mimir.orchestrator.delegation.documents import describe_documents
 from mimir.orchestrator.delegation.stored_response import save_response
 from mimir.orchestrator.gc_tuning import reduced_collection
 from mimir.orchestrator.result_application import ApplyResult
@@ -190,7 +191,7 @@ async def cancel(services: ProjectServices, run: str) -> None:
         claims.cancel(ops, run)
         # In the same transaction: no answer may come to a task that has ended.
         question_rows.withdraw_open(ops, run)
-        save_response(ops, run, RunStatus.CANCELLED, services.clock.now())
+        save_response(ops, run, RunStatus.CANCELLED, services.clock.now(), documents)
         runs.set_status(
             ops,
             run,
@@ -200,6 +201,7 @@ async def cancel(services: ProjectServices, run: str) -> None:
             expect=(RunStatus.RUNNING, RunStatus.PAUSED),
         )
 
+    documents = await describe_documents(services, run)
     await services.store.write(work)
     await inspection.report_files(services).write(run)
 
@@ -331,13 +333,14 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
     path, text = await inspection.write_last_report(services, run, end.outcome, alongside=[learn])
     data = {"seal": end.seal, "commit": end.commit, "report": path}
     report = inspection.sealed_report(path, text)
+    documents = await describe_documents(services, run)
 
     def work(ops: WriteOps) -> None:
         lifecycle.must_lead(ops, run, services.owner)
         runs.append_event(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
         # Those that no task waits for.
         question_rows.withdraw_open(ops, run)
-        save_response(ops, run, end.outcome, services.clock.now())
+        save_response(ops, run, end.outcome, services.clock.now(), documents)
         lifecycle.end(ops, run, services.owner, end.outcome, data)
         write_record(ops, run, report, seal.append)
 

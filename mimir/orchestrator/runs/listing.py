@@ -154,7 +154,7 @@ def _run_entry(run: RunOverviewRecord, done: int, status: str, now: datetime) ->
         "completed": done,
         "calls": run.calls_used,
         "tokens": run.tokens_used,
-        "cost": money.format_money(run.cost_used) if run.prices else None,
+        "cost": money.format_money(run.cost_used) if run.prices or run.cost_used else None,
         "plan": run.plan_path,
         "started": run.created_at,
         "finished": run.finished_at or None,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from mimir.domain import money
 from mimir.domain.money import ModelPrice
-from mimir.domain.usage import TokenUsage
+from mimir.domain.usage import ChargedUsage, TokenUsage
 from mimir.errors import ConfigurationError, Paused, StoreError
 from mimir.store.protocol import Row, Value, WriteOps
 from mimir.store.records.run_records import RunRecord
@@ -24,9 +24,11 @@ def prices_of(run: Row) -> Mapping[str, ModelPrice]:
 
 
 def cost_of(run: Row, model: str, usage: TokenUsage) -> int | None:
-    """Return the cost of tokens in units of money; None if the model has no price."""
+    """Return the cost of tokens in units of money; None without a price and a reported cost."""
     price = prices_of(run).get(model) if run.get("pricesJson") else None
-    return None if price is None else price.cost(usage)
+    if price is None:
+        return usage.reported_cost if isinstance(usage, ChargedUsage) else None
+    return price.cost(usage)
 
 
 def must_be_priced(run: RunRecord, models: Collection[str]) -> None:
@@ -83,7 +85,9 @@ def reserve(
     changed: dict[str, Value] = {"callsUsed": calls, "tokensReserved": tokens}
     cost = cost_of(row, model, bound)
     if cost is None:
-        changed.update(_note_unpriced(row, model))
+        # A program may report its cost when it has ended.
+        noted = _note_unpriced(row, model)
+        changed.update(noted if is_model else {})
     else:
         more = cost - (int_field(before, "cost") if before else 0)
         changed["costReserved"] = _money(row, run, more)
@@ -105,6 +109,10 @@ def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUs
     held = sum(cost_of(row, model, bound) or 0 for model, bound, _ in made)
     cost = sum(cost_of(row, model, spent) or 0 for model, _, spent in made)
     _settle(ops, row, released=(tokens, held), used=(used, cost))
+    late = {model for model, _, spent in made if cost_of(row, model, spent) is None}
+    known = {*text_list_field(row, "unpriced")}
+    if late - known:
+        ops.patch(NodeLabel.RUN, run, {"unpriced": sorted(late | known)})
     return row
 
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, cast
 from mimir.domain import ids, money
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
+from mimir.domain.json_value import as_text
 from mimir.domain.usage import ChargedUsage, TokenUsage, read_cached_tokens
 from mimir.store.operations import budget, claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
@@ -136,13 +137,17 @@ class CompletedCall:
     def charge(self) -> TokenUsage:
         """Tokens that count: those used, or those reserved if unknown."""
         # A provider that counts no tokens must not make a call free.
-        usage = self.outcome.usage
-        if usage is None:
-            return self.asked.bound
+        usage = self.outcome.usage or self.asked.bound
+        reported = None
+        if self.asked.kind == "tool" and self.asked.is_charged:
+            reported = money.read_amount(as_text(self.outcome.value.get("cost")))
+        if self.outcome.usage is None and reported is None:
+            return usage
         return ChargedUsage(
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             cached_tokens=read_cached_tokens(self.outcome.value),
+            reported_cost=reported,
         )
 
 
