@@ -118,13 +118,14 @@ def _belongs(place: SearchPlace, path: str, kind: FileKind, tree: DirectoryTree)
 
 
 def _has_agent_keys(tree: DirectoryTree, path: str) -> bool:
-    """Return whether a document begins with front matter that names an agent."""
+    """Return whether a document begins with front matter that names an agent, not a workflow."""
     try:
         head = tree.read(path, max_bytes=65_536).replace(b"\r\n", b"\n")
     except ToolError:
         return False
     front = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n---")[0]
-    return front.startswith(b"---") and b"\nname:" in front and b"\ndescription:" in front
+    has_keys = b"\nname:" in front and b"\ndescription:" in front
+    return front.startswith(b"---") and has_keys and b"\non:" not in front
 
 
 def _open_file(

@@ -55,11 +55,11 @@ def classify(path: str, siblings: Collection[str] = ()) -> FileKind | None:
 
 def _is_definition_folder(names: set[str], pure: PurePosixPath) -> bool:
     """Return whether a folder with these files holds one definition."""
-    if names.intersection(CONFIGURATIONS):
-        return PROMPT in names or pure.name in CONFIGURATIONS
-    # Without a configuration file, only the place shows that a prompt is a definition.
+    if names.intersection(CONFIGURATIONS) and PROMPT in names:
+        return True
+    # With one of the two files, only the place shows that it is a definition.
     above = pure.parent.parent.name
-    return pure.name == PROMPT and above in (*_AGENT_FOLDERS, "background")
+    return pure.name in (PROMPT, *CONFIGURATIONS) and above in (*_AGENT_FOLDERS, "background")
 
 
 def _classify_in_folder(pure: PurePosixPath) -> FileKind | None:

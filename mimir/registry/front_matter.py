@@ -5,7 +5,7 @@ The reader of `domain.located_tree` builds no objects and refuses aliases, ancho
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mimir.domain.finding import Finding, SourcePosition
@@ -41,8 +41,13 @@ class FrontMatter:
         return any(one.severity == "error" for one in self.findings)
 
 
-def split_front_matter(text: str) -> FrontMatter:
-    """Return front matter and body of a text with line feeds."""
+def split_front_matter(text: str, is_key: Callable[[str], bool]) -> FrontMatter:
+    """Return front matter and body of a text with line feeds.
+
+    Args:
+        text: Of the file.
+        is_key: Whether a word is nearly a key of an agent file, which ends an unquoted description.
+    """
     lines = text.split("\n")
     if lines[0].rstrip() != RULE:
         return FrontMatter(values=None, body=text, body_line=1)
@@ -54,12 +59,14 @@ def split_front_matter(text: str) -> FrontMatter:
             suggestion=f"Add a line {RULE!r} after the last key.",
         )
         return FrontMatter(values=None, body="", body_line=1, findings=(finding,))
-    values, findings = parse_keys("\n".join(lines[1:end]), first_line=2)
+    values, findings = parse_keys("\n".join(lines[1:end]), is_key, first_line=2)
     body = "\n".join(lines[end + 1 :])
     return FrontMatter(values=values, body=body, body_line=end + 2, findings=findings)
 
 
-def parse_keys(text: str, first_line: int = 1) -> tuple[LocatedValue | None, tuple[Finding, ...]]:
+def parse_keys(
+    text: str, is_key: Callable[[str], bool], first_line: int = 1
+) -> tuple[LocatedValue | None, tuple[Finding, ...]]:
     """Return the map of a YAML text, and the findings; None: it is unreadable."""
     if len(text) > MAX_CHARACTERS:
         message = f"The keys have {len(text):,} characters; at most {MAX_CHARACTERS:,} are read."
@@ -74,7 +81,7 @@ def parse_keys(text: str, first_line: int = 1) -> tuple[LocatedValue | None, tup
         hint = "Keep one of them."
         return None, (make_agent_finding("duplicate-key", str(error), error.place, hint),)
     except LocatedValueError as error:
-        return _repair_colons(text, first_line, error)
+        return _repair_colons(text, is_key, first_line, error)
 
 
 def _require_map(tree: LocatedValue) -> LocatedValue:
@@ -84,30 +91,56 @@ def _require_map(tree: LocatedValue) -> LocatedValue:
 
 
 def _repair_colons(
-    text: str, first_line: int, error: LocatedValueError
+    text: str, is_key: Callable[[str], bool], first_line: int, error: LocatedValueError
 ) -> tuple[LocatedValue | None, tuple[Finding, ...]]:
     """Return the map with texts quoted that hold `: `, as many public agent files have it."""
     lines = text.split("\n")
-    repaired = dict(_quoted_lines(lines))
-    try:
+    for repaired in (dict(_quoted_lines(lines)), dict(_quoted_description(lines, is_key))):
         if not repaired:
-            raise error
-        quoted = [repaired.get(number, line) for number, line in enumerate(lines)]
-        tree = _require_map(parse_yaml("\n".join(quoted), first_line))
-    except DuplicateKeyError as second:
-        return None, (make_agent_finding("duplicate-key", str(second), second.place),)
-    except LocatedValueError:
-        hint = "Quote the value." if "mapping values" in str(error) else ""
-        return None, (make_agent_finding("front-matter-yaml", str(error), error.place, hint),)
-    return tree, tuple(
-        make_agent_finding(
-            "front-matter-colon",
-            f"The value of {lines[number].partition(':')[0]!r} contains ': ' and is not quoted; the rest of the line is used.",
-            SourcePosition(line=first_line + number),
-            "Put the value in quotes.",
+            continue
+        try:
+            quoted = [repaired.get(number, line) for number, line in enumerate(lines)]
+            tree = _require_map(parse_yaml("\n".join(quoted), first_line))
+        except LocatedValueError as second:
+            # The lines of a description may look like one key twice.
+            error = second if isinstance(second, DuplicateKeyError) else error
+            continue
+        return tree, tuple(
+            make_agent_finding(
+                "front-matter-colon",
+                f"The value of {lines[number].partition(':')[0]!r} contains ': ' and is not quoted; the rest of the line is used.",
+                SourcePosition(line=first_line + number),
+                "Put the value in quotes.",
+            )
+            for number, line in repaired.items()
+            if line
         )
-        for number in repaired
-    )
+    if isinstance(error, DuplicateKeyError):
+        return None, (make_agent_finding("duplicate-key", str(error), error.place),)
+    hint = "Quote the value." if "mapping values" in str(error) else ""
+    return None, (make_agent_finding("front-matter-yaml", str(error), error.place, hint),)
+
+
+def _quoted_description(
+    lines: list[str], is_key: Callable[[str], bool]
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a plain description up to the next key, quoted in its first line."""
+    start = next((n for n, line in enumerate(lines) if line.startswith("description:")), None)
+    match = None if start is None else _PLAIN.fullmatch(lines[start])
+    if start is None or match is None:
+        return
+    words = [match[2].rstrip()]
+    for line in lines[start + 1 :]:
+        key, colon, _ = line.strip().partition(":")
+        if colon and is_key(key):
+            # A key within the description may be one of permissions: the fault stays.
+            if line[:1].isspace():
+                return
+            break
+        words.append(line.strip())
+    value = "\n".join(words).strip()
+    yield start, f"description: {json.dumps(value, ensure_ascii=False)}"
+    yield from ((start + number, "") for number in range(1, len(words)))
 
 
 def _quoted_lines(lines: list[str]) -> Iterator[tuple[int, str]]:

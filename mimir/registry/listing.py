@@ -54,8 +54,13 @@ def shape_definition(one: AgentDefinition) -> Mapping[str, object]:
     }
 
 
-def shape_checked(one: AgentDefinition) -> Mapping[str, object]:
-    """Return the row of one file in the matrix."""
+def shape_checked(one: AgentDefinition, tries: int | None) -> Mapping[str, object]:
+    """Return the row of one file in the matrix.
+
+    Args:
+        one: The definition.
+        tries: Answers until one has the response form. None: none has it.
+    """
     requested = one.tools.requested
     mapped = [name for name in requested if map_tool(name)]
     usable, reason = judge_usability(one)
@@ -73,9 +78,15 @@ def shape_checked(one: AgentDefinition) -> Mapping[str, object]:
         },
         "model": list(one.models),
         "prompt_tokens": estimate(one.prompt),
+        "response_form": form_words(tries),
         "usable": usable,
         "reason": reason,
     }
+
+
+def form_words(tries: int | None) -> str:
+    """Return the words of the matrix for a number of answers."""
+    return {1: "1 try", 2: "2 tries"}.get(tries or 0, "never")
 
 
 def judge_usability(one: AgentDefinition) -> tuple[str, str]:

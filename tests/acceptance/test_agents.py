@@ -90,6 +90,7 @@ def test_files_are_checked_with_line_and_suggestion(desk: Desk):
     assert "permission-key" in desk.type("agents", "check", "pack/a.md", "--matrix").out
     shape = desk.type("agents", "check", "pack", "--json").json
     assert [one["usable"] for one in shape["files"]] == ["no", "yes"]
+    assert {one["response_form"] for one in shape["files"]} == {"1 try"}
     missing = desk.type("agents", "check", "nowhere")
     assert (missing.code, "nowhere" in missing.err) == (2, True)
 

@@ -152,6 +152,26 @@ SAMPLES: tuple[Sample, ...] = (
         granted=("read_file",),
     ),
     Sample(
+        path=".claude/agents/examples.md",
+        text=front(
+            "description: Use it so: then",
+            'user: "fix it"',
+            'user: "a: b"',
+            "",
+            "name: examples",
+            "tools: Read",
+        ),
+        codes=("front-matter-colon",),
+        granted=("read_file",),
+    ),
+    # Nearly a key of permissions within the description: the file stays refused.
+    Sample(
+        path=".claude/agents/inner.md",
+        text=front("description: Use it so: fix it", "user: a: b", "  tool: [Read]", "name: inner"),
+        codes=("front-matter-yaml",),
+        granted=(),
+    ),
+    Sample(
         path=".claude/agents/colons.md",
         text=front("name: a: b", "description: c: d"),
         codes=("front-matter-colon", "front-matter-colon", "invalid-name"),

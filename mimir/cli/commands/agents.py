@@ -71,14 +71,19 @@ def list_agents(session: CommandSession, every: All = False) -> int:
 
     A definition of the project gets the default tools, which only read, until you trust it.
     """
+    from mimir.bootstrap.clock import SystemClock
     from mimir.cli.output import agent_pages
 
+    clock = SystemClock()
+    started = clock.monotonic()
     entries = _open(session).load().entries
+    seconds = round(clock.monotonic() - started, 3)
     if session.json:
         from mimir.registry.listing import shape_entry
 
         shapes = [shape_entry(one) for one in entries if every or not one.hidden_by]
-        session.console.json({"schema": 1, "agents": shapes, "files": len(entries)})
+        shape = {"schema": 1, "agents": shapes, "files": len(entries), "seconds": seconds}
+        session.console.json(shape)
         return 0
     lines = agent_pages.list_lines(entries, session.console.width, every=every)
     session.console.say("\n".join(lines))
@@ -110,10 +115,11 @@ def check(session: CommandSession, paths: Paths = None, matrix: Matrix = False) 
 
     found = _open(session).check(paths or [])
     if session.json:
+        from mimir.attempts.agent_answers.form_trial import try_form
         from mimir.registry.listing import shape_checked, shape_findings
 
         shape = {
-            "files": [shape_checked(one) for one in found],
+            "files": [shape_checked(one, try_form(one.output_schema)) for one in found],
             "findings": list(shape_findings(found)),
         }
         session.console.json({"schema": 1, **shape})

@@ -4,13 +4,14 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from mimir.attempts.agent_answers.form_trial import try_form
 from mimir.cli.console import clean, clean_line
 from mimir.cli.layout import count_noun, table, text_block, wrap
 from mimir.cli.output.findings import as_lines
 from mimir.domain.agent_definition import AgentDefinition
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.registry.catalogue import AgentEntry
-from mimir.registry.listing import judge_usability
+from mimir.registry.listing import form_words, judge_usability
 from mimir.registry.tool_names import grant_tools
 
 SEVERITIES = ("error", "warning", "note")
@@ -110,18 +111,20 @@ def check_lines(found: Sequence[AgentDefinition]) -> list[str]:
 
 def matrix_lines(found: Sequence[AgentDefinition], width: int) -> list[str]:
     """Return files by format, usability and reason."""
-    counts: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str, str]] = Counter()
     for one in found:
         usable, reason = judge_usability(one)
-        counts[one.source.format, usable.replace("_", " "), reason or "every key is used"] += 1
-    rows = [("format", "usable", "files", "reason")]
-    for (format, usable, reason), count in sorted(counts.items()):
-        rows.append((format, usable, str(count), reason))
+        form = form_words(try_form(one.output_schema))
+        words = reason or "every key is used"
+        counts[one.source.format, usable.replace("_", " "), form, words] += 1
+    rows = [("format", "usable", "form", "files", "reason")]
+    for (format, usable, form, reason), count in sorted(counts.items()):
+        rows.append((format, usable, form, str(count), reason))
     requested = sum(len(one.tools.requested) for one in found)
     unmapped = sum(len(grant_tools(one).unmapped) for one in found)
     share = f" ({(requested - unmapped) / requested:.1%})" if requested else ""
     total = f"{count_noun(len(found), 'file')}; {requested - unmapped} of {requested} requested tools are mapped{share}."
-    return [*table(rows, width, right=(2,)), *wrap(total, width)]
+    return [*table(rows, width, right=(3,)), *wrap(total, width)]
 
 
 def response_lines(response: Mapping[str, object], width: int) -> list[str]:

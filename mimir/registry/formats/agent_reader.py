@@ -21,6 +21,7 @@ from mimir.registry.formats.key_tables import (
     SKILL_AGENT_KEYS,
     KeyTable,
     find_key_faults,
+    is_agent_key,
 )
 from mimir.registry.front_matter import FrontMatter, parse_keys, split_front_matter
 from mimir.registry.tool_names import map_tool, strip_pattern
@@ -138,14 +139,14 @@ def _split(
 ) -> tuple[LocatedValue | None, str, tuple[Finding, ...]]:
     """Return keys, prompt and findings of a file; keys None: absent or unreadable."""
     if len(texts) > 1:
-        values, findings = parse_keys(texts[0])
-        front = split_front_matter(texts[-1])
+        values, findings = parse_keys(texts[0], is_agent_key)
+        front = split_front_matter(texts[-1], is_agent_key)
         if front.values is not None or front.findings:
             message = "The prompt has front matter although the folder has a configuration file."
             hint = "Keep the keys in one of them."
             findings = (*findings, make_agent_finding("duplicate-key", message, START, hint))
         return values, texts[-1].strip(), findings
-    front = split_front_matter(texts[0])
+    front = split_front_matter(texts[0], is_agent_key)
     if front.values is None and not front.is_unreadable:
         return None, front.body.strip(), (_missing_front_matter(file, front),)
     return front.values, front.body.strip(), front.findings

@@ -88,6 +88,12 @@ SKILL_AGENT_KEYS = KeyTable(used=(*_SKILL, "model", "tools"))
 """Of a SKILL.md below `agents/`, which is an agent."""
 
 
+def is_agent_key(word: str) -> bool:
+    """Return whether a word is a key of any format, or nearly one of permissions."""
+    known = any(table.use_of(word) for table in (*KEY_TABLES.values(), SKILL_AGENT_KEYS))
+    return known or bool(nearest_key(word, PERMISSION_KEYS, cutoff=MAX_DISTANCE))
+
+
 def find_key_faults(values: LocatedValue, table: KeyTable, format: str) -> Iterable[Finding]:
     """Yield a finding for each key that mimir does not use."""
     for key, place in values.key_places.items():
