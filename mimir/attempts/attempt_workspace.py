@@ -7,7 +7,7 @@ import asyncio
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mimir.attempts.conflicts import ConflictedFile, find_unsettled, original_path
@@ -131,7 +131,9 @@ class AttemptWorkspace:
         if self._scope is None:
             services = self._services
             plan, base = services.facts.plan, services.start.base_tree
-            self._scope = await load_write_scope(services.history, plan, services.task, base)
+            scope = await load_write_scope(services.history, plan, services.task, base)
+            own = services.agent.files if services.agent else ()
+            self._scope = replace(scope, within=own)
         return self._scope
 
     @property

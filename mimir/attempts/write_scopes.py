@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, replace
 
+from mimir.domain.globs import matches
 from mimir.domain.plan import Plan, Task
 from mimir.errors import RecordingMiss
 from mimir.qc.scope.check_surface import CheckSurface, find_surface, is_build_file, is_config
@@ -26,9 +27,13 @@ class WriteScope:
     task: Task
     surface: CheckSurface | None
     """None: a recording of an earlier version does not have it."""
+    within: tuple[str, ...] = ()
+    """Globs of the agent definition. Empty: it has none."""
 
     def refuse(self, path: str, gone: Container[str] = NOTHING) -> WriteRefusal | None:
         """Return the rule that refuses a change of a path; None: it is permitted."""
+        if self.within and not matches(path, self.within):
+            return WriteRefusal(rule="files", reason="is outside of the agent's files.")
         return refuse_write(path, self.task, self.surface, gone) if self.surface else None
 
     def with_installed(self, names: Collection[str]) -> "WriteScope":

@@ -2,8 +2,8 @@
 
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,8 +14,13 @@ from mimir.agents.preambles.trust import OwnPreambles, describe_ignored
 from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
-from mimir.bootstrap.agents.definition_files import open_preambles
-from mimir.bootstrap.agents.programs import SandboxedPrograms, program_environment
+from mimir.bootstrap.agents.definition_files import open_agent_files, open_preambles
+from mimir.bootstrap.agents.programs import (
+    SandboxedPrograms,
+    find_program,
+    list_presets,
+    program_environment,
+)
 from mimir.bootstrap.clock import RandomIds, SystemClock
 from mimir.bootstrap.git_program import find_git, git_login
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
@@ -23,12 +28,15 @@ from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.invocation import PlanAgent
 from mimir.domain.message import ModelRequest
 from mimir.domain.question import QuestionLimits
 from mimir.llm.endpoints import EndpointRegistry
 from mimir.llm.protocol import ChatModel
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.orchestrator import project_identity, project_ids
+from mimir.orchestrator.delegation.plan_agents import list_plan_agents
+from mimir.orchestrator.delegation.task_building import lacks_tools
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.check_runner import CheckRunner
@@ -36,6 +44,7 @@ from mimir.qc.checks.journaled_checks import JournaledChecks
 from mimir.qc.checks.shared_runs import RunsAhead, SharedRuns
 from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.recorded_history import RecordingHistory
+from mimir.registry.catalogue import AgentEntry
 from mimir.scheduling.attempt_order import Unordered
 from mimir.scheduling.run_services import WorkSignals
 from mimir.settings.layers import LoadedSettings
@@ -120,6 +129,7 @@ async def compose_services(
         models=endpoints,
         tools=tools,
         planner_tools=tools.planner,
+        plan_agents=partial(_list_agents, project, loaded),
         own_preambles=own,
         agentinator=_agentinator_factory(
             PreambleCache(own, state_dir / "work" / "locks", _shared_preambles(settings)),
@@ -158,6 +168,21 @@ async def compose_services(
         link=stores.node_links(settings),
         show_base=tools.show,
     )
+
+
+def _list_agents(project: Path, loaded: LoadedSettings) -> Sequence[PlanAgent]:
+    """Return the agent definitions that a plan may name, and that this machine can run."""
+    presets, environment = list_presets(loaded.settings.agents), program_environment()
+
+    def is_available(entry: AgentEntry) -> bool:
+        if lacks_tools(entry):
+            return False
+        if entry.definition.kind != "cli":
+            return True
+        preset = presets.get(entry.definition.program)
+        return preset is not None and find_program(preset, environment) is not None
+
+    return list_plan_agents(open_agent_files(project, loaded).load(), is_available)
 
 
 def _describe_ignored_templates(own: OwnPreambles) -> list[str]:

@@ -8,6 +8,8 @@ AGENT_ROLE = "Agent "
 """Beginning of the worker role of an invoked definition."""
 AGENT_TEXT = "definitions"
 """Name of the stored text with the pinned definitions of a run."""
+PLAN_AGENTS_TEXT = "agents"
+"""Name of the stored text with the agents that the PM of a planning run may name."""
 NO_FILES = ".mimir/none"
 """Glob of a path that no deliverable can contain: the task may write nothing."""
 
@@ -53,6 +55,16 @@ class PinnedSkill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAgent:
+    """An agent definition that a plan may name."""
+
+    address: str
+    kind: str
+    description: str
+    may_write: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryHit:
     """A node of the memory that is similar to a request."""
 
@@ -91,6 +103,8 @@ class PinnedDefinition:
     output_schema: str = ""
     """JSON Schema of the answer as JSON text; empty: none."""
     skills: tuple[PinnedSkill, ...] = ()
+    files: tuple[str, ...] = ()
+    """Globs of its file: it writes only what these match too. Empty: no such limit."""
     material: PinnedMaterial | None = None
     """None: the agent of a plan, or a run of an older version."""
 

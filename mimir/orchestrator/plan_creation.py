@@ -23,6 +23,7 @@ from mimir.domain.agent import NAMED_TOOLS, ROLES
 from mimir.domain.event import EventKind
 from mimir.domain.finding import Finding
 from mimir.domain.ids import PLAN_TASK
+from mimir.domain.invocation import PLAN_AGENTS_TEXT, PlanAgent
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
@@ -31,6 +32,7 @@ from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
 from mimir.orchestrator import preflight, run_models
 from mimir.orchestrator.delegation.material import search_memory
+from mimir.orchestrator.delegation.plan_agents import check_plan_agents
 from mimir.orchestrator.sandbox_facts import describe_sandbox
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko
@@ -42,6 +44,9 @@ from mimir.planning.renderer import render
 from mimir.scheduling import lifecycle
 from mimir.store.operations import budget, runs
 from mimir.store.operations.record_loading import find_json, load_run, save_run_text
+from mimir.store.protocol import ReadOps
+from mimir.store.records.artifact_records import JsonArtifactRecord
+from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import pack
 from mimir.store.transcripts.stored_transcript import StoredTranscript
@@ -212,13 +217,17 @@ class _PlanningRun:
         services, record = self._services, self._record
         transcript = await services.open_transcript(record.id, "pm")
         known = frozenset(await services.history.paths(record.base_tree, None))
-        brief = await self._load_brief(specification)
+        agents = await self._load_agents()
+        brief = await self._load_brief(specification, agents or ())
         tools = services.planner_tools(self._checkout, transcript)
         planner = PlannerServices(
             services=self._loop_services("pm", transcript, tools),
             tools=NAMED_TOOLS,
             exists=lambda path: path in known,
             try_checks=self._try_checks,
+            check_agents=partial(check_plan_agents, agents=agents)
+            if agents is not None
+            else _no_findings,
             on_proposal=self._log_proposal,
         )
         proposal = await propose(record.request, brief, planner)
@@ -235,7 +244,25 @@ class _PlanningRun:
         found = await preflight.try_checks(services.checks, plan, record.base_tree)
         return preflight.locate_findings(found, plan, places)
 
-    async def _load_brief(self, specification: str) -> tuple[Message, ...]:
+    async def _load_agents(self) -> tuple[PlanAgent, ...] | None:
+        """Return the agents that the plan may name, looked up once; None: an older version asked."""
+        run, store = self._record.id, self._services.store
+
+        def look(reads: ReadOps) -> tuple[JsonArtifactRecord | None, bool]:
+            saved = find_json(reads, run, PLAN_AGENTS_TEXT)
+            return saved, find_json(reads, run, "brief") is not None
+
+        saved, is_told = await store.read(look)
+        if saved or is_told:
+            return saved.value.decode(tuple[PlanAgent, ...]) if saved else None
+        agents = tuple(await asyncio.to_thread(self._services.plan_agents))
+        text = PackedJson.pack(agents).text
+        await store.write(partial(save_run_text, run=run, name=PLAN_AGENTS_TEXT, text=text))
+        return agents
+
+    async def _load_brief(
+        self, specification: str, agents: Sequence[PlanAgent]
+    ) -> tuple[Message, ...]:
         """Return the PM's brief, made and stored once: the memory may change before a resume."""
         run, store = self._record.id, self._services.store
         saved = await store.read(partial(find_json, run=run, name="brief"))
@@ -243,7 +270,7 @@ class _PlanningRun:
             messages = saved.value.decode(tuple[object, ...])
             return tuple(codec.read_message(message) for message in messages)
         budgets = ContextBudgets.within(self._services.choices["pm"].context_tokens)
-        given = await self._pm_input(specification)
+        given = replace(await self._pm_input(specification), agents=tuple(agents))
         brief = get_task_context("pm", given, budgets=budgets).messages
         text = pack([codec.message_json(message) for message in brief])
         await store.write(partial(save_run_text, run=run, name="brief", text=text))
@@ -310,6 +337,10 @@ class _PlanningRun:
         data = {"tasks": len(proposal.plan.tasks), "errors": errors, "repairs": proposal.repairs}
         append = partial(runs.append_event, run=self._record.id, kind=kind, data=data)
         await self._services.store.write(append)
+
+
+def _no_findings(_: Plan, __: SourceMap) -> Sequence[Finding]:
+    return ()
 
 
 def _file_sizes(directory: Path) -> dict[str, int]:

@@ -11,6 +11,7 @@ from mimir.attempts.services import ModelChoice, ModelSource, RoleTools
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock, IdFactory
 from mimir.domain.ids import PLAN_TASK, lane_id
+from mimir.domain.invocation import PlanAgent
 from mimir.domain.money import ModelPrice
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
@@ -52,6 +53,8 @@ class ProjectServices:
     models: ModelSource
     tools: RoleTools
     planner_tools: PlannerToolFactory
+    plan_agents: Callable[[], Sequence[PlanAgent]]
+    """Returns the agent definitions that a plan may name now."""
     own_preambles: OwnPreambles
     agentinator: Callable[[Callable[[str, int], Awaitable[Transcript]], str], Agentinator]
     """Makes a run's agentinator from an opener of transcripts (role, number) and its id."""

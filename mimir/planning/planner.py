@@ -41,6 +41,8 @@ class PlannerServices:
     """Whether a path is in the project."""
     try_checks: Callable[[Plan, SourceMap], Awaitable[Sequence[Finding]]]
     """Runs the checks of a plan without errors, and returns what they show."""
+    check_agents: Callable[[Plan, SourceMap], Sequence[Finding]]
+    """Returns the findings of the agents that a plan names."""
     on_proposal: Callable[[PlanProposal], Awaitable[None]]
 
 
@@ -66,7 +68,10 @@ async def propose(
             text=talk.answer.text,
             # The user's words, not the PM's version: reports and reuse depend on them.
             plan=replace(parsed.plan, request=" ".join(request.split())),
-            findings=check(parsed, tools=services.tools, exists=services.exists),
+            findings=(
+                *check(parsed, tools=services.tools, exists=services.exists),
+                *services.check_agents(parsed.plan, parsed.places),
+            ),
             repairs=repairs,
         )
         if proposal.acceptable:

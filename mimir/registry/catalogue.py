@@ -48,11 +48,14 @@ class AgentCatalogue:
             in_project = one.definition.source.location == "project"
             if in_project and wanted == f"{PROJECT_PREFIX}{one.definition.name}":
                 return one
-        near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.6)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise UsageError(
-            f"Agent {address[:80]!r} does not exist.{hint}", next_step="List them: mimir agents"
-        )
+        raise UsageError(explain_unknown(address, known), next_step="List them: mimir agents")
+
+
+def explain_unknown(address: str, known: Iterable[str]) -> str:
+    """Return the message of an address without a definition, with the nearest one."""
+    near = difflib.get_close_matches(normalize_address(address), [*known], n=1, cutoff=0.6)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"Agent {address[:80]!r} does not exist.{hint}"
 
 
 def normalize_address(address: str) -> str:

@@ -12,7 +12,7 @@ import yaml
 from tests.support.agent_corpus import answer, claude, front
 from tests.support.cli_runner import Desk
 from tests.support.terminal import environment
-from tests.support.whole_run import REST, Part, worker, writes
+from tests.support.whole_run import REST, Part, Turn, calls, worker, writes
 
 REVIEWER = claude("reviewer", "tools: Read, Edit, Bash")
 
@@ -168,7 +168,9 @@ def test_an_invocation_ends_completed_with_executed_checks(trusted: Desk, tmp_pa
     response = done.events[-1]
     assert response["event"] == "AgentAnswered"
     assert (response["status"], response["assurance"]["level"]) == ("completed", "executed")
-    assert response["deliverables"]["documents"] == [{"path": "out.txt"}]
+    assert response["deliverables"]["documents"] == [
+        {"path": "out.txt", "change": "added", "lines": 1}
+    ]
     assert response["metadata"]["attempts"] == 2
     assert not (trusted.project / "out.txt").exists()
     run = response["run"]
@@ -200,6 +202,29 @@ def test_an_invocation_without_its_deliverable_is_no_success(trusted: Desk, tmp_
     response = done.events[-1]
     assert (response["status"], response["assurance"]["level"]) == ("partial", "none")
     assert response["error"]["next"] == f"mimir report {response['run']}"
+
+
+def test_an_agent_writes_what_both_its_file_and_the_caller_allow(trusted: Desk, tmp_path: Path):
+    config = 'description: Writes.\ntools: [Read, Write]\nfiles: ["src/a*"]\n'
+    trusted.write(".agents/agents/writer/config.yaml", config)
+    trusted.write(".agents/agents/writer/prompt.md", "Write what the task names.")
+    assert trusted.type("agents", "trust", "project:writer", "--yes").code == 0
+    made: Turn = {
+        "calls": [
+            calls("write_file", path=path, content="1\n")
+            for path in ("src/a.py", "src/b.py", "src/ab/c.py")
+        ]
+    }
+    (tmp_path / "script.yaml").write_text(
+        script(worker("task-1", made, answer("Done."))), encoding="utf-8"
+    )
+    words = ("invoke", "writer", "Write them.", "--check", "test -s src/a.py", "--json", "--files")
+
+    done = trusted.type(*words, "src/*", "src/ab")
+
+    assert done.code == 0, done.err
+    assert [one["path"] for one in done.events[-1]["deliverables"]["documents"]] == ["src/a.py"]
+    assert trusted.type(*words, "docs/**").code == 2
 
 
 def test_refusals_create_no_run(trusted: Desk):

@@ -185,18 +185,22 @@ def test_a_plan_of_the_pm_names_an_agent(desk: Desk, tmp_path: Path):
     task, _ = PLAN.format(first="claude_code").split("### task-2: Copy")
     words = ("execute", "Write 42.", "--yes", "--apply", "never", "--json")
 
-    def plan(text: str) -> None:
-        parts = [{"role": "pm", "turns": [text]}, *REST]
-        play = yaml.safe_dump({"parts": parts}, allow_unicode=False)
-        (tmp_path / "script.yaml").write_text(play, encoding="utf-8")
+    # An unknown address goes back to the PM, who sees the addresses in its brief.
+    parts = [{"role": "pm", "turns": [task.replace("claude_code", "claud_code"), task]}, *REST]
+    play = yaml.safe_dump({"parts": parts}, allow_unicode=False)
+    (tmp_path / "script.yaml").write_text(play, encoding="utf-8")
 
-    plan(task.replace("claude_code", "claud_code"))
-    unknown = desk.type(*words)
-    assert (unknown.code, "Did you mean 'claude-code'?" in unknown.err) == (65, True), unknown.err
-    plan(task)
     done = desk.type(*words)
+
     assert done.code == 0, done.err + done.out
     assert desk.statuses() == {"task-1": "completed"}
+    planned = desk.type("runs", "--kind", "plan", "--json").json["runs"][0]["run"]
+    stored = desk.type("export", planned).out
+    assert "claude-code (cli): " in stored
+    assert "Did you mean 'claude-code'?" in stored
+    # An agent without its tools cannot be named.
+    assert "information-gatherer" not in stored
+    assert desk.type("replay", planned).code == 0
 
 
 def test_a_plan_names_agents_whose_definitions_its_run_pins(desk: Desk, tmp_path: Path):

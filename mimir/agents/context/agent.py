@@ -107,12 +107,14 @@ def write_agent_context(
         ("project", lambda budget, to: to.add(_project_part(material, budget))),
         ("task", lambda budget, to: write_earlier(given, budget, to) if given.earlier else None),
     )
+    # Without a limit first: so a share's need is what its pieces really take.
     whole: dict[Share, ContextBuilder] = {share: ContextBuilder() for share in SHARES}
     for share, write in sections:
         write(_NO_LIMIT, whole[share])
     budgets = divide_window(given.window, {share: _need(one) for share, one in whole.items()})
     for share, write in sections:
         write(budgets[share], sheet)
+    # Equal before and after the fit, or nothing is sent.
     before = Counter(hash for one in whole.values() for hash in _critical_hashes(one))
     if before != Counter(_critical_hashes(sheet)):
         raise PlanError(

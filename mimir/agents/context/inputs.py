@@ -10,7 +10,7 @@ from typing import Literal
 
 from mimir.agents.context.receipt import WithheldPiece
 from mimir.domain.evidence import CheckOutcome
-from mimir.domain.invocation import MemoryHit, PinnedMaterial, PinnedSkill
+from mimir.domain.invocation import MemoryHit, PinnedMaterial, PinnedSkill, PlanAgent
 from mimir.domain.plan import Task
 
 # Budgets of QC together, which are the largest of a role.
@@ -137,6 +137,8 @@ class WorkerInput:
     """Of an agent definition."""
     material: PinnedMaterial | None = None
     """Of an invocation; its context has three shares of `window`. None: any other worker."""
+    within: tuple[str, ...] = ()
+    """Globs of its definition within which alone it may write. Empty: no such limit."""
     window: int = 0
     """Tokens of the user message of an invocation."""
     hidden: tuple[WithheldPiece, ...] = ()
@@ -212,5 +214,7 @@ class PMInput:
     sandbox: tuple[str, ...] = ()
     """Facts about the sandbox: programs, shared folders, test command, limits."""
     memory: tuple[MemoryHit, ...] = ()
+    agents: tuple[PlanAgent, ...] = ()
+    """Agent definitions that its plan may name."""
     form: str = ""
     """Form of the plan; closes the system message."""

@@ -80,7 +80,10 @@ def describe_limits(given: WorkerInput) -> str:
         lines.append(
             f"{given.tool_calls} of {given.tool_calls} tool calls left. Each call counts, also one that fails."
         )
-    lines.append(" ".join((_write_scope(task), *map("{}.".format, given.foreign_tests))))
+    scope = _write_scope(task)
+    if given.within and task.files not in ((NO_FILES,), given.within):
+        scope += f" Of these only: {', '.join(map(quotation.path, given.within))}."
+    lines.append(" ".join((scope, *map("{}.".format, given.foreign_tests))))
     if task.tool_execution.strip():
         lines += ["", "How to go about it:", "", task.tool_execution.strip()]
     return "\n".join(lines)

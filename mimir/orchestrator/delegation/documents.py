@@ -14,9 +14,9 @@ MAX_BYTES = 2_000_000
 
 
 async def describe_documents(services: ProjectServices, run: str) -> Sequence[Mapping[str, object]]:
-    """Return path, change and lines of each file that an invocation changed; empty: other runs.
+    """Return path, change and lines of each file that an invocation changed.
 
-    `lines` is None for a file that is deleted, binary or large.
+    A run of another kind has none. `lines` is None for a file that is deleted, binary or large.
     """
 
     def look(reads: ReadOps) -> Deliverable | None:
@@ -24,6 +24,7 @@ async def describe_documents(services: ProjectServices, run: str) -> Sequence[Ma
             return None
         task = load_tasks(reads, run, TaskRecord)[0]
         attempts = load_task_attempts(reads, run, task.task_id)
+        # Without an accepted attempt the last one shows what was done.
         number = task.accepted_attempt or len(attempts)
         last = next((one for one in attempts if one.number == number), None)
         return last.deliverable.decode(Deliverable) if last and last.deliverable else None

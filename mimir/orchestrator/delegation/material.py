@@ -44,6 +44,7 @@ async def pin_material(
         return definition
     history, redact = services.history, services.redact
     content = await history.file(tree, INSTRUCTIONS) or b""
+    # The terms find notes of the field that the task does not name.
     words = " ".join((request, *material.terms))
     hits = await search_memory(services, words) if material.reads_memory else ()
     return replace(

@@ -5,12 +5,17 @@ from dataclasses import replace
 
 from mimir.domain.agent import WRITE_TOOLS
 from mimir.domain.finding import Finding
-from mimir.domain.invocation import NO_FILES, PinnedDefinition, PinnedSkill
+from mimir.domain.invocation import NO_FILES, PinnedDefinition, PinnedSkill, PlanAgent
 from mimir.domain.plan import Plan, Task
 from mimir.domain.program import PinnedProgram
 from mimir.errors import UsageError
 from mimir.planning.format.diagnostics import SourceMap, make_finding
-from mimir.registry.catalogue import AgentCatalogue, AgentEntry
+from mimir.registry.catalogue import (
+    AgentCatalogue,
+    AgentEntry,
+    explain_unknown,
+    normalize_address,
+)
 
 
 def check_agents(plan: Plan, places: SourceMap, catalogue: AgentCatalogue) -> list[Finding]:
@@ -30,6 +35,63 @@ def check_agents(plan: Plan, places: SourceMap, catalogue: AgentCatalogue) -> li
             make_finding("agent-unusable", f"Task {task.id}: {fault}.", at, hint)
             for fault in _find_faults(task, entry)
         ]
+    return found
+
+
+def list_plan_agents(
+    catalogue: AgentCatalogue, is_available: Callable[[AgentEntry], bool]
+) -> tuple[PlanAgent, ...]:
+    """Return the definitions that a plan may name, those of mimir last.
+
+    Args:
+        catalogue: The definitions.
+        is_available: Whether this installation has what a definition needs.
+    """
+    entries = [one for one in catalogue.entries if not one.hidden_by and _can_be_named(one)]
+    # The list is bounded, and the user's own definitions say most.
+    entries.sort(key=lambda one: one.definition.source.location == "shipped")
+    return tuple(
+        PlanAgent(
+            address=one.address,
+            kind=one.definition.kind,
+            description=one.definition.description,
+            may_write=one.definition.source.is_trusted,
+        )
+        for one in entries
+        if is_available(one)
+    )
+
+
+def _can_be_named(entry: AgentEntry) -> bool:
+    definition = entry.definition
+    if definition.kind == "cli":
+        return definition.is_usable and definition.source.is_trusted
+    return definition.is_usable and bool(entry.grant.granted)
+
+
+def check_plan_agents(
+    plan: Plan, places: SourceMap, agents: Sequence[PlanAgent]
+) -> Sequence[Finding]:
+    """Return the findings of the agents that a plan of the PM names."""
+    known = {one.address: one for one in agents}
+    found: list[Finding] = []
+    for number, task in enumerate(plan.tasks):
+        if not task.agent:
+            continue
+        at = places.position_of(number, "agent")
+        agent = known.get(normalize_address(task.agent))
+        if agent is None:
+            listed = ", ".join(list(known)[:20])
+            hint = (
+                f"Use one of these, or leave the field out: {listed}." if known else "Leave it out."
+            )
+            message = explain_unknown(task.agent, known)
+            found.append(make_finding("agent-unknown", message, at, hint))
+        elif task.files and not agent.may_write:
+            message = f"Task {task.id}: {agent.address} may only read, but the task names Files."
+            found.append(
+                make_finding("agent-unusable", message, at, "Name another agent, or none.")
+            )
     return found
 
 

@@ -67,6 +67,7 @@ def build_plan(
         prompt=definition.prompt,
         program=program,
         skills=tuple(skills),
+        files=definition.files,
         material=PinnedMaterial(
             terms=domain_terms(definition.name, definition.description),
             reads_memory=definition.memory != "none",
@@ -125,6 +126,13 @@ def require_fit(
     agent.require_fit(critical, agent.window_of(context_tokens))
 
 
+def lacks_tools(entry: AgentEntry) -> Sequence[str]:
+    """Return the tools without which a shipped agent cannot work, and which are not there."""
+    # Files of other programs name many tools; a shipped agent names those that it cannot do without.
+    is_shipped = entry.definition.source.location == "shipped"
+    return [one for one in entry.grant.withheld if one.startswith("web.")] if is_shipped else ()
+
+
 def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
     """Refuse an invocation that the definition does not allow.
 
@@ -138,9 +146,7 @@ def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
         raise PlanError(f"{entry.address} has errors and cannot be used.", next_step=f"See: {show}")
     if definition.is_disabled:
         raise PlanError(f"{entry.address} is disabled by its file.", next_step=f"See: {show}")
-    # Files of other programs name many tools; a shipped agent names those that it cannot do without.
-    lacking = [tool for tool in entry.grant.withheld if tool.startswith("web.")]
-    if definition.source.location == "shipped" and lacking:
+    if lacking := lacks_tools(entry):
         raise UnavailableError(
             f"{entry.address} needs {' and '.join(lacking)}, which this installation does not have.",
             next_step="Use another agent: mimir agents",
@@ -170,7 +176,10 @@ def _writable_files(entry: AgentEntry, request: InvocationRequest) -> tuple[str,
                 f"The path {glob!r} leads out of the project.",
                 next_step="Give it relative to the project.",
             )
-        if own and not any(is_within(glob, allowed) for allowed in own):
+        is_file = glob in request.deliverables
+        # The intersection itself is decided for each path that is written.
+        may_write = matches(glob, own) if is_file else any(may_overlap(glob, one) for one in own)
+        if own and not may_write:
             raise UsageError(
                 f"{entry.address} may not write {glob!r}; its file allows {', '.join(own)}.",
                 next_step=f"See: mimir agents show {entry.address}",
@@ -179,14 +188,18 @@ def _writable_files(entry: AgentEntry, request: InvocationRequest) -> tuple[str,
     return wanted if request.files or (wanted and not own) else (*own,)
 
 
-def is_within(glob: str, allowed: str) -> bool:
-    """Return whether every path of a glob certainly matches another one."""
-    if glob == allowed or allowed == "**":
-        return True
-    if not has_wildcard(glob):
-        return matches(glob, (allowed,))
-    below = allowed.removesuffix("/**")
-    return below != allowed and not has_wildcard(below) and glob.startswith(f"{below}/")
+def may_overlap(glob: str, other: str) -> bool:
+    """Return False if no path can match both globs, as far as their parts show it."""
+    for one, two in zip(glob.split("/"), other.split("/"), strict=False):
+        if has_wildcard(one) and has_wildcard(two):
+            return True
+        if "**" in (one, two):
+            return True
+        literal, pattern = (two, one) if has_wildcard(one) else (one, two)
+        # Without a wildcard, a name also means what is below it.
+        if not matches(literal, (pattern,)):
+            return False
+    return True
 
 
 def _usable_tools(

@@ -9,6 +9,7 @@ from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.clock import moment
 from mimir.domain.event import Event
 from mimir.domain.evidence import CheckRun
+from mimir.domain.invocation import PlanAgent
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.plan import Plan
 from mimir.domain.usage import MOST, TokenUsage
@@ -214,6 +215,8 @@ def _run_text(line: Json) -> object:
         case "brief":
             for row in codec.decode(tuple[object, ...], text):
                 words.read_message(row)
+        case "agents":
+            codec.decode(tuple[PlanAgent, ...], text)
         case "background":
             ContextReceipt.from_json(_decode_mapping(text))
         case _:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.invocation import AGENT_TEXT
+from mimir.domain.invocation import AGENT_TEXT, PLAN_AGENTS_TEXT
 from mimir.domain.json_value import as_text, as_whole_number
 from mimir.domain.task_states import TaskStatus
 from mimir.scheduling.execution.preparation import AttemptStart
@@ -21,7 +21,7 @@ from mimir.store.transfer import recording_rows
 
 Line = dict[str, object]
 
-TEXTS = ("preambles", "brief", "background", AGENT_TEXT)
+TEXTS = ("preambles", "brief", "background", AGENT_TEXT, PLAN_AGENTS_TEXT)
 """Artifacts of a run that are used by everything after; its preambles grow."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 ATTEMPTS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mimir.agents.context.pm import MEMORY, SANDBOX
+from mimir.agents.context.pm import AGENTS, MEMORY, SANDBOX
 from mimir.domain.json_value import as_array, is_object
 from mimir.domain.message import Message, ModelRequest
 from mimir.llm import codec
@@ -32,7 +32,8 @@ _SAID = re.compile(
 )
 """Block of a brief with the output of a check or a tool."""
 _OF_MACHINE = re.compile(
-    rf"^(?:{re.escape(MEMORY)}|{re.escape(SANDBOX)})\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL
+    rf"^(?:{re.escape(MEMORY)}|{re.escape(SANDBOX)}|{re.escape(AGENTS)})\n.*?(?=^## |\Z)",
+    re.MULTILINE | re.DOTALL,
 )
 """Parts of the PM's brief that depend on the store and the machine, not on the request."""
 _OUTPUT = "end of its output after the work:"

@@ -190,6 +190,7 @@ class AttemptPreparer:
             # Before `material` was pinned, the task of an invocation listed its skills itself.
             skills=agent.skills if agent and (agent.material or task.agent) else (),
             material=agent.material if agent else None,
+            within=agent.files if agent else (),
             window=self._window(agent, preamble, retry) if agent else 0,
             hidden=facts.background.hidden_from(task),
         )

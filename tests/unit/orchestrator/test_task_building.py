@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimir.domain.globs import has_wildcard, matches
+from mimir.domain.globs import matches
 from mimir.orchestrator.delegation.response import assurance_level
-from mimir.orchestrator.delegation.task_building import is_within
+from mimir.orchestrator.delegation.task_building import may_overlap
 
 PARTS = st.sampled_from(["a", "b", "a*", "*", "**", "?", "[ab]", "a.py"])
 GLOBS = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
@@ -15,19 +15,17 @@ PATHS = st.lists(st.sampled_from(["a", "b", "ab", "a.py", "c"]), min_size=1, max
 )
 
 
-@given(glob=GLOBS, allowed=GLOBS, path=PATHS)
-def test_a_glob_within_another_one_matches_no_further_path(glob: str, allowed: str, path: str):
-    # A name without a wildcard means a file; below it there is nothing.
-    is_file = has_wildcard(glob) or path == glob
-    if is_within(glob, allowed) and matches(path, (glob,)) and is_file:
-        assert matches(path, (allowed,))
+@given(glob=GLOBS, other=GLOBS, path=PATHS)
+def test_globs_without_overlap_share_no_path(glob: str, other: str, path: str):
+    if matches(path, (glob,)) and matches(path, (other,)):
+        assert may_overlap(glob, other)
 
 
-def test_usual_globs_are_within():
-    assert is_within("src/a.py", "src/**")
-    assert is_within("src/x/*.py", "src/**")
-    assert not is_within("srcs/a.py", "src/**")
-    assert not is_within("src/*", "src/a*")
+def test_globs_of_other_folders_do_not_overlap():
+    assert may_overlap("src", "src/**")
+    assert may_overlap("src/*", "src/a*")
+    assert not may_overlap("srcs/a.py", "src/**")
+    assert not may_overlap("docs/**", "src/*.py")
 
 
 @pytest.mark.parametrize(
