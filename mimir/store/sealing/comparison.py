@@ -30,7 +30,9 @@ def compare_run(reads: ReadOps, run: str, sealed: Sequence[SealedBody]) -> Itera
         if label is NodeLabel.EVENT:
             yield from _later_events(rows, events)
             rows = [one for one in rows if str(one["id"]) not in events]
-        yield from changed_rows(f"{run}, {label.value}", rows, nodes.get(label.value))
+        sealed_rows = nodes.get(label.value)
+        if rows or sealed_rows is not None or label is not NodeLabel.QUESTION:
+            yield from changed_rows(f"{run}, {label.value}", rows, sealed_rows)
     planned = row.get("planRun")
     # A run that was copied alone leaves the run that planned it behind.
     if planned and record.get("plannedBy") and reads.get(NodeLabel.RUN, str(planned)):

@@ -11,7 +11,7 @@ from mimir.store.schema import NodeLabel, pack
 
 LABELS = (
     NodeLabel.RUN, NodeLabel.TASK, NodeLabel.ATTEMPT, NodeLabel.VERDICT, NodeLabel.EVIDENCE, NodeLabel.ARTIFACT,
-    NodeLabel.CALL, NodeLabel.EVENT,
+    NodeLabel.CALL, NodeLabel.EVENT, NodeLabel.QUESTION,
 )  # fmt: skip
 """Labels of the nodes that a report or a decision reads."""
 VOLATILE = frozenset(
@@ -77,6 +77,17 @@ def digest_of(hashes: Sequence[str]) -> RowDigest:
         digest=hashlib.sha256("".join(hashes).encode()).hexdigest(),
         marks="".join(one[:_MARK] for one in hashes),
     )
+
+
+def digest_run(reads: ReadOps, run: str) -> Mapping[str, object]:
+    """Return the digests of the nodes of a run by their label."""
+    found = {label: digest_rows(reads, run, label) for label in LABELS}
+    # Most runs have no question, and records of older versions know none.
+    return {
+        label.value: digest.encode()
+        for label, digest in found.items()
+        if digest.marks or label is not NodeLabel.QUESTION
+    }
 
 
 def digest_rows(reads: ReadOps, run: str, label: NodeLabel) -> RowDigest:

@@ -14,9 +14,9 @@ from mimir.store.operations import evidence
 from mimir.store.protocol import ReadOps, Row, Where, WriteOps
 from mimir.store.schema import EdgeType, NodeLabel, unpack
 from mimir.store.sealing.row_digests import (
-    LABELS,
     RowDigest,
     digest_rows,
+    digest_run,
     row_hash,
     run_chain,
     without_volatile,
@@ -33,14 +33,13 @@ SealBody = Callable[[str, EvidenceRecord | None, RunRecordKind, Body], EvidenceR
 def record_body(reads: ReadOps, run: str, report: Mapping[str, object]) -> Mapping[str, object]:
     """Return the body of the record of a run as stored now."""
     row = run_reading.load_run_row(reads, run)
-    digests = {label.value: digest_rows(reads, run, label).encode() for label in LABELS}
     return {
         **load_facts(reads, run),
         "status": row.get("status"),
         "seal": row.get("seal"),
         "gate": row.get("gateHash"),
         "report": report,
-        "nodes": digests,
+        "nodes": digest_run(reads, run),
         "plannedBy": planning_calls(reads, row).encode() if row.get("planRun") else None,
     }
 
