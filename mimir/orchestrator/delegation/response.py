@@ -64,6 +64,8 @@ def build_response(
     )
     findings += answer.findings
     findings += [("note", note) for one in attempts for note in as_texts(one.get("notes"))]
+    questions = as_objects(run.get("questions"))
+    is_asking = any(one.get("state") == "open" for one in questions)
     return {
         "schema": 1,
         "run": id,
@@ -115,9 +117,9 @@ def build_response(
             "context": attempt.get("context"),
             "findings": [{"code": code, "message": message} for code, message in findings],
         },
-        "questions": [],
+        "questions": list(questions),
         "notifications": [],
-        "next": f"mimir report {id}",
+        "next": "mimir inbox" if is_asking else f"mimir report {id}",
     }
 
 
