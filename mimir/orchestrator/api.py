@@ -15,6 +15,12 @@ from mimir.orchestrator.delegation.documents import describe_documents
 from mimir.orchestrator.delegation.stored_response import load_response
 from mimir.orchestrator.delegation.task_building import require_fit
 from mimir.orchestrator.plan_creation import PlanningResult
+from mimir.orchestrator.questions.answering import (
+    Answerer,
+    AnswerResult,
+    GivenAnswer,
+    answer_question,
+)
 from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.runs.forecasting import forecast_plan
 from mimir.orchestrator.services import ProjectServices
@@ -176,6 +182,18 @@ class Mimir:
         """Write a run as text, line by line; an empty `run` is the whole store."""
         services = self._parts
         await store_transfer.export(services.store, run, form, write, room=services.work_room)
+
+    async def answer(self, name: str, given: GivenAnswer) -> AnswerResult:
+        """Answer a question of this project, typed where its run is executed."""
+        answerer = Answerer(
+            project_id=self._parts.project_id,
+            by="user",
+            transport="prompt",
+            redact=self._parts.redact,
+        )
+        return await self._parts.store.write(
+            partial(answer_question, name=name, given=given, answerer=answerer)
+        )
 
     async def cancel(self, run: str) -> None:
         """Cancel a run that has not ended."""

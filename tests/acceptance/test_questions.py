@@ -1,6 +1,8 @@
 """Questions of workers: the run goes on without the task that asks, and the answer continues its conversation."""
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
@@ -15,7 +17,7 @@ from mimir.planning.renderer import render
 from tests.support import invariants
 from tests.support.cli_runner import Desk, Said
 from tests.support.run_facts import Facts, load
-from tests.support.terminal import environment
+from tests.support.terminal import Terminal, environment
 from tests.support.whole_run import REST, Part, Turn, calls, plan, step, worker, writes, wrote
 
 TOOLS = ("read_file", "write_file", "ask_user")
@@ -125,10 +127,17 @@ def test_the_answer_from_another_process_continues_the_conversation(desk: Desk):
     assert invariants.broken(facts) == []
     assert desk.type("verify").code == 0
     assert "equal bytes" in desk.type("replay").out
-    told = desk.type("report", "--json").json["questions"]
-    assert [(one["answer"], one["by"], one["transport"]) for one in told] == [
+    shown = desk.type("report", "--json").json["questions"]
+    assert [(one["answer"], one["by"], one["transport"]) for one in shown] == [
         ("us-east", "user", "terminal")
     ]
+
+    # And an answer that is changed in the store afterwards is found
+    with contextlib.closing(sqlite3.connect(desk.project / ".mimir/mimir.db")) as store, store:
+        store.execute(
+            "UPDATE nodes SET props = replace(props, 'us-east', 'eu-west') WHERE label = 'Question'"
+        )
+    assert f"{question['id']}: this node was changed" in desk.type("verify").out
 
 
 def test_the_first_answer_counts_and_a_later_one_learns_it(desk: Desk):
@@ -218,3 +227,42 @@ def test_a_cancelled_run_withdraws_its_questions(desk: Desk):
     assert inbox(desk) == []
     assert desk.type("verify").code == 0
     assert "equal bytes" in desk.type("replay").out
+
+
+def test_a_run_that_is_served_continues_after_the_answer_by_itself(desk: Desk):
+    # Given a process with a task that takes long, and one that asks
+    desk.write("plan.md", render(plan(ASKING, step("d"))))
+    slow = worker("d", {**writes("d.txt", "d\n"), "delay_seconds": 600})
+    script = yaml.safe_dump({"parts": [asker(asks(**REGION)), slow, *REST]})
+    (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
+    command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
+    process = subprocess.Popen(
+        command, cwd=desk.project, env=environment(), stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        assert any("QuestionAsked" in line for line in process.stdout)
+
+        answered = desk.type("answer", inbox(desk)[0]["id"], "us-east")
+        continued = any("c/1           TaskCompleted" in line for line in process.stdout)
+        process.terminate()
+
+    assert (answered.code, answered.out.count("next:")) == (0, 0)
+    assert continued
+    assert desk.statuses()["c"] == "completed"
+
+
+def test_a_terminal_asks_for_the_answer_and_the_run_continues(desk: Desk):
+    script = yaml.safe_dump({"parts": [asker(asks(**REGION)), *REST]})
+    (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
+    command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
+
+    terminal = Terminal(command, desk.project, columns=100, env=environment())
+    terminal.until("one of eu-west, us-east; empty: later):")
+    terminal.type("mars\n")
+    terminal.until("must be one of eu-west, us-east")
+    terminal.type("us-east\n")
+
+    assert terminal.end() == 0, terminal.written
+    assert [one["transport"] for one in inbox(desk, "--all")] == ["prompt"]
+    assert set(model_calls(facts_of(desk)).values()) == {1}

@@ -21,11 +21,13 @@ from mimir.cli.live.views import (
     can_draw,
     redraw_while,
 )
+from mimir.cli.output.people.question_prompt import ask_open_questions
 from mimir.cli.output.tables import CRITERIA
 from mimir.cli.session import CommandSession
 from mimir.domain.json_value import as_member, as_object, as_objects, as_text
 from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import ANSWERED, RunStatus
+from mimir.errors import Paused
 
 if TYPE_CHECKING:
     from mimir.orchestrator.api import Mimir
@@ -44,11 +46,31 @@ async def run_and_show(
 ) -> int:
     """Execute a run until it ends or pauses, and show it; return the exit code.
 
-    Without the flag `apply`, the run keeps its mode. `resumed`: earlier events are not shown again.
+    Without the flag `apply`, the run keeps its mode. `resumed`: earlier events are not shown again. On a terminal, a run that pauses for
+    answers asks for them, and continues.
 
     Raises:
         asyncio.CancelledError: Interrupted; the run is paused, and the next step was printed.
     """
+    show = partial(_run_once, session, mimir, loaded, run, limits=limits, apply=apply)
+    code = await show(resumed=resumed)
+    while code == Paused.exit_code and session.console.can_ask and not session.json:
+        if not await ask_open_questions(session, mimir, run):
+            break
+        code = await show(resumed=True)
+    return code
+
+
+async def _run_once(
+    session: CommandSession,
+    mimir: "Mimir",
+    loaded: "LoadedSettings",
+    run: str,
+    *,
+    limits: RunBudget,
+    apply: Apply | None,
+    resumed: bool,
+) -> int:
     status = await mimir.status(run)
     past = await mimir.events(run, 0) if resumed else ()
     # A resumed run keeps the mode that it was started with, such as `--apply never`.

@@ -1,0 +1,66 @@
+"""Questions of a paused run, asked on the terminal of the command that executes it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mimir.cli.console import clean_line
+from mimir.cli.output.people.inbox_page import question_lines
+from mimir.cli.session import CommandSession
+from mimir.domain.json_value import as_object, as_objects, as_text
+from mimir.domain.question import FormField, read_form
+from mimir.domain.run import INPUT
+from mimir.errors import MimirError, UsageError
+
+if TYPE_CHECKING:
+    from mimir.orchestrator.api import Mimir
+
+Shape = Mapping[str, object]
+
+
+async def ask_open_questions(session: CommandSession, mimir: "Mimir", run: str) -> bool:
+    """Ask each question that a run paused for; return whether one was answered."""
+    status = await mimir.status(run)
+    # A run that another reason paused stays so, whatever was asked in it.
+    if status.get("reason") != INPUT:
+        return False
+    answered = False
+    for one in as_objects(status.get("questions")):
+        if one.get("state") == "open" and one.get("blocking") is True:
+            answered |= await _ask(session, mimir, one)
+    return answered
+
+
+async def _ask(session: CommandSession, mimir: "Mimir", question: Shape) -> bool:
+    """Ask one question until its answer is taken; an empty line leaves it open."""
+    from mimir.orchestrator.questions.answering import GivenAnswer
+
+    for line in ("", *question_lines(question, session.console.width)):
+        session.console.note(line)
+    form = read_form(as_object(question.get("schema")))
+    while True:
+        given: dict[str, str] = {}
+        for one in form.fields:
+            text = await _ask_field(session, one, alone=len(form.fields) == 1)
+            # Every field needs a value, so the first empty one ends the form.
+            if not text:
+                session.console.note("It stays open: mimir inbox")
+                return False
+            given[one.name] = text
+        try:
+            await mimir.answer(as_text(question.get("id")), GivenAnswer(fields=given))
+        except UsageError as error:
+            session.console.note(f"not taken: {error}")
+        except MimirError as error:
+            # Another terminal was faster: its answer holds.
+            session.console.note(str(error))
+            return True
+        else:
+            return True
+
+
+async def _ask_field(session: CommandSession, one: FormField, *, alone: bool) -> str:
+    name = "Your answer" if alone else clean_line(one.title or one.name)
+    try:
+        return await session.console.ask_line(f"{name} ({one.describe()}; empty: later):")
+    except UsageError:  # the input has ended
+        return ""
