@@ -169,22 +169,25 @@ def edited(row: Row, rng: random.Random) -> Row:
     return {**row, name: other}
 
 
+OF_EVERY_RUN = [label for label in LABELS if label is not NodeLabel.QUESTION]
+
+
 async def test_each_of_1000_random_edits_of_a_node_is_named(once: Travelled):
     rng = random.Random(35)
 
     def load(reads: ReadOps) -> tuple[JsonObject, Mapping[NodeLabel, Sequence[Row]]]:
         (record,) = evidence.records(reads, f"{once.run}/run")
         return as_object(unpack(record.body)), {
-            label: list(iterate_rows(reads, once.run, label)) for label in LABELS
+            label: list(iterate_rows(reads, once.run, label)) for label in OF_EVERY_RUN
         }
 
     path = once.project / ".mimir" / "mimir.db"
     async with stores.opened(SqliteStore(path, FrozenClock())) as store:
         body, nodes = await store.read(load)
     sealed = as_object(body["nodes"])
-    assert {label for label in LABELS if nodes[label]} == set(LABELS)
+    assert all(nodes.values())
     for _ in range(1000):
-        label = rng.choice(LABELS)
+        label = rng.choice(OF_EVERY_RUN)
         rows = list(nodes[label])
         at = rng.randrange(len(rows))
         rows[at] = edited(rows[at], rng)
