@@ -14,7 +14,7 @@ from mimir.cli.live.board import begin, event_seconds, fold
 from mimir.cli.live.board_drawing import draw
 from mimir.cli.symbols import UNICODE
 from mimir.domain.event import Event, EventKind
-from mimir.domain.plan import call_limit
+from mimir.domain.tool_call_limit import call_limit
 from mimir.recordings.format.recording_file import read_recording
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -17,6 +17,7 @@ from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.state_dir import ROOM
 
 if TYPE_CHECKING:
+    from mimir.orchestrator.patterns.ledger import Ledger
     from mimir.orchestrator.runs.report_files import ReportFiles
     from mimir.reporting.render.sections import Link
     from mimir.settings.layers import LoadedSettings
@@ -50,6 +51,12 @@ class ProjectPlace:
 
         id = listing.find_id(reads, self.id, run, planning=True)
         return lookup.read_status(reads, id, self.find_dead(), self.now)
+
+    def read_handoff(self, reads: ReadOps, run: str) -> str:
+        """Return the hand-off of a run in one line."""
+        from mimir.orchestrator.patterns import ledger_state
+
+        return ledger_state.read_handoff(reads, self.id, run, self.find_dead(), self.now)
 
     def find_dead(self) -> frozenset[str]:
         """Return the owners in leases whose process is dead."""
@@ -89,6 +96,15 @@ class StoredProject(ProjectPlace):
         from mimir.orchestrator.runs import lookup
 
         return await lookup.find_run(self.store, self.id, run)
+
+    async def read_ledger(self, run: str | None) -> "Ledger":
+        """Return the ledger of a run, as `find_run` names it."""
+        from mimir.orchestrator.patterns import ledger_state
+
+        id, dead, now = await self.find_run(run), self.find_dead(), self.now
+        return await self.store.read(
+            lambda reads: ledger_state.read_ledger(reads, self.id, id, dead, now)
+        )
 
     def report_files(self) -> "ReportFiles":
         """Return the report files of the project."""

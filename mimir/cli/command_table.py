@@ -53,6 +53,19 @@ COMMANDS = (
     CommandEntry("inspection", "report", "report --full"),
     CommandEntry("people.inbox", "inbox", "inbox --all"),
     CommandEntry("people.answer", "answer", "answer q-1f2e3d eu-west --resume"),
+    CommandEntry(
+        "people.ledger",
+        "ledger",
+        "ledger --sync",
+        name="ledger",
+        help="Print the ledger of a run, or store edits of it.",
+        parts=(
+            CommandEntry(
+                "people.ledger", "import_file", "ledger import old/LEDGER.md", name="import"
+            ),
+        ),
+    ),
+    CommandEntry("people.ledger", "handoff", 'handoff "The cache is next; see docs/cache.md"'),
     CommandEntry("browsing", "pause", "pause run-1127"),
     CommandEntry("run_commands", "cancel", "cancel run-1127"),
     CommandEntry("run_commands", "apply", "apply --commit"),

@@ -14,6 +14,7 @@ from mimir.orchestrator import plan_creation, preflight, result_application, sto
 from mimir.orchestrator.delegation.documents import describe_documents
 from mimir.orchestrator.delegation.stored_response import load_response
 from mimir.orchestrator.delegation.task_building import require_fit
+from mimir.orchestrator.patterns import ledger_import, ledger_state
 from mimir.orchestrator.plan_creation import PlanningResult
 from mimir.orchestrator.questions.answering import (
     Answerer,
@@ -113,6 +114,19 @@ class Mimir:
             kind="agent",
             definitions=(definition,),
         )
+
+    async def handoff(self, run: str) -> str:
+        """Return the hand-off of a run in one line: done, next, and the words of the user."""
+        services = self._parts
+        return await services.store.read(
+            lambda reads: ledger_state.read_handoff(
+                reads, services.project_id, run, (), services.clock.now()
+            )
+        )
+
+    async def import_ledger(self, text: str) -> tuple[str, int, int]:
+        """Make a plan and notes from a ledger; return path, open tasks and notes."""
+        return await ledger_import.import_ledger(self._parts, text, plan_creation.find_free_path)
 
     async def response(self, run: str) -> Mapping[str, object]:
         """Return the `AgentResponse` of an invocation."""

@@ -23,7 +23,7 @@ from mimir.domain.agent import NAMED_TOOLS, ROLES
 from mimir.domain.event import EventKind
 from mimir.domain.finding import Finding
 from mimir.domain.ids import PLAN_TASK
-from mimir.domain.invocation import PLAN_AGENTS_TEXT, PlanAgent
+from mimir.domain.invocation import PLAN_AGENTS_TEXT, MemoryHit, PlanAgent
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
@@ -33,6 +33,7 @@ from mimir.llm import codec
 from mimir.orchestrator import preflight, run_models
 from mimir.orchestrator.delegation.material import search_memory
 from mimir.orchestrator.delegation.plan_agents import check_plan_agents
+from mimir.orchestrator.patterns.ledger_state import find_handoff
 from mimir.orchestrator.sandbox_facts import describe_sandbox
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko
@@ -111,7 +112,7 @@ async def create_planning_run(
         kind="plan",
         name=" ".join(request.split())[:80] or run,
         request=request,
-        plan_path=output or _new_path(services, request),
+        plan_path=output or find_free_path(services.project, request),
         settings={**services.pinned, "ecko": with_ecko, "model": model},
     )
     await services.store.write(partial(runs.create, new=new))
@@ -288,9 +289,20 @@ class _PlanningRun:
             repository=tuple(sorted(sizes.items())),
             files=tuple([await self._load_file(path) for path in READ_FIRST if path in sizes]),
             sandbox=await self._describe_sandbox(tuple(sizes)),
-            memory=await search_memory(services, self._record.request),
+            # The hand-off of the user comes first: the room may end before the last note.
+            memory=(
+                *await self._read_handoff(),
+                *await search_memory(services, self._record.request),
+            ),
             form=format_instructions(),
         )
+
+    async def _read_handoff(self) -> Sequence[MemoryHit]:
+        read = partial(
+            find_handoff, project=self._services.project_id, before=self._record.created_at
+        )
+        found = await self._services.store.read(read)
+        return [MemoryHit(id=one.id, kind=one.kind, title=one.name, text=one.text) for one in found]
 
     async def _describe_sandbox(self, paths: Sequence[str]) -> tuple[str, ...]:
         if not self._services.has_sandbox:
@@ -349,11 +361,11 @@ def _file_sizes(directory: Path) -> dict[str, int]:
     return {path: tree.size(path) for path in tree.walk()}
 
 
-def _new_path(services: ProjectServices, request: str) -> str:
+def find_free_path(project: Path, request: str) -> str:
     """Return a free path `chains/<slug>/chain-output.md`; a number keeps older plans."""
     name = slug(request)
     folders = itertools.chain(
         (f"chains/{name}",), (f"chains/{name}-{number}" for number in itertools.count(2))
     )
-    folder = next(one for one in folders if not (services.project / one).exists())
+    folder = next(one for one in folders if not (project / one).exists())
     return f"{folder}/chain-output.md"

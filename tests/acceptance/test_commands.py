@@ -130,6 +130,8 @@ def test_a_request_becomes_a_plan_a_result_a_report_and_proof(desk: Desk, server
     assert "RunFinished: completed" in executed.out
     assert desk.files() == {
         *STORE,
+        ".mimir/LEDGER.md",
+        ".mimir/ledger-written.md",
         ".mimir/generated-preambles",
         f"{CHAIN}/chain-output.md",
         f"{CHAIN}/execution-report.md",

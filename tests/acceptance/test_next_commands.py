@@ -24,6 +24,7 @@ ELSEWHERE = {
     "demo": "test_demo.py",
     "doctor --ask": "test_doctor.py",
     "init": "test_init.py",
+    "ledger": "test_ledger.py",
     "prices": "test_prices.py",
     "status --store": "test_on_neo4j.py",
     "worker": "test_several_processes.py",

@@ -100,6 +100,9 @@ def test_the_answer_from_another_process_continues_the_conversation(desk: Desk):
     }  # fmt: skip
     assert [task.get("question") for task in paused["tasks"]] == [None, None, question["id"], None]
     assert question["waiting_tasks"] == ["c"]
+    ledger = desk.project / ".mimir/LEDGER.md"
+    assert f"executor → needs_input {question['id']}\n" in ledger.read_text()
+    assert f"- open: {question['id']} of c; mimir answer {question['id']}\n" in ledger.read_text()
     assert desk.type("runs", "--json").json["runs"][0]["open_questions"] == 1
     work = desk.project / ".mimir" / "work" / paused["run"]
     assert not [path for path in work.glob("c/*") if path.is_dir()], "it has no workspace"
@@ -125,6 +128,7 @@ def test_the_answer_from_another_process_continues_the_conversation(desk: Desk):
     assert len(facts.attempts("c")) == 1
     assert [e.data["state"] for e in facts.told(EventKind.QUESTION_CLOSED)] == ["answered"]
     assert invariants.broken(facts) == []
+    assert f"- Which region?: us-east ({question['id']}, user)\n" in ledger.read_text()
     assert desk.type("verify").code == 0
     assert "equal bytes" in desk.type("replay").out
     shown = desk.type("report", "--json").json["questions"]

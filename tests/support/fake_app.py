@@ -245,6 +245,9 @@ class FakeMimir:
             raise UsageError(f"There is no run {run!r}.", next_step=f"Nearest: {RUN}.")
         return RUN
 
+    async def handoff(self, run: str) -> str:
+        return f"next: mimir resume {run}"
+
     async def events(self, run: str, after: int) -> Sequence[Event]:
         happened = self._told or numbered(self.story)[: self.told_before]
         return [one for one in happened if one.seq > after]

@@ -180,12 +180,17 @@ def orientation(session: CommandSession) -> int:
         "run": run.get("run", ""),
         "outcome": run.get("outcome") or run.get("status") or "",
     }
+    handoff = ""
+    if shape["outcome"] == "paused":
+        id = str(shape["run"])
+        handoff = session.look(lambda reads, place: place.read_handoff(reads, id))
     if session.json:
         session.console.json(shape)
         return 0
     from mimir.cli.output import tables
 
-    _say_all(session, tables.orientation(shape, has_store=session.has_store(loaded)))
+    has_store, width = session.has_store(loaded), session.console.width
+    _say_all(session, tables.orientation(shape, width, has_store=has_store, handoff=handoff))
     return 0
 
 

@@ -155,6 +155,7 @@ def resume(
     async def job() -> int:
         async with session.open(loaded, create=False) as mimir:
             id = await mimir.find_run(run, resumable=True)
+            session.console.note(f"Resuming from: {await mimir.handoff(id)}")
             return await run_and_show(
                 session, mimir, loaded, id, limits=limits, apply=apply, resumed=True
             )

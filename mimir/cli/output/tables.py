@@ -122,8 +122,10 @@ def apply_table(result: RunResult) -> list[str]:
     return lines + ([f"next: {result.next_step}"] if result.next_step else [])
 
 
-def orientation(shape: Mapping[str, object], *, has_store: bool) -> list[str]:
-    """Return at most twelve lines: the state of the project and what to try."""
+def orientation(
+    shape: Mapping[str, object], width: int, *, has_store: bool, handoff: str = ""
+) -> list[str]:
+    """Return about twelve lines: the state of the project and what to try."""
     model, plan = as_text(shape.get("model")), as_text(shape.get("plan"))
     run, outcome = as_text(shape.get("run")), as_text(shape.get("outcome"))
     lines = [
@@ -133,6 +135,7 @@ def orientation(shape: Mapping[str, object], *, has_store: bool) -> list[str]:
     ]
     lines += [f"plan:  chains/{plan}"] if plan else []
     lines += [f"run:   {run} {outcome}"] if run else []
+    lines += wrap(f"Resuming from: {handoff}", width) if handoff else []
     lines.append("try:")
     if run:
         lines += [f"  {step.format(run=run)}" for step in _NEXT.get(outcome, ())]

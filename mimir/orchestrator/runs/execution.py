@@ -27,6 +27,7 @@ from mimir.orchestrator import (
 from mimir.orchestrator.delegation.documents import describe_documents
 from mimir.orchestrator.delegation.stored_response import save_response
 from mimir.orchestrator.gc_tuning import reduced_collection
+from mimir.orchestrator.patterns.ledger_writer import LedgerWriter
 from mimir.orchestrator.result_application import ApplyResult
 from mimir.orchestrator.runs import creation, inspection
 from mimir.orchestrator.runs.preambles import make_preambles
@@ -47,7 +48,7 @@ from mimir.store.protocol import WriteOps
 from mimir.store.questions import question_rows
 from mimir.store.records.run_records import RunRecord
 from mimir.store.sealing.run_record import write_record
-from mimir.workspace.aio import to_thread_shielded
+from mimir.workspace.aio import run_beside, to_thread_shielded
 from mimir.workspace.stale_cleanup import remove_stale_files
 
 
@@ -91,9 +92,11 @@ async def execute_run(
     await _warn_of_ignored_models(services, run, resumed_settings.ignored)
     await store.write(partial(lifecycle.set_limits, run=run, limits=limits), durable=False)
     started = services.clock.monotonic()
+    ledger = LedgerWriter(services, run)
     try:
         with errors_as_pauses():
-            return await run_to_end(services, run, workers, apply, leads=leads)
+            async with run_beside(ledger.follow()) if leads else contextlib.nullcontext():
+                return await run_to_end(services, run, workers, apply, leads=leads)
     except Paused as paused:
         return await _pause(services, run, paused, started)
     # Ctrl-C: the pause must be stored although this task is being cancelled.
@@ -101,6 +104,10 @@ async def execute_run(
         interrupted = Paused("Interrupted.", reason="interrupted", exit_code=130)
         await asyncio.shield(_pause(services, run, interrupted, started))
         raise
+    finally:
+        # A pause or an end was stored after the last write.
+        if leads:
+            await asyncio.shield(ledger.write())
 
 
 async def _warn_of_ignored_models(

@@ -163,6 +163,12 @@ def events(
     return [_event(row) for row in reads.find(NodeLabel.EVENT, where, order=("seq",), limit=limit)]
 
 
+def last_event(reads: ReadOps, run: str) -> int:
+    """Return the number of a run's newest event; 0: there is none."""
+    found = reads.find(NodeLabel.RUN, {"id": run}, only=("eventSeq",))
+    return int_field(found[0], "eventSeq") if found else 0
+
+
 def each_event(reads: ReadOps, run: str, kinds: Collection[EventKind]) -> Iterator[Event]:
     """Yield a run's events of these kinds in order, one batch in memory at a time."""
     after = 0

@@ -174,3 +174,18 @@ class ProjectRecord(StoredRecord, label=NodeLabel.PROJECT):
     name: str = ""
     run_count: int = 0
     """Runs that were created in the project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRecord(StoredRecord, label=NodeLabel.MEMORY, is_partial=True):
+    """Note in the memory of a project."""
+
+    id: str
+    name: str = ""
+    kind: str = ""
+    """note, learning, lesson, run or handoff."""
+    text: str = ""
+    run_id: str = ""
+    """Run that taught it. Empty: a user wrote it."""
+    created_at: str = ""
+    """ISO-8601 UTC."""

@@ -1,4 +1,4 @@
-"""Commands for questions of agents: the inbox, and the answers.
+"""Commands for people in the loop: the inbox, answers, and the ledger.
 
 It promises that an answer is taken once, and that nothing is lost if it is refused. Only the command table imports it.
 """

@@ -1,0 +1,153 @@
+"""`mimir ledger` and `mimir handoff`: the state of a run as a file, and its edits."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mimir.cli.session import CommandSession
+from mimir.errors import UsageError
+
+if TYPE_CHECKING:
+    from mimir.bootstrap.stored_project import StoredProject
+    from mimir.orchestrator.patterns.ledger import LedgerEdits
+
+DECLINED = 1
+"""Exit code if the confirmation was declined."""
+
+OneRun = Annotated[
+    str, typer.Option("--run", metavar="RUN", help="Run id or its beginning; default: the latest.")
+]
+Output = Annotated[
+    str, typer.Option("--output", metavar="FILE", help="Write to a file instead of the screen.")
+]
+Sync = Annotated[bool, typer.Option("--sync", help="Store your edits of .mimir/LEDGER.md.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Store the edits without confirmation.")]
+LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="A LEDGER.md.")]
+Words = Annotated[str, typer.Argument(metavar="TEXT", help="For the next plan; - reads input.")]
+
+
+def ledger(
+    session: CommandSession,
+    run: OneRun = "",
+    output: Output = "",
+    sync: Sync = False,
+    yes: Yes = False,
+) -> int:
+    """Print the ledger of a run, or store your edits of it.
+
+    A running run writes its ledger to .mimir/LEDGER.md. New and removed bullets under Learnings
+    and text under Handoff wait there until --sync stores them. Other edits have no effect.
+    """
+    loaded = session.load()
+
+    async def job() -> int:
+        async with session.open_store(loaded) as opened:
+            if sync:
+                return await _synchronize(session, opened, run, yes=yes)
+            from mimir.orchestrator.patterns.ledger import render
+
+            found = await opened.read_ledger(run or None)
+            text = render(found)
+            if session.json:
+                session.console.json({"schema": 1, **asdict(found)})
+            elif output:
+                (session.project / output).write_text(text, encoding="utf-8")
+                session.console.note(f"written: {output}")
+            else:
+                session.console.say(text.rstrip("\n"))
+            return 0
+
+    return session.run(job())
+
+
+async def _synchronize(
+    session: CommandSession, opened: "StoredProject", run: str, *, yes: bool
+) -> int:
+    from mimir.orchestrator.patterns import ledger_file, ledger_state
+
+    edits = ledger_file.read_edits(session.project)
+    if session.json:
+        session.console.json({"schema": 1, **asdict(edits)})
+    else:
+        for line in _describe(edits):
+            session.console.say(line)
+    if not edits.has_effect:
+        session.console.note(f"{ledger_file.LEDGER} has no edit that --sync stores.")
+        return 0
+    if not yes:
+        if not session.console.can_ask:
+            raise UsageError(
+                "Cannot ask for confirmation: standard input is not a terminal.",
+                next_step="Store the edits without confirmation: mimir ledger --sync --yes",
+            )
+        if not await session.console.ask("Store these edits?"):
+            return DECLINED
+    # Only the edits that were shown: the file may have changed meanwhile.
+    await opened.store.write(lambda ops: ledger_state.synchronize(ops, opened.id, edits))
+    ledger_file.forget_edits(session.project, await opened.read_ledger(run or None), edits)
+    session.console.note("stored; the next plan and its workers find them in the memory")
+    return 0
+
+
+def _describe(edits: "LedgerEdits") -> list[str]:
+    return [
+        *(f"new note: {kind}: {text}" for kind, text in edits.added),
+        *(f"rejected note: {one.text} ({one.id})" for one in edits.removed),
+        *(f"hand-off: {text}" for text in edits.handoff),
+        *(f"no effect: {line}" for line in edits.others),
+    ]
+
+
+def import_file(session: CommandSession, file: LedgerFile) -> int:
+    """Make a plan and notes from a ledger whose store is lost.
+
+    The plan has the open tasks with title and role. Their prompts, criteria and checks are lost.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{file} cannot be read: {error}", next_step="Give the path of a LEDGER.md."
+        ) from None
+    loaded = session.load()
+
+    async def job() -> int:
+        async with session.open(loaded, create=True) as mimir:
+            path, tasks, notes = await mimir.import_ledger(text)
+        if session.json:
+            session.console.json({"schema": 1, "plan": path, "tasks": tasks, "notes": notes})
+            return 0
+        session.console.say(f"plan: {path or 'none'} ({tasks} open tasks)")
+        session.console.say(f"notes: {notes}")
+        if path:
+            lost = "Prompts, criteria and checks of the tasks are lost: write them again."
+            session.console.note(lost)
+            session.console.note(f"next: mimir check {path}")
+        return 0
+
+    return session.run(job())
+
+
+def handoff(session: CommandSession, words: Words) -> int:
+    """Write a hand-off for the next plan: a note that its PM is given first."""
+    from mimir.cli import arguments
+
+    text = arguments.read_request([words], session.project)
+    loaded = session.load()
+
+    async def job() -> int:
+        async with session.open_store(loaded) as opened:
+            from mimir.orchestrator.patterns import ledger_state
+
+            id = await opened.store.write(
+                lambda ops: ledger_state.add_handoff(ops, opened.id, text)
+            )
+        if session.json:
+            session.console.json({"schema": 1, "note": id})
+        else:
+            session.console.say("stored: the next plan is given it first")
+        return 0
+
+    return session.run(job())

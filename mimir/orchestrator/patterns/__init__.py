@@ -1,0 +1,4 @@
+"""Patterns of work with a user: the ledger of a run.
+
+Imported by `bootstrap` and `orchestrator`.
+"""

@@ -1,0 +1,222 @@
+"""The ledger of a run as the store holds it, and the notes that its edits become."""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+
+from mimir.domain.clock import stamp
+from mimir.domain.criteria_counts import CriteriaCounts
+from mimir.domain.question import OPEN, describe_values
+from mimir.domain.task_states import EXECUTING, RUN_ENDED, RunStatus, TaskStatus
+from mimir.orchestrator.patterns.ledger import (
+    ArchivedRun,
+    Ledger,
+    LedgerEdits,
+    LedgerLearning,
+    LedgerTask,
+    learning_id,
+    one_line,
+)
+from mimir.store.operations import memory
+from mimir.store.protocol import ReadOps, Where, WriteOps
+from mimir.store.records.question_records import QuestionRecord
+from mimir.store.records.run_records import NoteRecord, RunOverviewRecord, RunRecord
+from mimir.store.records.task_records import TaskStatusRecord
+from mimir.store.run_reading import NEWEST_FIRST, find_records, load_run
+
+MOST_LEARNINGS = 20
+MOST_ARCHIVED = 5
+HANDOFF = "handoff"
+"""Kind of the note that `mimir handoff` writes."""
+_LEARNED = ("learning", "lesson", "note", "decision")
+_KINDS = {"lesson": "Correction", "decision": "Decision"}
+
+
+def read_ledger(
+    reads: ReadOps, project: str, run: str, dead: Collection[str], now: datetime
+) -> Ledger:
+    """Return the ledger of a run.
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    record = load_run(reads, run)
+    shown = record.shown_status(reads.now(), dead)
+    tasks = find_records(reads, TaskStatusRecord, {"runId": run}, order=("seq",))
+    done = [task.task_id for task in tasks if task.status is TaskStatus.COMPLETED]
+    questions = find_records(reads, QuestionRecord, {"runId": run}, order=("createdAt", "id"))
+    waiting = {one.task: one.id for one in questions if one.is_blocking and one.state == OPEN}
+    return Ledger(
+        run=run,
+        session=record.session_id or "-",
+        status=shown.value,
+        phase=_phase(record, shown),
+        progress=f"{len(done)}/{len(tasks)}",
+        updated=stamp(now),
+        title=one_line(record.display_title) or run,
+        tasks=tuple(_task(task, waiting.get(task.task_id, "")) for task in tasks),
+        direction=_keep_texts(f"Request: {one_line(record.request)}" if record.request else ""),
+        assumptions=tuple(_assumptions(questions)),
+        decisions=_keep_texts(
+            f"Plan: {len(tasks)} tasks in {record.plan_path}" if tasks else "",
+            *_decisions(questions),
+        ),
+        learnings=tuple(list_learnings(reads, project)),
+        handoff=_keep_texts(
+            f"done: {', '.join(done)}" if done else "",
+            f"next: {_next_step(record, shown, tasks)}",
+            *(f"open: {id} of {task}; mimir answer {id}" for task, id in waiting.items()),
+            *(f"from the user: {one_line(note.text)}" for note in find_handoff(reads, project)),
+        ),
+        archive=tuple(_archive(reads, project, run)),
+    )
+
+
+def read_handoff(
+    reads: ReadOps, project: str, run: str, dead: Collection[str], now: datetime
+) -> str:
+    """Return the hand-off of a run in one line."""
+    return "; ".join(read_ledger(reads, project, run, dead, now).handoff)
+
+
+def list_learnings(reads: ReadOps, project: str) -> list[LedgerLearning]:
+    """Return the newest accepted notes of a project, oldest first."""
+    notes = [
+        note
+        for kind in _LEARNED
+        for note in find_records(
+            reads,
+            NoteRecord,
+            {"projectId": project, "kind": kind, "state": "accepted"},
+            order=("-createdAt", "id"),
+            limit=MOST_LEARNINGS,
+        )
+    ]
+    # Each kind is limited on its own: the newest of all are among them.
+    newest = sorted(notes, key=lambda note: (note.created_at, note.id))[-MOST_LEARNINGS:]
+    return [
+        LedgerLearning(
+            id=learning_id(note.id),
+            kind=_KINDS.get(note.kind, "Pattern"),
+            text=one_line(note.text)[:300],
+            run=note.run_id,
+        )
+        for note in newest
+        if one_line(note.text)
+    ]
+
+
+def find_handoff(reads: ReadOps, project: str, *, before: str = "") -> Sequence[NoteRecord]:
+    """Return the hand-offs of the user since the last plan, oldest first.
+
+    `before` is a time, ISO-8601 UTC: plans made then or later do not count. Empty: all count.
+    """
+    where: Where = {"projectId": project, "kind": HANDOFF, "state": "accepted"}
+    found = find_records(reads, NoteRecord, where, order=("createdAt", "id"))
+    if not found:
+        return ()
+    plans: Where = {"projectId": project, "kind": "plan"}
+    # A resumed planning run must not count itself.
+    if before:
+        plans = {**plans, "createdAt": ("<", before)}
+    planned = find_records(reads, RunOverviewRecord, plans, order=NEWEST_FIRST, limit=1)
+    made = planned[0].created_at if planned else ""
+    return [note for note in found if note.created_at > made]
+
+
+def add_handoff(ops: WriteOps, project: str, text: str) -> str:
+    """Store a hand-off of the user for the next plan; return the id of the note."""
+    return memory.add(ops, project, "Hand-off", text, kind=HANDOFF)
+
+
+def synchronize(ops: WriteOps, project: str, edits: LedgerEdits) -> None:
+    """Store the edits of a user: new notes, rejected notes, a hand-off."""
+    for kind, text in edits.added:
+        stored = {"Correction": "lesson", "Decision": "decision"}.get(kind, "learning")
+        memory.add(ops, project, text[:80], text, kind=stored)
+    removed = {learning.id for learning in edits.removed}
+    # The file holds short ids, so the notes are found by theirs.
+    for note in find_records(ops, NoteRecord, {"projectId": project, "state": "accepted"}):
+        if learning_id(note.id) in removed:
+            memory.rule(ops, project, note.id, "rejected")
+    if edits.handoff:
+        add_handoff(ops, project, "\n".join(edits.handoff))
+
+
+def _decisions(questions: Sequence[QuestionRecord]) -> Iterator[str]:
+    """Yield the answers of the user."""
+    for one in questions:
+        if one.values is not None and one.answered_by:
+            answer = one_line(describe_values(one.values))
+            yield f"{one_line(one.name)}: {answer} ({one.id}, {one.answered_by})"
+
+
+def _assumptions(questions: Sequence[QuestionRecord]) -> Iterator[str]:
+    """Yield the defaults that hold because there was no answer."""
+    for one in questions:
+        holds = not one.is_blocking or one.state != OPEN
+        if one.default_values is not None and one.values is None and holds:
+            default = one_line(describe_values(one.default_values))
+            yield f"{one_line(one.name)}: {default} ({one.id}, default)"
+
+
+def _task(task: TaskStatusRecord, question: str) -> LedgerTask:
+    # The form of these lines has no title.
+    if task.status in (TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.CANCELLED):
+        cause = task.cause or task.blocked_by or "no cause"
+        return LedgerTask(id=task.task_id, state=task.status.value, detail=one_line(cause))
+    state, detail = "pending", ""
+    if task.status is TaskStatus.COMPLETED:
+        score = "" if task.qc_score is None else f"score {float(task.qc_score):g}"
+        state, detail = "completed", ", ".join(filter(None, (score, _basis(task.criteria))))
+    elif question:
+        state, detail = "needs_input", question
+    elif task.status in EXECUTING:
+        state, detail = "running", f"attempt {task.attempt_number}"
+    role = "validator" if task.status is TaskStatus.QC_EXECUTING else "executor"
+    title = one_line(task.title) or task.task_id
+    return LedgerTask(id=task.task_id, title=title, role=role, state=state, detail=detail)
+
+
+def _basis(criteria: CriteriaCounts) -> str:
+    """Return what decided the criteria: the weakest basis counts."""
+    # A completed task with an open criterion ends its run with gaps.
+    if criteria.open:
+        return "unverified"
+    return "judged" if criteria.judged else ("executed" if criteria.executed else "")
+
+
+def _phase(record: RunRecord, shown: RunStatus) -> str:
+    # Steps of the pattern `sdd`: 4 is planning, 6 is the report.
+    if record.kind == "plan":
+        return "4"
+    return "6" if shown in RUN_ENDED else "running"
+
+
+def _next_step(record: RunRecord, shown: RunStatus, tasks: Sequence[TaskStatusRecord]) -> str:
+    if shown in RUN_ENDED:
+        return f"mimir report {record.id}"
+    left = [task.task_id for task in tasks if task.status is not TaskStatus.COMPLETED]
+    if shown is RunStatus.PAUSED:
+        return f"mimir resume {record.id}"
+    return f"{len(left)} tasks are left: {', '.join(left[:5])}" if left else "the final gate"
+
+
+def _archive(reads: ReadOps, project: str, run: str) -> list[ArchivedRun]:
+    runs = find_records(
+        reads, RunOverviewRecord, {"projectId": project, "kind": "execute"}, order=NEWEST_FIRST
+    )
+    # Not the run of this ledger, and none that a crash ended without a time.
+    ended = [one for one in runs if one.status in RUN_ENDED and one.id != run and one.finished_at]
+    return [
+        ArchivedRun(
+            title=one_line(one.display_title) or one.id,
+            outcome=one.status.value,
+            date=one.finished_at[:10],
+            run=one.id,
+        )
+        for one in ended[:MOST_ARCHIVED]
+    ]
+
+
+def _keep_texts(*texts: str) -> tuple[str, ...]:
+    return tuple(text for text in texts if text)
