@@ -68,6 +68,10 @@ class SensitiveTests:
         self.sensitive |= failed - deceived
         self.step = self.step or (step if failed - deceived else None)
 
+    def has_only_end(self, steps: int) -> bool:
+        """True if all variants of a script ran, and only its failing end was noticed."""
+        return self.step == "end" and len(self.runs) == steps
+
     def is_red(self, flipped: frozenset[str]) -> bool:
         """True if the check can fail; `flipped` tests failed before the work."""
         if not self.sensitive or self.deceived & flipped:

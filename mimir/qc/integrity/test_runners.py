@@ -66,7 +66,9 @@ COLLECTED = _table(
 """Files that a test runner collects without path arguments."""
 BESIDE = _globs(
     "**/tests/** **/test/** **/testdata/** **/test_data/** **/test-data/** **/golden/** "
-    "**/goldens/** **/__tests__/** **/__snapshots__/** **/*.snap **/*.golden **/*.approved.*"
+    "**/goldens/** **/golden.* **/*.golden.* **/expected/** **/expected.txt **/expected.json **/*.expected "
+    "**/*.expected.* **/__fixtures__/** **/__tests__/** **/__snapshots__/** **/*.snap **/*.golden "
+    "**/*.approved.*"
 )
 """Files next to tests: the data and helpers by which they judge."""
 

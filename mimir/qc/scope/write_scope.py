@@ -6,6 +6,7 @@ modules that hide others. The file tools, the deliverable and the trees of check
 """
 
 import posixpath
+import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
@@ -16,6 +17,10 @@ from mimir.qc.scope.check_surface import CheckSurface
 from mimir.qc.scope.loaded_files import is_loaded
 
 _PACKAGE = "__init__.py"
+_INSTALLED = "belongs to an installed package."
+_PACKAGE_FOLDER = re.compile(r"(?:.*/)?(?:node_modules/(?:@[^/]+/)?|site-packages/)[^/]+(?=/|$)")
+_RESOLVED = ("mjs", "js", "cjs", "mts", "cts", "jsx", "ts", "tsx", "json", "node")
+"""Endings in the order in which an import without one finds its file."""
 _LOADED = "is loaded by the project's build or test settings."
 
 
@@ -66,6 +71,8 @@ def _change_rules(
         yield WriteRefusal(rule="config", reason=reason)
     if is_loaded(path, surface.loaded):
         yield WriteRefusal(rule="loaded", reason=_LOADED)
+    if _package_of(path):
+        yield WriteRefusal(rule="config", reason=_INSTALLED)
 
 
 def _creation_rules(
@@ -86,7 +93,10 @@ def _creation_rules(
     folder, name = posixpath.split(path)
     if name == _PACKAGE and folder in surface.test_folders:
         yield WriteRefusal(rule="package", reason="would be imported with the existing tests.")
+    if _package_of(path) in surface.folders - {""}:
+        yield WriteRefusal(rule="config", reason=_INSTALLED)
     hidden = surface.roots.hidden_by(path, gone) or _replaced_by(path, surface, gone)
+    hidden = hidden or _preceded_by(path, task, surface, gone)
     if hidden:
         yield WriteRefusal(rule="shadow", reason=f"would hide {hidden}.")
 
@@ -96,6 +106,24 @@ def _bypasses(path: str, surface: CheckSurface) -> bool:
     # A new `tests/conftest.py` decides about the tests below it, `GNUmakefile` replaces a `Makefile`.
     is_above_tests = posixpath.dirname(path) in surface.test_folders and surface.configures(path)
     return is_above_tests or matches(path, surface.rules) or surface.is_beside_build_file(path)
+
+
+def _package_of(path: str) -> str:
+    """Return the folder of the installed package that a file belongs to; empty: to none."""
+    found = _PACKAGE_FOLDER.match(path)
+    return found[0] if found else ""
+
+
+def _preceded_by(path: str, task: Task, surface: CheckSurface, gone: Container[str]) -> str:
+    """Return the file that a new module of JavaScript hides, if the task may not change it."""
+    stem, _, ending = path.rpartition(".")
+    if ending not in _RESOLVED:
+        return ""
+    later = [f"{stem}.{other}" for other in _RESOLVED[_RESOLVED.index(ending) + 1 :]]
+    for other in (*later, *(f"{stem}/index.{ending}" for ending in _RESOLVED)):
+        if other in surface.paths and other not in gone and any(_change_rules(other, task, surface, gone)):  # fmt: skip
+            return f"the existing file {other!r}"
+    return ""
 
 
 def _replaced_by(path: str, surface: CheckSurface, gone: Container[str]) -> str:

@@ -24,8 +24,13 @@ def ran(exit_code: int, tree: str = "work") -> CheckRun:
     )
 
 
-async def control(run: Sequence[str], where: Path, *, is_started: bool) -> str:
-    """Control a check; `is_started`: its test is executed, and not another program in its place."""
+async def control(
+    run: Sequence[str], where: Path, *, is_started: bool, is_asserted: bool = True
+) -> str:
+    """Control a check.
+
+    `is_started`: its test is executed, and not another program in its place. `is_asserted`: its assertion is reached.
+    """
     check = Check(id="unit", criteria=("c1",), run=tuple(run), kind="flip")
 
     async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
@@ -33,7 +38,8 @@ async def control(run: Sequence[str], where: Path, *, is_started: bool) -> str:
         write_files(where, FILES)
         if alter(where) is None:
             return None
-        has_test_failed = (where / "tests/case").read_text() != FILES["tests/case"]
+        case = (where / "tests/case").read_text()
+        has_test_failed = "SystemExit" in case or (is_asserted and case != FILES["tests/case"])
         is_red = (is_started and has_test_failed) or "exit 1" in (where / "check.sh").read_text()
         return ran(int(is_red), tree)
 
@@ -56,3 +62,11 @@ async def test_a_check_that_does_not_notice_its_failing_test_is_insensitive(
     """The work brings a program in the place of the interpreter; only the end of the caller is red."""
     assert await control(run, tmp_path, is_started=False) == "insensitive"
     assert await control(run, tmp_path, is_started=True) == "red"
+
+
+@pytest.mark.parametrize("run", COMMANDS.values(), ids=COMMANDS.keys())
+async def test_a_test_that_ends_without_its_assertion_is_insensitive(
+    run: tuple[str, ...], tmp_path: Path
+):
+    """The test waits for an answer that the work never gives."""
+    assert await control(run, tmp_path, is_started=True, is_asserted=False) == "insensitive"

@@ -19,6 +19,9 @@ BASE: Mapping[str, str] = {
     "tests/test_calc.py": "",
     "tests/data.json": "",
     "tests/unit/test_more.py": "",
+    "tests/helper/index.js": "",
+    "web/expected/page.html": "",
+    "node_modules/kit/index.js": "",
     "Makefile": "-include local.mk extra/*.mk\n.PHONY: check\ntest: prepare\n\tpytest\nprepare:\n\ttrue\ncheck: test\n",
     "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-p support.plug'\n",
     "web/package.json": '{"scripts": {"test": "node --require ./setup.js --test"}}',
@@ -89,10 +92,16 @@ REFUSED = {
     "lib/usercustomize.pyc": "shadow",
     "plug-1.dist-info/entry_points.txt": "shadow",
     "app/main.py/x": "shadow",
+    "tests/helper.js": "shadow",
+    "tests/data.js": "shadow",
+    "web/expected/page.html": "test",
+    "node_modules/kit/index.js": "config",
+    "node_modules/kit/package.json": "config",
 }
 PERMITTED = (
     *("calc.py", "app/main.py", "docs/guide.md", "README.md", "new.py", "web/src/index.js"),
     *("new/__init__.py", "app/json.py", "app/new/__init__.py", "tests/test_new.py", "check"),
+    *("tests/data.md", "tests/helpers.js", "calc.js", "node_modules/new/index.js"),
     *("tests/golden/new.json", "other/Makefile.txt", "data/tests.csv"),
 )
 
