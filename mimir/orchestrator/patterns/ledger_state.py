@@ -202,11 +202,19 @@ def _next_step(record: RunRecord, shown: RunStatus, tasks: Sequence[TaskStatusRe
 
 
 def _archive(reads: ReadOps, project: str, run: str) -> list[ArchivedRun]:
-    runs = find_records(
-        reads, RunOverviewRecord, {"projectId": project, "kind": "execute"}, order=NEWEST_FIRST
+    # One more than is shown: the run of this ledger may be among them.
+    newest = find_records(
+        reads,
+        RunOverviewRecord,
+        {
+            "projectId": project,
+            "kind": "execute",
+            "status": ("in", [status.value for status in RUN_ENDED]),
+        },
+        order=NEWEST_FIRST,
+        limit=MOST_ARCHIVED + 1,
     )
-    # Not the run of this ledger, and none that a crash ended without a time.
-    ended = [one for one in runs if one.status in RUN_ENDED and one.id != run and one.finished_at]
+    ended = [one for one in newest if one.id != run]
     return [
         ArchivedRun(
             title=one_line(one.display_title) or one.id,
