@@ -12,6 +12,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
+import yaml
 
 from mimir.cli.main import run
 from mimir.planning.renderer import render
@@ -21,7 +22,7 @@ from tests.support.killed_processes import MIMIR, PATIENCE_SECONDS, Place, envir
 from tests.support.neo4j_servers import address_of, store_uri
 from tests.support.script_server import PlayServer
 from tests.support.tcp_proxy import TcpProxy
-from tests.support.whole_run import REST, plan, step, wrote
+from tests.support.whole_run import REST, calls, plan, step, worker, writes, wrote
 
 pytestmark = pytest.mark.neo4j
 
@@ -229,6 +230,29 @@ def test_run_begun_in_one_store_ends_in_the_other_and_comes_back_the_same(
     exports = [sorted(one.run("export").out.splitlines()) for one in (person, filed)]
     assert len(exports[0]) > 50
     assert exports[0] == exports[1]
+
+
+def test_question_waits_in_one_store_and_is_answered_in_the_other(person: Person, tmp_path: Path):
+    server = person.place.env["MIMIR_STORE"]
+    asks = {"calls": [calls("ask_user", title="Which one?", text="Which?", options=["x", "y"])]}
+    script = {"parts": [worker("c", asks, writes("c.txt", "c\n"), "Done."), *REST]}
+    (tmp_path / "asks.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
+    asking = plan(step("c", tools=("write_file", "ask_user")))
+    (person.place.project / "plan.md").write_text(render(asking), encoding="utf-8")
+    person = person.at(server, MIMIR_MODEL=f"play:{tmp_path}/asks.yaml")
+
+    # Given a question in the server, and a copy of its run in a file
+    assert person.run(*EXECUTE).code == 75
+    (asked,) = person.run("inbox", "--json").shape["questions"]  # type: ignore[misc]
+    assert person.run("migrate", server, "copy.db").code == 0
+
+    # Then each is answered and continued on its own
+    for here in (person, person.at("copy.db")):
+        assert here.run("answer", asked["id"], "y").code == 0
+        assert here.run("answer", asked["id"], "x").code == 1
+        resumed = here.run("resume")
+        assert resumed.code == 0, resumed.err
+        assert here.run("verify").code == 0
 
 
 @pytest.mark.parametrize(
