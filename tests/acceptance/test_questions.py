@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,12 @@ def desk(
     return desk
 
 
-def execute(desk: Desk, *turns: Turn, **settings: object) -> Said:
+def execute(desk: Desk, *turns: Turn, more: Sequence[str] = (), **settings: object) -> Said:
     parts = [wrote("a"), wrote("b"), wrote("d"), asker(*turns)]
     script = yaml.safe_dump({"parts": [*parts, *REST]})
     (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
     desk.environ(**{f"MIMIR_{name}": value for name, value in settings.items()})
-    return desk.type("execute", "plan.md", "--yes", "--apply", "never")
+    return desk.type("execute", "plan.md", "--yes", "--apply", "never", *more)
 
 
 def mimir_elsewhere(desk: Desk, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -254,6 +255,18 @@ def test_a_run_that_is_served_continues_after_the_answer_by_itself(desk: Desk):
     assert (answered.code, answered.out.count("next:")) == (0, 0)
     assert continued
     assert desk.statuses()["c"] == "completed"
+
+
+def test_replayed_models_get_the_recorded_answer(desk: Desk):
+    execute(desk, asks(**REGION), more=("--record", "run.jsonl"))
+    desk.type("answer", inbox(desk)[0]["id"], "us-east")
+    assert desk.type("resume", "--record", "run.jsonl").code == 0
+
+    again = desk.type("execute", "plan.md", "--yes", "--replay", "run.jsonl", "--strict")
+
+    assert again.code == 0, again.out
+    assert facts_of(desk).files["c.txt"] == "c\nus-east\n"
+    assert [one["transport"] for one in inbox(desk, "--all")] == ["terminal", "recording"]
 
 
 def test_a_terminal_asks_for_the_answer_and_the_run_continues(desk: Desk):

@@ -8,11 +8,13 @@ from mimir.domain.event import EventKind
 from mimir.domain.invocation import PinnedDefinition
 from mimir.domain.plan import Plan, Task
 from mimir.domain.run import Apply, RunBudget, RunResult
+from mimir.domain.task_states import RunStatus
 from mimir.errors import PlanError
 from mimir.orchestrator.api import Mimir
 from mimir.orchestrator.services import ProjectServices
 from mimir.recordings.format.recording import Recording
 from mimir.recordings.format.request_match import RequestDifference
+from mimir.recordings.model_replay.recorded_answers import give_recorded_answers
 from mimir.recordings.model_replay.recorded_models import RecordedModels, RecordingUsage
 from mimir.recordings.model_replay.recorded_order import RecordedAttemptOrder, order_of
 from mimir.store.operations import record_loading, runs
@@ -77,9 +79,16 @@ class ReplayingMimir(Mimir):
                 order = order_of(recorded, tasks)
                 workers = max(workers, order.width)
                 self._parts = replace(self._parts, pace=RecordedAttemptOrder(order, workers))
-        return await super().drive(
-            run, workers=workers, apply=apply, limits=limits, resumed=resumed
-        )
+        drive = partial(super().drive, run, workers=workers, apply=apply, limits=limits)
+        result = await drive(resumed=resumed)
+        while result.outcome is RunStatus.PAUSED and await self._answer_as_recorded(run):
+            result = await drive(resumed=True)
+        return result
+
+    async def _answer_as_recorded(self, run: str) -> bool:
+        """Give the recorded answers to the open questions of a run; return whether there was one."""
+        write = partial(give_recorded_answers, run=run, recording=self._recording)
+        return await self._parts.store.write(write)
 
 
 def describe_plan_change(before: Plan, now: Plan, only: Sequence[str] = ()) -> str:
