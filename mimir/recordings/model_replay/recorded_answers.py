@@ -26,7 +26,7 @@ Asked = tuple[str, str]
 
 
 def give_recorded_answers(ops: WriteOps, run: str, recording: Recording) -> bool:
-    """Close the open questions of a run as the same ones were closed; return whether there was one."""
+    """Close open questions of a run as the same ones were; return whether there was one."""
     # Ids differ: they are of the run. One title that a task repeats keeps its order.
     known: dict[Asked, list[QuestionClosing]] = {}
     for recorded in recording.runs.values():

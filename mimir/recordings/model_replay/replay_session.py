@@ -86,7 +86,7 @@ class ReplayingMimir(Mimir):
         return result
 
     async def _answer_as_recorded(self, run: str) -> bool:
-        """Give the recorded answers to the open questions of a run; return whether there was one."""
+        """Give recorded answers to the open questions of a run; return whether there was one."""
         write = partial(give_recorded_answers, run=run, recording=self._recording)
         return await self._parts.store.write(write)
 
