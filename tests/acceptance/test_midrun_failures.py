@@ -19,6 +19,7 @@ from mimir.workspace.sandbox.sandbox import Sandbox
 from mimir.workspace.user_tree import user_file
 from tests.support import invariants
 from tests.support.midrun_actions import Meanwhile
+from tests.support.projects import write_files
 from tests.support.whole_run import (
     PLAN_PATH,
     Part,
@@ -332,3 +333,58 @@ async def test_a_disk_full_during_apply_leaves_the_directory_as_it_was(
         ending = await go_on(mimir, apply="auto")
     assert ending.applied == ("a.txt", "b.txt")
     assert (project / "b.txt").read_text() == "b\n"
+
+
+# Shared folders.
+
+
+def with_modules(tmp_path: Path) -> Path:
+    """A project with an ignored folder of dependencies."""
+    project = start(tmp_path)
+    write_files(
+        project, {"node_modules/dep/index.js": "1\n", ".git/info/exclude": "node_modules\n"}
+    )
+    return project
+
+
+async def test_a_shared_folder_that_vanishes_in_mid_run_pauses_until_it_is_back(
+    tmp_path: Path, meanwhile: Meanwhile
+):
+    project = with_modules(tmp_path)
+    parts = [wrote("a"), wrote("b")]
+    aside = tmp_path / "aside"
+    meanwhile.before("b/1/worker", 2, lambda: shutil.move(project / "node_modules", aside))
+    async with opened(project, parts) as mimir:
+        ending = await begin(mimir)
+        status = await mimir.status(ending.run)
+    assert (meanwhile.done, ending.outcome, ending.exit_code) == (1, "paused", 75)
+    assert "'node_modules' vanished" in ending.message
+    assert "mimir resume" in ending.next_step
+    assert status["tasks"][0]["status"] == "completed"  # type: ignore[index]
+    shutil.move(aside, project / "node_modules")
+    await assert_finishes(project, parts)
+
+
+async def test_a_run_completes_where_the_kernel_refuses_overlays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    project = with_modules(tmp_path)
+    (known, *_) = confinement._programs()
+    refusing = tmp_path / "bwrap"
+    # The options come through a descriptor.
+    refusing.write_text(
+        f'#!/bin/bash\nmapfile -d "" words < /dev/fd/$2\n'
+        f'case " ${{words[*]}} " in *--tmp-overlay*) echo "overlay: refused" >&2; exit 1;; esac\n'
+        f'shift 2; exec {known} "${{words[@]}}" "$@"\n'
+    )
+    refusing.chmod(0o755)
+    monkeypatch.setattr(confinement, "_programs", lambda: [refusing])
+    reads = {"calls": [calls("run", command="cat node_modules/dep/index.js; > node_modules/x")]}
+    parts = [worker("a", reads, writes("a.txt", "a\n"), "Done."), wrote("b")]
+    async with opened(project, parts) as mimir:
+        ending = await begin(mimir)
+        journey = await look(mimir, project, ending)
+    assert ending.exit_code == 0, ending.message
+    (said, _) = journey.facts.tool_calls("a")
+    assert "Read-only file system" in str(said)
+    assert not (project / "node_modules/x").exists()
