@@ -295,8 +295,11 @@ class LossAudit:
         value = NONE_EXCEPT.sub("", _TAGS.sub("", narrow_text(value)))
         text = _ASIDE.sub("", value).strip(" \t.:*_`|[](){}>→-")
         words = [word for word in _LIST.split(text) if word]
+        # "none; task-1" contradicts itself, so it is no text either.
         names = [
-            word.strip("`*_.,;()[]#→").casefold() for word in words if word.casefold() != "task"
+            word.strip("`*_.,;()[]#→").casefold()
+            for word in words
+            if word.casefold() not in ("task", "none")
         ]
         if not names or not all(name and self._is_known(name) for name in names):
             return False
