@@ -87,7 +87,39 @@ def typescript_project(where: Path) -> tuple[Path, str, str, Check]:
     return root / "packages/a", "src/add.ts", right, check("npx", "vitest", "run")
 
 
-SHAPES = (python_project, node_project, typescript_project)
+MAVEN = """#!/bin/sh
+wanted=$(sed -n 's/.*assertEquals(\\([0-9]*\\).*/\\1/p' src/test/java/SumTest.java)
+case "$(cat src/main/java/Sum.java)" in *"a + b"*) sum=5;; *) sum=1;; esac
+mkdir -p target/surefire-reports
+[ "$sum" = "$wanted" ] && state= || state='<failure message="not equal"/>'
+echo "<testsuite name='SumTest'><testcase classname='SumTest' name='adds'>$state</testcase></testsuite>" \\
+    > target/surefire-reports/TEST-SumTest.xml
+[ -z "$state" ]
+"""
+
+
+def maven_project(where: Path) -> tuple[Path, str, str, Check]:
+    """A project that was built before, and a stand-in for Maven that writes its reports below `target`."""
+    wrong = "class Sum {\n    static int add(int a, int b) {\n        return a - b;\n    }\n}\n"
+    test = "class SumTest {\n    @Test\n    void adds() {\n        assertEquals(5, Sum.add(2, 3));\n    }\n}\n"
+    project = make_project(
+        where / "project",
+        {
+            ".gitignore": "target/\n.mimir/\n",
+            "pom.xml": "<project/>\n",
+            "mvnw": MAVEN,
+            "src/main/java/Sum.java": wrong,
+            "src/test/java/SumTest.java": test,
+        },
+    )
+    (project / "mvnw").chmod(0o755)
+    git(project, "commit", "--quiet", "--all", "--message", "Make it executable")
+    write_files(project, {"target/classes/Sum.class": "", "target/classes/Removed.class": ""})
+    unit = check("./mvnw", "-q", "test")
+    return project, "src/main/java/Sum.java", wrong.replace("a - b", "a + b"), unit
+
+
+SHAPES = (python_project, node_project, typescript_project, maven_project)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)

@@ -19,9 +19,9 @@ _MADE_BESIDE = {
     ".venv": (),
     "venv": (),
     "bower_components": ("bower.json",),
-    "target": ("Cargo.toml", "pom.xml", "build.sbt", "project.clj"),
+    # Not the results of Maven and Gradle: a class whose source is gone would still be found there, and reports would be lost.
+    "target": ("Cargo.toml", "build.sbt", "project.clj"),
     "vendor": ("go.mod", "composer.json", "Gemfile", "Cargo.toml"),
-    "build": ("build.gradle", "build.gradle.kts"),
     ".gradle": ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
     ".yarn": ("package.json",),
     ".build": ("Package.swift",),
