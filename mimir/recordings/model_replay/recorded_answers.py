@@ -1,4 +1,4 @@
-"""Recorded answers to questions, given again where a run with replayed models asks the same."""
+"""Recorded answers to questions, given again where a run with replayed models asks them."""
 
 from collections.abc import Iterator, Mapping
 from typing import get_args
