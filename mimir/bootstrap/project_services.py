@@ -3,6 +3,7 @@
 import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -25,12 +26,14 @@ from mimir.bootstrap.clock import RandomIds, SystemClock
 from mimir.bootstrap.git_program import find_git, git_login
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
-from mimir.domain.call_outcome import Transcript
+from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.invocation import PlanAgent
+from mimir.domain.json_value import as_text
 from mimir.domain.message import ModelRequest
 from mimir.domain.question import QuestionLimits
+from mimir.errors import Paused
 from mimir.llm.endpoints import EndpointRegistry
 from mimir.llm.protocol import ChatModel
 from mimir.llm.wrappers.journaled_model import JournaledModel
@@ -104,7 +107,13 @@ async def compose_services(
         open_per_run=asking.max_open_per_run,
         expire_days=asking.expire_days,
     )
-    tools = ToolFactory(project_sandbox, store, project_id, redact, programs, question_limits)
+    # Recorded answers and recorded programs belong together.
+    serve = None
+    if isinstance(endpoints, RecordedModels):
+        serve = partial(_serve_program, endpoints, history)
+    tools = ToolFactory(
+        project_sandbox, store, project_id, redact, programs, question_limits, serve
+    )
     execution = CheckExecution(
         history=history,
         sandbox=project_sandbox,
@@ -167,6 +176,28 @@ async def compose_services(
         test_command=settings.checks.test_command,
         link=stores.node_links(settings),
         show_base=tools.show,
+    )
+
+
+async def _serve_program(
+    models: RecordedModels, history: GitHistory, request: Mapping[str, object]
+) -> CallOutcome:
+    """Return the recorded outcome of a program, with its changes made to the files of now."""
+    before, outcome = models.program(request)
+    now = as_text(request.get("tree"))
+    if not outcome.tree or outcome.tree == before:
+        return replace(outcome, tree=now)
+    problem = "are not in the hidden repository of this directory"
+    if all(await history.trees([before, outcome.tree])):
+        merged = await history.merge(now, outcome.tree, before)
+        if not merged.conflicts:
+            return replace(outcome, tree=merged.tree)
+        problem = f"conflict with {merged.conflicts[0]!r}"
+    raise Paused(
+        f"The files that the recorded program left {problem}.",
+        reason="recording",
+        exit_code=65,
+        next_step="Replay it in its project, or decide it again from its record: mimir replay FILE",
     )
 
 

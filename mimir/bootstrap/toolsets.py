@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
 from mimir.attempts.delivered_paths import find_completed_repository
-from mimir.attempts.program.journaled_program import JournaledProgram
+from mimir.attempts.program.journaled_program import JournaledProgram, ServeProgram
 from mimir.attempts.services import Stand, WorkerWorkspace
 from mimir.bootstrap.agents.programs import SandboxedPrograms
 from mimir.domain.agent import ASK_TOOL, NAMED_TOOLS, ROLES, SKILL_TOOL
@@ -51,7 +51,9 @@ class ToolFactory:
         redact: Callable[[str], str],
         launcher: SandboxedPrograms,
         question_limits: QuestionLimits,
+        serve_program: ServeProgram | None = None,
     ) -> None:
+        self._serve_program = serve_program
         self._question_limits = question_limits
         self._launcher = launcher
         self._sandbox = sandbox
@@ -122,6 +124,7 @@ class ToolFactory:
             snapshot=bench.snapshot,
             base_commit=bench.base_commit,
             redact=self._redact,
+            serve=self._serve_program,
         )
 
     def judge(

@@ -234,7 +234,8 @@ def test_a_plan_names_agents_whose_definitions_its_run_pins(desk: Desk, tmp_path
     assert not (desk.project / ".mimir").exists()
 
     desk.write("plan.md", PLAN.format(first="claude_code"))
-    done = desk.type("execute", "plan.md", "--yes", "--apply", "never", "--json")
+    words = ("--apply", "never", "--json", "--record", "run.jsonl")
+    done = desk.type("execute", "plan.md", "--yes", *words)
     assert done.code == 0, done.err + done.out
     run = done.events[0]["run"]
     # One attempt of the program is rejected by its check, the next one passes.
@@ -244,6 +245,12 @@ def test_a_plan_names_agents_whose_definitions_its_run_pins(desk: Desk, tmp_path
     assert task["worker_role"].startswith("Agent reviewer (")
     attempt = desk.type("show", f"{run}/task-2/1", "--json").json
     assert (attempt["tool_calls"], attempt["unsupported"]) == (2, [])
+    # The work is done again with the recorded outcome: the program would fail now.
+    install(tmp_path, "#!/bin/sh\nexit 3\n")
+    redone = desk.type(
+        *("execute", "plan.md", "--yes", "--apply", "never", "--json", "--replay", "run.jsonl")
+    )
+    assert redone.code == 0, redone.err
     agent.unlink()
     skill.unlink()
     assert desk.type("verify", run).code == 0

@@ -66,6 +66,8 @@ class ProgramOutcome:
 
 LaunchProgram = Callable[[ProgramStart, Path, str], Awaitable[ProgramExit]]
 """Runs a program in a workspace with a commit that git shows; no process is left."""
+ServeProgram = Callable[[JsonObject], Awaitable[CallOutcome]]
+"""Returns the recorded outcome of a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +81,15 @@ class JournaledProgram:
     snapshot: Callable[[], Awaitable[str]]
     base_commit: str
     redact: Callable[[str], str]
+    serve: ServeProgram | None = None
+    """Returns the outcome of a recording instead of a start. None: the program is started."""
 
     async def run(self, call: ProgramStart) -> ProgramOutcome:
         """Start the program, or return the recorded outcome."""
 
         async def work() -> CallOutcome:
+            if self.serve is not None:
+                return await self.serve(request)
             # The workspace is filled from the recorded tree, also after a crash.
             where = await self.stand(True)
             ended = await self.launch(call, where, self.base_commit)

@@ -5,11 +5,14 @@ first differing part. No endpoint is opened and no key is read.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.ids import PLAN_TASK
+from mimir.domain.json_value import as_text, as_texts
 from mimir.domain.message import Answer, ModelRequest
+from mimir.domain.program import PROGRAM_TOOL
 from mimir.errors import Paused
 from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
@@ -97,6 +100,13 @@ class RecordedModels:
                 # A later run replaces an earlier transcript of the same name.
                 if calls:
                     self._lanes[own] = _RecordedCalls(own, calls)
+        self._programs = [
+            call
+            for run in recording.runs.values()
+            for calls in run.lanes.values()
+            for call in calls.values()
+            if call.tool == PROGRAM_TOOL
+        ]
         for own, lane in self._lanes.items():
             self._alike.setdefault(_common(own), []).append(lane)
 
@@ -105,6 +115,19 @@ class RecordedModels:
         del role, model
         run, _, own = lane.partition("/")
         return RecordedModel(self, run, own, self._alike.get(_common(own), []))
+
+    def program(self, request: Mapping[str, object]) -> tuple[str, CallOutcome]:
+        """Return the tree before a recorded program, and its outcome; it is not started again.
+
+        Raises:
+            Paused: No such program was started for this attempt.
+        """
+        wanted = _program_key(request)
+        # Of several runs the last one counts, as for answers.
+        found = [call for call in self._programs if _program_key(call.request) == wanted]
+        if not found:
+            raise self.record_miss("/".join(wanted[1:]), 0, f"it has no start of {wanted[0]}.")
+        return as_text(found[-1].request.get("tree")), found[-1].outcome
 
     def preamble(self, number: int, kind: str, role: str) -> tuple[str, str] | None:
         """Return a cached preamble with its hash; None: a model wrote it, or there is none."""
@@ -218,6 +241,17 @@ def _common(lane: str) -> str:
 
 
 _MERGED_TREE = re.compile(r"\.merged-[0-9a-f]{12}(?=$|\.)")
+
+
+def _program_key(request: Mapping[str, object]) -> tuple[str, ...]:
+    """Return program, task and attempt; other words of a brief depend on the machine."""
+    texts = [as_text(request.get("stdin")), *as_texts(request.get("argv"))]
+    place = next((found for text in texts if (found := _PLACE.search(text))), None)
+    task, attempt = place.groups() if place else ("", "")
+    return as_text(request.get("program")), task, attempt
+
+
+_PLACE = re.compile(r"^Task: (\S+)\nAttempt (\d+) of ", re.MULTILINE)
 
 
 def _is_preamble(lane: str) -> bool:
