@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from mimir.domain.message import ToolResult
-from mimir.domain.question import NewQuestion
+from mimir.domain.question import NewQuestion, QuestionClosing, answer_text
 from mimir.domain.usage import TokenUsage
 
 
@@ -29,6 +29,12 @@ def encode_result(result: ToolResult) -> Mapping[str, object]:
         "exit_code": result.exit_code,
         "denied": result.denied,
     }
+
+
+def outcome_of_closing(closing: QuestionClosing) -> CallOutcome:
+    """Return the outcome of the call that asked a question; `answer` has the typed values."""
+    result = encode_result(ToolResult(text=answer_text(closing)))
+    return CallOutcome(value={**result, "answer": closing.values})
 
 
 class Transcript(Protocol):

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from mimir.domain.call_outcome import CallOutcome, encode_result
-from mimir.domain.message import ToolResult
-from mimir.domain.question import QuestionClosing, answer_text
+from mimir.domain.call_outcome import outcome_of_closing
+from mimir.domain.question import QuestionClosing
 from mimir.domain.run import INPUT
 from mimir.domain.task_states import TERMINAL, RunStatus, TaskStatus
 from mimir.errors import Paused
@@ -53,8 +52,7 @@ def pause_for_input(ops: WriteOps, run: str, owner: str) -> Paused | None:
 def expire(ops: WriteOps, question: QuestionRecord) -> None:
     """Close a question whose time is over: the default holds, if there is one."""
     closing = QuestionClosing(state="expired", values=question.default_values, by="", transport="")
-    result = ToolResult(text=answer_text(closing))
-    close_question(ops, question.id, closing, CallOutcome(value=encode_result(result)))
+    close_question(ops, question.id, closing, outcome_of_closing(closing))
 
 
 def _describe(found: Sequence[QuestionRecord], done: int, tasks: int) -> str:

@@ -17,7 +17,7 @@ ASKS = {"calls": [calls("ask_user", title="Which region?", text="Where?", option
 ASKER = worker(
     "c", writes("note.txt", "before\n"), ASKS, {"when": {"last_has": "us"}, **writes("c.txt", "c\nus\n")}, "Done.",
 )  # fmt: skip
-MOMENTS = ("{}:1:before", "{}:1:after", "{}-committed:1:after")
+MOMENTS = ("question:{}:1:before", "question:{}:1:after", "question:{}-committed:1:after")
 """Before the transaction writes, when it has written, after its commit."""
 
 
@@ -34,7 +34,7 @@ class Processes:
         """Run a command; return its exit code and its standard output."""
         self._number += 1
         out, err = (self.root / f"{self._number}.{name}" for name in ("out", "err"))
-        point = Point.read(f"question:{die_at}") if die_at else None
+        point = Point.read(die_at) if die_at else None
         order = Order(
             words=words, cwd=self.root / "project", env=self.env, out=out, err=err, die_at=point
         )
@@ -75,3 +75,46 @@ def test_deaths_around_both_transactions_repeat_no_model_call(tmp_path: Path, fo
     assert place.result(str(status["run"]))["c.txt"] == "c\nus\n"
     assert repeated(log) == 0
     assert place.run("verify").returncode == 0
+
+
+PROGRAM = """#!/usr/bin/python3
+import json, sys
+if "--version" in sys.argv:
+    raise SystemExit(print("1.0"))
+open("out.txt", "a").write("42\\n")
+print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "Done.",
+    "usage": {"input_tokens": 10, "output_tokens": 1}}))
+"""
+CONFIG = "description: Writes\ntype: cli\nprogram: claude\non_crash: ask\n"
+INVOKE = ("invoke", "tool", "Write 42.", "--check", "grep -q 42 out.txt", "--deliverable", "out.txt")  # fmt: skip
+
+
+def test_an_interrupted_program_starts_again_only_if_the_user_lets_it(tmp_path: Path, forge: Forge):
+    files = {
+        "project/README.md": "A project.\n",
+        ".config/mimir/agents/tool/config.yaml": CONFIG,
+        ".config/mimir/agents/tool/prompt.md": "Use the program for this task.\n",
+        "programs/claude": PROGRAM,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "programs/claude").chmod(0o755)
+    log = tmp_path / "requests.jsonl"
+
+    with PlayServer({"parts": [*REST]}, log=log) as server:
+        mimir = Processes(tmp_path, server.url, forge)
+        mimir.env["PATH"] = f"{tmp_path}/programs:{mimir.env['PATH']}"
+
+        died = mimir.run(*INVOKE, die_at="program:task-1/1/worker:1:after")
+        assert died[0] == DIED
+        assert mimir.run("resume")[0] == 75
+        (question,) = json.loads(mimir.run("inbox", "--json")[1])["questions"]
+        assert (question["agent"], question["title"]) == ("engine", "Start claude again?")
+        assert mimir.run("answer", question["id"], "yes")[0] == 0
+        code, said = mimir.run("resume")
+
+    assert code == 0, said
+    place = Place(project=tmp_path / "project", env=mimir.env)
+    assert place.result(str(place.status()["run"]))["out.txt"] == "42\n"
+    assert place.run("replay").returncode == 0

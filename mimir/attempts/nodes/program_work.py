@@ -5,11 +5,22 @@ from mimir.attempts.attempt_workspace import AttemptWorkspace
 from mimir.attempts.program.journaled_program import ProgramOutcome, ProgramStart, denial_note
 from mimir.attempts.services import AttemptServices, WorkerWorkspace
 from mimir.domain.event import EventKind
+from mimir.domain.json_value import as_object
 from mimir.domain.message import Message
 from mimir.domain.program import MAX_ARGUMENT_BYTES, PinnedProgram, fill_command
+from mimir.domain.question import (
+    WHOLE,
+    FormField,
+    NewQuestion,
+    QuestionForm,
+    QuestionLimits,
+)
 from mimir.domain.task_states import Cause
 from mimir.domain.usage import TokenUsage
 from mimir.errors import MimirError
+
+ENGINE = "engine"
+"""Role of the transcript in which mimir itself asks."""
 
 
 class ProgramFailed(MimirError):  # noqa: N818  a state, not a fault of mimir
@@ -27,15 +38,18 @@ async def work_by_program(
     bench: WorkerWorkspace,
     program: PinnedProgram,
     *,
-    was_interrupted: bool,
+    interruptions: int,
 ) -> Conversation:
     """Run the program of a task and return its answer.
 
+    `interruptions` counts its earlier starts without an end.
+
     Raises:
         ProgramFailed: It did not succeed.
+        Waiting: It was interrupted, and the user must decide whether it starts again.
     """
-    if was_interrupted:
-        await _begin_again(services, program)
+    if interruptions:
+        await _begin_again(services, program, interruptions)
     # The brief is that of any worker; where each part goes is decided by the preset.
     brief = services.start.brief
     prompt = "\n\n".join(one.text for one in brief if one.role == "system")
@@ -64,19 +78,47 @@ async def work_by_program(
     return _conversation(services, outcome, program)
 
 
-async def _begin_again(services: AttemptServices, program: PinnedProgram) -> None:
+async def _begin_again(
+    services: AttemptServices, program: PinnedProgram, interruptions: int
+) -> None:
     """Note that an interrupted program is started again from the tree before it.
 
     Raises:
-        ProgramFailed: Its definition forbids that.
+        ProgramFailed: The user does not want that.
+        Waiting: Its definition lets the user decide, who has not answered yet.
     """
-    if program.on_crash == "ask":
+    if program.on_crash == "ask" and not await _ask_to_repeat(services, program, interruptions):
         raise ProgramFailed(
-            f"{program.title} was interrupted, and its definition does not let it start again by itself (on_crash: ask).",
+            f"{program.title} was interrupted, and the user did not let it start again (on_crash: ask).",
             cause=Cause.WORKER_DIED,
         )
     message = f"{program.title} was interrupted; it starts again from the tree before it."
     await services.journal.note(EventKind.WARNING, data={"message": message})
+
+
+async def _ask_to_repeat(
+    services: AttemptServices, program: PinnedProgram, interruptions: int
+) -> bool:
+    """Return whether the user lets an interrupted program start again."""
+    transcript = await services.journal.open_transcript(ENGINE)
+    question = NewQuestion(
+        title=f"Start {program.title} again?",
+        text=(
+            f"{program.title} was interrupted while it worked on {services.task.id}. What it did outside of its workspace is unknown. "
+            "yes: it starts again from the tree before it, and costs again. no: the attempt fails."
+        ),
+        form=QuestionForm(fields=(FormField(name=WHOLE, kind="boolean"),)),
+        default=None,
+        is_blocking=True,
+        limits=QuestionLimits(),
+    )
+    answer: object = None
+    # Each interruption has its own question: the earlier ones are answered.
+    for number in range(1, interruptions + 1):
+        request = {"tool": "on_crash", "program": program.title, "number": number}
+        outcome = await transcript.ask(request, question, title=question.title)
+        answer = as_object(outcome.value.get("answer")).get(WHOLE)
+    return answer is True
 
 
 def _conversation(

@@ -107,7 +107,7 @@ async def _converse(services: AttemptServices, workspace: AttemptWorkspace) -> C
     program = services.agent.program if services.agent else None
     if program is not None:
         return await work_by_program(
-            services, workspace, bench, program, was_interrupted=transcript.is_interrupted
+            services, workspace, bench, program, interruptions=transcript.interruptions
         )
     tools = services.tools.worker(bench)
     name = lane_id(services.facts.id, services.task.id, services.number, "worker")

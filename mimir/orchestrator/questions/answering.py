@@ -4,13 +4,11 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from mimir.domain.call_outcome import CallOutcome, encode_result
-from mimir.domain.message import ToolResult
+from mimir.domain.call_outcome import outcome_of_closing
 from mimir.domain.question import (
     OPEN,
     QuestionClosing,
     QuestionForm,
-    answer_text,
     describe_values,
     parse_answer,
     placeholder,
@@ -90,8 +88,7 @@ def answer_question(
     closing = QuestionClosing(
         state="answered", values=values, by=answerer.by, transport=answerer.transport
     )
-    outcome = CallOutcome(value=encode_result(ToolResult(text=answer_text(closing))))
-    if close_question(ops, question.id, closing, outcome) is None:
+    if close_question(ops, question.id, closing, outcome_of_closing(closing)) is None:
         raise MimirError(describe_closed(question_rows.load(ops, question.id)))
     shown = run.shown_status(ops.now(), answerer.dead)
     return AnswerResult(

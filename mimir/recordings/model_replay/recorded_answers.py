@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
-from mimir.domain.call_outcome import CallOutcome, encode_result
+from mimir.domain.call_outcome import outcome_of_closing
 from mimir.domain.event import EventKind
 from mimir.domain.json_value import as_member, as_object, as_text, is_object
-from mimir.domain.message import ToolResult
 from mimir.domain.question import (
     OPEN,
     QuestionClosing,
     QuestionState,
-    answer_text,
     check_values,
     read_form,
 )
@@ -69,5 +67,4 @@ def _close(ops: WriteOps, question: QuestionRecord, closing: QuestionClosing) ->
         check_values(read_form(question.schema.mapping()), closing.values)
     except ValueError:
         return False
-    outcome = CallOutcome(value=encode_result(ToolResult(text=answer_text(closing))))
-    return close_question(ops, question.id, closing, outcome) is not None
+    return close_question(ops, question.id, closing, outcome_of_closing(closing)) is not None

@@ -18,6 +18,7 @@ from mimir.domain.usage import TokenUsage
 from mimir.errors import Waiting
 from mimir.store.deferring_store import Later
 from mimir.store.protocol import Row, Transactions
+from mimir.store.row_fields import int_field
 from mimir.store.transcripts import call_rows, waiting_calls
 from mimir.store.transcripts.call_rows import CallRequest, CompletedCall, StoredCall, TranscriptKey
 
@@ -88,9 +89,10 @@ class StoredTranscript:
         return self._place.lane
 
     @property
-    def is_interrupted(self) -> bool:
-        """Whether the first call without an outcome was begun by an earlier process."""
-        return self._live_from in self._rows
+    def interruptions(self) -> int:
+        """How often the first call without an outcome was begun by earlier processes."""
+        row = self._rows.get(self._live_from)
+        return 0 if row is None else int_field(row, "tries")
 
     async def call(
         self,
