@@ -34,7 +34,8 @@ def select_paths(paths: Iterable[str], terms: tuple[str, ...]) -> tuple[str, ...
 
     A term that names very many paths says nothing about any of them.
     """
-    words = {path: {*_words(path)} for path in paths}
+    # Hidden files are settings, such as the definitions themselves.
+    words = {path: {*_words(path)} for path in paths if not path.startswith(".")}
     counts = Counter[str]()
     for term in terms:
         named = [path for path, own in words.items() if any(_same(word, term) for word in own)]

@@ -8,7 +8,10 @@ AGENT_CODES: Mapping[str, tuple[Severity, str]] = {
     "front-matter-missing": ("error", "no front matter, and the format needs it"),
     "front-matter-unclosed": ("error", "front matter without its closing `---`"),
     "front-matter-yaml": ("error", "front matter that is not a YAML map, or is too long"),
-    "front-matter-colon": ("warning", "an unquoted `: ` in a text of one line, which is repaired"),
+    "front-matter-colon": (
+        "warning",
+        "an unquoted `: ` in a text, which is repaired; a description then ends at the next key",
+    ),
     "duplicate-key": ("error", "a key that occurs twice"),
     "permission-key": ("error", "nearly a key of permissions, but not one of this format"),
     "unknown-key": ("warning", "a key that the format does not define; an error in `folder`"),

@@ -155,7 +155,7 @@ def _domain_part(given: WorkerInput, material: PinnedMaterial, budget: int) -> C
         pieces.append(
             ContextPiece(
                 name="domain files",
-                title=f"Files that the terms of your role name ({', '.join(material.terms)}):",
+                title=f"Files whose paths have words of your definition ({', '.join(material.terms)}):",
                 content="\n".join(map(quotation.path, material.files)),
                 importance="optional",
                 reference="list_files",

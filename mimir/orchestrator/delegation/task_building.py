@@ -142,8 +142,11 @@ def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
         UsageError: There are too many context files.
     """
     definition, show = entry.definition, f"mimir agents show {entry.address}"
-    if definition.has_errors:
-        raise PlanError(f"{entry.address} has errors and cannot be used.", next_step=f"See: {show}")
+    if fault := next((one for one in definition.findings if one.severity == "error"), None):
+        place = f"{definition.source.path}:{fault.line}:{fault.column}"
+        raise PlanError(
+            f"{place}: {fault.message} {fault.suggestion}".rstrip(), next_step=f"See: {show}"
+        )
     if definition.is_disabled:
         raise PlanError(f"{entry.address} is disabled by its file.", next_step=f"See: {show}")
     if lacking := lacks_tools(entry):
@@ -153,9 +156,14 @@ def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
         )
     wants_writing = bool(request.files or request.deliverables)
     if not definition.source.is_trusted and (wants_writing or definition.kind == "cli"):
-        why = "runs a program and" if definition.kind == "cli" else "may only read:"
+        is_program = definition.kind == "cli"
+        why = (
+            "runs a program and is not trusted"
+            if is_program
+            else "is not trusted and may only read"
+        )
         raise PlanError(
-            f"{entry.address} {why} is not trusted.",
+            f"{entry.address} {why}.",
             next_step=f"{show}, then: mimir agents trust {entry.address}",
         )
     if len(request.context_files) > MAX_CONTEXT_FILES:
