@@ -6,9 +6,9 @@ from mimir.domain.call_outcome import outcome_of_closing
 from mimir.domain.question import QuestionClosing
 from mimir.domain.run import INPUT
 from mimir.domain.task_states import TERMINAL, RunStatus, TaskStatus
-from mimir.errors import Paused
+from mimir.errors import Paused, StoreError
 from mimir.scheduling import lifecycle
-from mimir.store.operations.claim_candidates import FREE, HELD
+from mimir.store.operations.claim_candidates import FREE, HELD, WAITING
 from mimir.store.operations.record_loading import load_run, load_tasks
 from mimir.store.protocol import WriteOps
 from mimir.store.questions import question_rows
@@ -24,6 +24,9 @@ def pause_for_input(ops: WriteOps, run: str, owner: str) -> Paused | None:
     """Pause a run whose open tasks all wait for answers; None: a task can continue.
 
     Claim states are read in the transaction of the pause, so no answer is missed. Questions that have expired are closed instead.
+
+    Raises:
+        StoreError: A task waits for a question that is gone.
     """
     record = load_run(ops, run)
     if record.coordinator != owner or record.status is not RunStatus.RUNNING:
@@ -36,8 +39,15 @@ def pause_for_input(ops: WriteOps, run: str, owner: str) -> Paused | None:
     due = [one for one in found if one.expires_at and one.expires_at <= ops.now()]
     for one in due:
         expire(ops, one)
-    if due or not found:
+    waiting = [task.task_id for task in tasks if task.claim_state == WAITING]
+    if due or not waiting:
         return None
+    # Without this check the run would wait for ever.
+    if not found:
+        raise StoreError(
+            f"Task {waiting[0]!r} waits for a question that is not in the store.",
+            next_step=f"See what was changed: mimir verify {run}",
+        )
     done = sum(task.status is TaskStatus.COMPLETED for task in tasks)
     paused = Paused(
         _describe(found, done, len(tasks)),

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.domain.plan import Plan, Task
-from mimir.domain.scheduling_command import BlockTask, Command, FinishRun, ReleaseTask
+from mimir.domain.scheduling_command import (
+    AwaitInput,
+    BlockTask,
+    Command,
+    FinishRun,
+    ReleaseTask,
+)
 from mimir.domain.task_states import TERMINAL, TaskStatus
 from mimir.scheduling.decide import RunSnapshot, decide
 from mimir.scheduling.priority import weights
@@ -165,3 +171,19 @@ def test_a_decision_looks_at_one_of_those_that_write_the_same_file():
         at.apply(chosen, TaskStatus.COMPLETED)
         order.append(chosen)
     assert order == [f"t{n:04}" for n in range(499, 0, -1)]
+
+
+def test_the_user_is_waited_for_only_if_no_task_can_continue():
+    at = snapshot(task("a"), task("b", "a"), task("c"))
+    carry_out(at)
+    at.note_waiting("a", waits=True)
+    assert decide(at) == []  # c is under way
+
+    at.apply("c", TaskStatus.COMPLETED)
+    assert decide(at) == [AwaitInput()]
+
+    at.note_waiting("a", waits=False)
+    assert decide(at) == []
+    at.note_waiting("a", waits=True)
+    at.apply("a", TaskStatus.CANCELLED)
+    assert not at.needs_input
