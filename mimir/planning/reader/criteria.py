@@ -26,7 +26,9 @@ _MARKED = re.compile(
     r"\W*?(?:\[[ \txX✓✔]?\]|[☐☑✅✔])\s*\S|\W*?[(\[]\s*\d{1,4}\s*(?:pts?|points?|%)", re.IGNORECASE
 )
 _AFTER_POINTS = r"(?:[:–—→|]|-(?=\s)|<br ?/?>)?\s*"
-_BARE_POINTS = re.compile(r"(\d{1,4})\s*(?:pts?|points?)\s*[:–—]()\s*", re.IGNORECASE)
+_BARE_POINTS = re.compile(
+    r"(\d{1,4})\s*(?:(?:pts?|points?)\s*[:–—]|%(?=\s+[a-z]\d{1,3}:))()\s*", re.IGNORECASE
+)
 _POINTS = re.compile(
     r"(?:\*\*)?[(\[]\s*(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?[)\]](?:\*\*)?\s*"
     + _AFTER_POINTS,

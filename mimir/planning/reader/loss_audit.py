@@ -25,7 +25,7 @@ _MARKS = re.compile(
 )
 _TAGS = re.compile(r"</?\w{1,10}/?>")
 _ENDS_NAME = re.compile(r"</(?:summary|dt|th|td)>", re.IGNORECASE)
-_FIELD = re.compile(r"([A-Za-z][\w /\-]{0,60}?)\W*?\s*(?:[:=|】\])]|[-–—]+>?\s|→|$)\W*(.*)$")
+_FIELD = re.compile(r"([A-Za-z][\w /\-]{0,60}?)\W*?\s*(?:[:;=|】\])]|[-–—]+>?\s|→|$)\W*(.*)$")
 _TASK = re.compile(
     r"task(?:\s+id\W{1,5}|\s*[-_#]?\s*)(?:task[-_ ])?(\d[\w.\-]*|[\w]+-[\w.\-]*)", re.I
 )
@@ -136,6 +136,7 @@ class LossAudit:
                 or self._is_lost_list(line, bare)
                 or self._is_lost_criterion(line)
                 or self._is_lost_item(line)
+                or self._is_lost_heading(line)
             )
         return [_summary(group) for group in self._found.values()]
 
@@ -332,6 +333,21 @@ class LossAudit:
             return False
         message = f"{quote_excerpt(line.text)} is below a value of one line, so it is not read."
         hint = "Move it below 'Verification Criteria', if it is a criterion."
+        return self._report("criterion-beside", line, message, hint)
+
+    def _is_lost_heading(self, line: _Line) -> bool:
+        """Report a heading right below a criterion, without a text of its own."""
+        above = self._source.lines[line.index - 1] if line.is_heading and line.index else ""
+        after = self._document.outline.next_text(line.index + 1)
+        is_empty = (
+            after >= len(self._source)
+            or is_rule(self._source.lines[after])
+            or after in self._document.outline.headings
+        )
+        if line.draft is not None or not is_empty or not _is_item(above):
+            return False
+        message = f"{quote_excerpt(line.text)} is a heading, but stands below a criterion."
+        hint = "Write it as a list item, if it is a criterion."
         return self._report("criterion-beside", line, message, hint)
 
     # Findings.

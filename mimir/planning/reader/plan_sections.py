@@ -56,9 +56,10 @@ class PlanSections:
         return self.section is not None and heading.level > self.section[1]
 
     def open(self, index: int, heading: HeadingLine) -> None:
-        """Begin a section; the first level-1 heading is the plan's title."""
+        """Begin a section; a level-1 heading before all tasks is the plan's title."""
         self.close()
-        if heading.level == 1 and self._document.heading is None:
+        is_first = self._document.heading is None and not self._document.drafts
+        if heading.level == 1 and is_first:
             self._document.heading = heading.text
             return
         key = labels.find_plan_label(heading.text)

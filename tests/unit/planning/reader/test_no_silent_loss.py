@@ -78,6 +78,9 @@ def lost(text: str) -> bool:
         ("**Dependencies:** task-0", "  - **Abhängigkeiten:** Task 0"),
         ("**Dependencies:** task-0", "**Dependencies:** None, task-0"),
         ("**Dependencies:** task-0", "**Dependencies:**\n---\ntask-0"),
+        ("**Dependencies:** task-0", "**Any name:** none; Task 0 (first)"),
+        ("**Dependencies:** task-0", "# Dependencies: task-0 (first)"),
+        ("**Dependencies:** task-0", "#### Dependencies； task-0"),
         ("**Dependencies:** task-0", "**Dependencies︰** task-0"),
         ("**Dependencies:** task-0", "```\n**Dependencies:** task-0\n```"),
         ("**Dependencies:** task-0", "**Time Limit:** 5 minutes · **After:** task-0"),
@@ -116,6 +119,16 @@ def test_full_width_punctuation_keeps_points_and_ids() -> None:
     assert silent_losses(PLAN, text) == set()
     assert parsed.plan.tasks[1].criteria[0].id == "c1"
     assert parsed.plan.tasks[1].title == "Write"
+
+
+@pytest.mark.parametrize(
+    "form", ["# c2: it is safe", "#### it is safe", "- [ ] 40% c2: it is safe"]
+)
+def test_criterion_as_heading_or_with_percents_is_read_or_named(form: str) -> None:
+    text = PLAN.removeprefix("# Plan: limiter\n").replace("- [ ] (40 pts) c2: it is safe", form)
+    parsed = parser.parse_plan(text)
+    points = [one.points for one in parsed.plan.tasks[1].criteria]
+    assert points == [60, 40] or parsed.findings
 
 
 def test_equal_criteria_under_two_labels_keep_the_points() -> None:
