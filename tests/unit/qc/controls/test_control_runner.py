@@ -1,12 +1,14 @@
 """Which variants decide a control, over a fake execution of scripts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
+from mimir.domain.test_results import TestResults
 from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
 from tests.support.projects import write_files
 
@@ -53,6 +55,55 @@ async def control(
     )
     found = (await run_control(case, execute)).control
     return found.state if found else ""
+
+
+PAIR = "def test_old():\n    assert lines() == 7\n\n\ndef test_new():\n    assert lines() == 9\n"
+
+
+@pytest.mark.parametrize(
+    ("on_base", "written", "state"),
+    [
+        (("test_old",), "work.py", "red"),
+        (("test_old",), "tests/test_pair.py", "insensitive"),
+        ((), "work.py", "insensitive"),
+        (("test_old", "test_new"), "work.py", "insensitive"),
+    ],
+    ids=["old test passed", "old test was rewritten", "nothing passed", "no test is new"],
+)
+async def test_tests_of_the_base_do_not_flip_when_new_ones_hide_their_results(
+    on_base: Sequence[str], written: str, state: str, tmp_path: Path
+):
+    """The expected value of the old test decides nothing; before the work nothing was compiled."""
+
+    def results(*passed: str) -> TestResults:
+        names = [f"tests/test_pair.py::{name}" for name in ("test_old", "test_new")]
+        green = tuple(name for name in names if name.endswith(passed)) if passed else ()
+        red = tuple(name for name in names if name not in green)
+        return TestResults(runner="pytest", passed=green, failed=red)
+
+    async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+        del seconds
+        write_files(tmp_path, {"tests/test_pair.py": PAIR})
+        if alter(tmp_path) is None:
+            return None
+        text = (tmp_path / "tests/test_pair.py").read_text()
+        if text == PAIR:
+            return replace(ran(0, tree), results=results(*on_base))
+        # Only a failing statement is noticed by the old test.
+        passed = () if "AssertionError" in text else ("test_old",)
+        return replace(ran(1, tree), results=results(*passed))
+
+    case = ControlCase(
+        check=Check(id="unit", criteria=("c1",), run=("pytest",), kind="flip"),
+        kind="flip",
+        before=ran(2),
+        after=replace(ran(0), results=results("test_old", "test_new")),
+        base_tree="base",
+        changed=(written,),
+    )
+    found = (await run_control(case, execute)).control
+    assert found is not None
+    assert found.state == state
 
 
 @pytest.mark.parametrize("run", COMMANDS.values(), ids=COMMANDS.keys())
