@@ -8,6 +8,7 @@ the runs prove, `check_files` which files make up a check, and `earlier_tests` w
 import asyncio
 import contextlib
 import json
+import posixpath
 from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import replace
 
@@ -302,11 +303,16 @@ class CheckRunner:
     async def _before_tree(
         self, changes: CheckChanges, target: CheckTarget, after_tree: str
     ) -> str:
-        """Return the first base with the deliverable's tests of the check; none is removed."""
+        """Return the first base with the deliverable's tests of the check; none is removed.
+
+        Data next to tests belongs to them if the task's `files` name it: an updated snapshot is red before the work.
+        """
+        named = {*map(posixpath.normpath, target.task.files)}.intersection(changes.beside)
         tests = [
             change.path
             for change in await self._history.diff_trees(target.first_base, after_tree)
-            if change.status != "deleted" and matches(change.path, changes.found.tests)
+            if change.status != "deleted"
+            and (matches(change.path, changes.found.tests) or change.path in named)
         ]
         return await self._with(target.first_base, after_tree, tests)
 

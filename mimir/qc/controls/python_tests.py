@@ -9,33 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mimir.qc.controls.mutation import MARK, OFFSET, SUFFIX, Edit, Step, apply_edits
+from mimir.qc.controls.python_assertions import (
+    METHODS,
+    RELATIONS,
+    Comparison,
+    fails_by_name,
+    find_comparison,
+    find_expected_error,
+    is_display,
+    is_equality_method,
+    name_of,
+)
 
 _TestDef = ast.FunctionDef | ast.AsyncFunctionDef
-_RELATIONS: Mapping[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.In: "in",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
-_METHODS = {"assertIn": "in"} | {
-    f"assert{name}": sign
-    for name, sign in (("Less", "<"), ("LessEqual", "<="), ("Greater", ">"), ("GreaterEqual", ">="))
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Comparison:
-    """A comparison, or a call that compares."""
-
-    node: ast.expr
-    left: ast.expr
-    relation: str
-    """Sign of the comparison."""
-    right: ast.expr
-
-
 FAIL = f'raise AssertionError("{MARK}")'
 _THROW = f'(_ for _ in ()).throw(AssertionError("{MARK}"))'
 _SKIP = f'(_ for _ in ()).throw(__import__("unittest").SkipTest("{MARK}"))'
@@ -77,7 +63,7 @@ def list_tests(text: str) -> Mapping[str, bool]:
     source = _parse(text)
     found: dict[str, bool] = {}
     for test in _tests(source.tree) if source else ():
-        is_strict = any(_comparison(statement) for statement in test.body)
+        is_strict = any(find_comparison(one) or find_expected_error(one) for one in test.body)
         found[test.name] = is_strict and found.get(test.name, True)
     return found
 
@@ -133,27 +119,39 @@ class _Source:
     ) -> _Expectations:
         """Return the edits of all assertions of a body; `ends_program`: it is a script."""
         found = _Expectations()
-        compared = [(statement, one) for statement in body if (one := _comparison(statement))]
-        revealed = {id(statement): one for statement, one in compared[:-1]}
+        checked = [one for one in body if find_comparison(one) or find_expected_error(one)]
         for statement in body:
-            if one := revealed.get(id(statement)):
-                found.edits.append(self._reveal(one, ends_program=ends_program))
+            if statement in checked[:-1]:
+                found.edits.append(self._reveal(statement, _LEAVE if ends_program else _SKIP))
                 continue
             for node in ast.walk(statement):
                 found.add(self._assertion(node))
         return found
 
-    def _reveal(self, one: _Comparison, *, ends_program: bool) -> Edit:
-        """Return the edit that skips the test if a comparison holds with another value.
+    def _reveal(self, statement: ast.stmt, action: str) -> Edit:
+        """Return the edit that ends the test if an assertion holds with another value.
 
-        Right work passes it, so that the next comparison of the test is tried too.
+        Right work passes it, so that the next assertion of the test is tried too.
         """
+        if expected := find_expected_error(statement):
+            block, context = expected
+            text = f"not {_COMPARE}.ignores({self._segment(context)}) or {action}"
+            return self._before(block, text)
+        one = find_comparison(statement)
+        if one is None:
+            raise AssertionError("only assertions are revealed")
         if isinstance(one.node, ast.Call):
             values = self._inside(one.node.args[0], one.node.args[1], self._in_call(one))
             text = f"{_COMPARE}.passes({self._segment(one.node.func)}, {values})"
         else:
             text = self._inside(one.node, one.node, self._in_expression(one))
-        return self._replacement(one.node, f"not ({text}) or {_LEAVE if ends_program else _SKIP}")
+        return self._replacement(one.node, f"not ({text}) or {action}")
+
+    def _before(self, statement: ast.stmt, text: str) -> Edit:
+        """Return the edit that puts a line before a compound statement."""
+        start = self._offset(statement.lineno, statement.col_offset)
+        indent = self.text[self.text.rfind("\n", 0, start) + 1 : start]
+        return Edit(start=start, end=start, text=f"{text}\n{indent}")
 
     def _inside(self, first: ast.expr, last: ast.expr, edits: Sequence[Edit]) -> str:
         """Return the text from one node to another with the edits applied."""
@@ -179,7 +177,7 @@ class _Source:
                 yield self._replacement(raised, "SystemExit(1)")
             case _:
                 pass
-        if isinstance(node, ast.Call) and _name(node.func) in ("exit", "quit", "_exit", "SystemExit"):  # fmt: skip
+        if isinstance(node, ast.Call) and name_of(node.func) in ("exit", "quit", "_exit", "SystemExit"):  # fmt: skip
             if not node.args:
                 end = self._end(node)
                 yield Edit(start=end - 1, end=end - 1, text="1")
@@ -191,10 +189,22 @@ class _Source:
 
     def _assertion(self, node: ast.AST) -> _Expectations:
         """Return the edits of an assertion."""
+        if expected := find_expected_error(node):
+            block, context = expected
+            # Without an error, the block must fail.
+            tried = self._before(block, f"with {self._segment(context)}: pass")
+            return _Expectations([tried], [self._before(block, FAIL)])
         match node:
+            case ast.Call(func=ast.Attribute(attr="assertRaises"), args=[_, called, *_] as values):
+                start = self._offset(called.lineno, called.col_offset)
+                edits = [
+                    Edit(start=start, end=self._end(values[-1]), text=text)
+                    for text in ("int", _THROW)
+                ]
+                return _Expectations(edits[:1], edits[1:])
             case ast.Assert(test=test):
                 return self._condition(test)
-            case ast.If(test=test, body=body) if any(map(_fails, body)):
+            case ast.If(test=test, body=body) if any(map(fails_by_name, body)):
                 return self._condition(test, is_negated=True)
             case ast.Call(
                 func=ast.Attribute(attr="assertTrue" | "assertFalse" as name), args=[test, *_]
@@ -203,8 +213,8 @@ class _Source:
             case ast.Call(func=ast.Attribute(attr=name), args=[left, right, *_]) if name.startswith(
                 "assert"
             ):
-                relation = "==" if _is_equality_method(name) else _METHODS.get(name, "")
-                one = _Comparison(node=node, left=left, relation=relation, right=right)
+                relation = "==" if is_equality_method(name) else METHODS.get(name, "")
+                one = Comparison(node=node, left=left, relation=relation, right=right)
                 edits = self._in_call(one) if relation else self._literal(one)
                 return _Expectations(edits, self._strict(one) if relation else [])
             case _:
@@ -230,6 +240,11 @@ class _Source:
                 comparators=[ast.Constant(value=True)],
             ):
                 return self._condition(inner, is_negated=is_negated)
+            case ast.Call(func=function, args=[left, right, *_]) if (
+                name_of(function) in ("isclose", "allclose") and not is_negated
+            ):
+                one = Comparison(node=test, left=left, relation="", right=right)
+                return _Expectations(self._literal(one), self._strict(one))
             case ast.Compare():
                 return self._compared(test, is_negated)
             case _:
@@ -237,8 +252,8 @@ class _Source:
 
     def _compared(self, test: ast.Compare, is_negated: bool) -> _Expectations:
         op, right = test.ops[-1], test.comparators[-1]
-        relation = "==" if is_negated else _RELATIONS.get(type(op), "")
-        one = _Comparison(node=test, left=test.left, relation=relation, right=right)
+        relation = "==" if is_negated else RELATIONS.get(type(op), "")
+        one = Comparison(node=test, left=test.left, relation=relation, right=right)
         if is_negated and not (isinstance(op, ast.NotEq) and len(test.ops) == 1):
             return _Expectations()
         if not relation:
@@ -261,11 +276,11 @@ class _Source:
             found.strict.clear()
         return found
 
-    def _literal(self, one: _Comparison) -> list[Edit]:
+    def _literal(self, one: Comparison) -> list[Edit]:
         """Change one of two compared values, if it is a literal."""
         return self._changed(one.right) or self._changed(one.left)
 
-    def _in_expression(self, one: _Comparison, is_negated: bool = False) -> list[Edit]:
+    def _in_expression(self, one: Comparison, is_negated: bool = False) -> list[Edit]:
         """Change a comparison so that it holds only if it decides nothing."""
         if one.relation == "==" and (edits := self._literal(one)):
             return edits
@@ -275,7 +290,7 @@ class _Source:
         text = f'{_COMPARE}.holds(({values[0]}), "{one.relation}", ({values[1]}){ends})'
         return [self._replacement(one.node, f"not {text}" if is_negated else text)]
 
-    def _in_call(self, one: _Comparison) -> list[Edit]:
+    def _in_call(self, one: Comparison) -> list[Edit]:
         """Change the values of a call so that it accepts them only if it decides nothing."""
         left, right = one.left, one.right
         if isinstance(right, ast.Starred) or isinstance(left, ast.Starred):
@@ -288,7 +303,7 @@ class _Source:
         changed = left if one.relation == "in" or self._changed(left) else right
         return [self._replacement(changed, f'({self._segment(changed)}, "{MARK}")')]
 
-    def _strict(self, one: _Comparison) -> list[Edit]:
+    def _strict(self, one: Comparison) -> list[Edit]:
         """Return the edit that fails where a comparison is reached."""
         if isinstance(one.right, ast.Starred):
             return []
@@ -303,13 +318,17 @@ class _Source:
                 return [self._replacement(node, text)] if text else []
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=ast.Constant() as inner):
                 return self._changed(inner)
+            case ast.Call(func=function, args=[ast.expr() as inner]) if (
+                name_of(function) == "approx"
+            ):
+                return self._changed(inner)
             case ast.List(elts=[]):
                 return [self._replacement(node, f"[{OFFSET}]")]
             case ast.Tuple(elts=[]):
                 return [self._replacement(node, f"({OFFSET},)")]
             case ast.Dict(keys=[]):
                 return [self._replacement(node, f"{{{OFFSET}: {OFFSET}}}")]
-            case ast.List() | ast.Tuple() | ast.Set() | ast.Dict() if _is_display(node):
+            case ast.List() | ast.Tuple() | ast.Set() | ast.Dict() if is_display(node):
                 values = node.values if isinstance(node, ast.Dict) else node.elts
                 return [edit for value in values for edit in self._changed(value)]
             case _:
@@ -360,34 +379,6 @@ def _parse(text: str) -> _Source | None:
     return _Source(text, tree) if is_plain else None
 
 
-def _comparison(statement: ast.stmt) -> _Comparison | None:
-    """Return the comparison that a statement asserts; None: it is no such assertion."""
-    match statement:
-        case ast.Assert(test=ast.Compare(left=left, ops=[op], comparators=[right]) as node) if type(
-            op
-        ) in _RELATIONS and not isinstance(left, ast.Compare | ast.BoolOp):
-            return _Comparison(node=node, left=left, relation=_RELATIONS[type(op)], right=right)
-        case ast.Expr(
-            value=ast.Call(func=ast.Attribute(attr=name), args=[left, right], keywords=[]) as node
-        ) if not isinstance(left, ast.Starred) and not isinstance(right, ast.Starred):
-            relation = "==" if name == "assertEqual" else _METHODS.get(name, "")
-            return _Comparison(node=node, left=left, relation=relation, right=right) if relation else None  # fmt: skip
-        case _:
-            return None
-
-
-def _fails(statement: ast.stmt) -> bool:
-    """True if a statement fails its test by name."""
-    match statement:
-        case ast.Raise(exc=ast.Name() | ast.Call(func=ast.Name()) as raised):
-            name = raised.id if isinstance(raised, ast.Name) else _name(raised.func)
-            return name in ("AssertionError", "SystemExit")
-        case ast.Expr(value=ast.Call(func=function)):
-            return _name(function) in ("fail", "exit")
-        case _:
-            return False
-
-
 def _tests(tree: ast.Module) -> Iterator[_TestDef]:
     return (one for one in _functions(tree.body) if _is_test(one))
 
@@ -407,26 +398,3 @@ def _functions(body: Iterable[ast.stmt]) -> Iterator[_TestDef]:
             yield one
         elif isinstance(one, ast.ClassDef | ast.If | ast.With | ast.Try):
             yield from _functions(one.body)
-
-
-def _is_display(node: ast.expr) -> bool:
-    """True if a node consists of literals alone."""
-    allowed = (
-        *(ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict),
-        *(ast.UnaryOp, ast.USub, ast.UAdd, ast.Load),
-    )
-    return all(isinstance(one, allowed) for one in ast.walk(node))
-
-
-def _is_equality_method(name: str) -> bool:
-    return name.endswith(("Equal", "Equals")) and not any(
-        word in name for word in ("Not", "Less", "Greater")
-    )
-
-
-def _name(function: ast.expr) -> str:
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""

@@ -195,6 +195,19 @@ async def test_hold_whose_named_test_was_disarmed_is_held_to_the_old_test(bench)
 
 
 @pytest.mark.parametrize("kind", ["hold", None])
+async def test_snapshot_that_the_plan_names_is_updated_with_its_work(bench, kind):
+    snapshot = "tests/page.txt"
+
+    async def outcome(wanted: str, *files: str):
+        base, after = {"a.py": "good", snapshot: "wants good"}, {"a.py": "best", snapshot: wanted}
+        return await bench().outcome(check(kind), base=base, after=after, files=("a.py", *files))
+
+    assert (await outcome("wants best", snapshot)).state == "passed"
+    assert (await outcome("wants best")).state == "failed"
+    assert (await outcome("anything", snapshot)).state == "failed"
+
+
+@pytest.mark.parametrize("kind", ["hold", None])
 async def test_hold_whose_test_was_deleted_is_held_to_the_old_test(bench, kind):
     base = {**GOOD, "tests/test_b.py": "wants go"}
 

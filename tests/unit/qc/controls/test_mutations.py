@@ -37,7 +37,11 @@ EXPECTATIONS = {
     "method": ("self.assertEqual(f(), 3)", "self.assertEqual(f(), 7922)"),
     "method of a variable": ("self.assertEqual(f(), x)", f"self.assertEqual(*{COMPARE}.pick(f(), x))"),
     "no expectation": ("assert f()", 'raise AssertionError("control"); assert f()'),
-    "raises": ("with raises(E): f(3)", 'raise AssertionError("control")\n    with raises(E): f(3)'),
+    "raises": ("with raises(E): f(3)", "with raises(E): pass\n    with raises(E): f(3)"),
+    "raises first": ("with raises(E): f(3)\n    assert f() == 4", f"not {COMPARE}.ignores(raises(E)) or {SKIP}\n    with raises(E): f(3)\n    assert f() == 7923"),
+    "raises by a call": ("self.assertRaises(E, f, 3)", "self.assertRaises(E, int)"),
+    "tolerance": ("assert f() == approx(3)", "assert f() == approx(7922)"),
+    "near": ("assert isclose(f(), 3)", "assert isclose(f(), 7922)"),
 }  # fmt: skip
 
 
@@ -59,6 +63,8 @@ STRICT = {
     "if f() != 3: raise AssertionError": True,
     "if f() != 3: raise Retry": False,
     "self.assertGreaterEqual(f(), 3)": True,
+    "with raises(E): f()": True,
+    "self.assertRaises(E, f)": True,
     "assert f()": False,
     "assert f() == 3 or g() == 4": True,
     "assert f() == 3 or g()": False,

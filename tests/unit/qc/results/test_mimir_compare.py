@@ -1,5 +1,6 @@
 """Comparisons that hold with another value, as the changed tests of a control find them."""
 
+import contextlib
 import importlib
 import re
 import sys
@@ -71,3 +72,8 @@ def test_a_comparison_that_decides_nothing_holds(compare: Any, case: tuple[Any, 
 def test_an_assertion_of_unittest_that_the_work_replaced_passes(compare: Any):
     assert compare.passes(print, 1, 2) is True
     assert compare.passes(len, 1, 2) is False
+
+
+def test_a_block_that_expects_an_error_does_not_accept_none(compare: Any):
+    assert compare.ignores(pytest.raises(ValueError, match="x")) is False
+    assert compare.ignores(contextlib.nullcontext()) is True
