@@ -159,11 +159,12 @@ class _Control:
         if not tally.runs:
             return None
         flipped = decision.flipped_tests(case.before, tally.counted)
-        # New tests that do not compile without the work hide the results of all others.
-        if case.before.results is None and tally.deceived & flipped:
+        # New tests that do not compile without the work hide the results of others.
+        hidden = flipped - decision.reported_tests(case.before)
+        if tally.deceived & hidden:
             base = await self._run(lambda _: case.check.argv, case.base_tree)
             written = {path: changed[path] for path in case.changed if path in changed}
-            flipped = decision.leave_out_held(flipped, base, written)
+            flipped = decision.leave_out_held(flipped, hidden, base, written)
         silenced = decision.silenced_tests(tally, tally.runs[-1], changed)
         if tally.sensitive and await self._has_silenced(tally, silenced, alter):
             return self._insensitive(tally)

@@ -84,22 +84,26 @@ def flipped_tests(before: CheckRun, counted: frozenset[str]) -> frozenset[str]:
     return counted - frozenset(before.results.passed if before.results else ())
 
 
+def reported_tests(run: CheckRun) -> frozenset[str]:
+    """Return the tests of which a run has a result."""
+    return frozenset(run.results.states if run.results else ())
+
+
 def leave_out_held(
-    flipped: frozenset[str], base: CheckRun | None, written: ChangedTests
+    flipped: frozenset[str], hidden: frozenset[str], base: CheckRun | None, written: ChangedTests
 ) -> frozenset[str]:
     """Return the flipped tests without those that passed on the base and were not rewritten.
 
     Args:
         flipped: Tests that did not pass before the work.
+        hidden: Those of them without a result there; only they are left out.
         base: Run without the tests of the task.
         written: Tests of the files that the task changed.
     """
     passed = frozenset(base.results.passed if base and base.results else ())
-    left = frozenset(
-        test for test in flipped if test not in passed or _strictness(test, written) is not None
-    )
+    held = frozenset(test for test in hidden & passed if _strictness(test, written) is None)
     # Without a new test nothing explains the missing results.
-    return left or flipped
+    return flipped - held or flipped
 
 
 def silenced_tests(tally: SensitiveTests, run: CheckRun, changed: ChangedTests) -> frozenset[str]:
