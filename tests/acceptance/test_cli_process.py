@@ -4,11 +4,13 @@ import json
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.fake_app import PLAN
+from tests.support.small_runs import stored_project
 from tests.support.terminal import Terminal, command, environment, lines_until, piped
 
 HANGING = "FakeMimir(story=(f.CREATED, f.event('RunStarted')), hangs=True)"
@@ -103,7 +105,8 @@ def test_a_terminal_that_was_closed_is_left_as_a_closed_pipe_is(
 
 
 def test_a_report_into_a_closed_pipe_says_nothing_more(project: Path):
-    argv = command("FakeMimir()", "report")
+    stored_project(project)
+    argv = [sys.executable, "-m", "mimir", "report"]
     with subprocess.Popen(
         argv, cwd=project, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

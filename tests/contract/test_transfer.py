@@ -96,7 +96,7 @@ async def test_copy_that_died_can_be_made_again_though_the_run_went_on(
     await run.create()
     # When a copy dies before the run is there
     with monkeypatch.context() as patch:
-        await dies_after(target, 12, patch)
+        await dies_after(target, 14, patch)
         with pytest.raises(ConnectionError):
             await copied(source, target)
     # Then nobody sees a run

@@ -1,12 +1,16 @@
 """Small runs made from steps: answered, retried, failed, whole, completed."""
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 from mimir.domain.task_states import Cause, RunStatus
 from mimir.store.operations import claims
 from mimir.store.protocol import GraphStore
+from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support.clock import FrozenClock
 from tests.support.small_run import FOUND, PLAN, SmallRun, opinion
+from tests.support.stores import opened
 
 
 async def answered(run: SmallRun, id: str, answer: str = f"It {FOUND}.") -> None:
@@ -74,3 +78,15 @@ async def completed(store: GraphStore, clock: FrozenClock) -> SmallRun:
     await run.gate(("task-1", 0))
     await run.end(RunStatus.COMPLETED)
     return run
+
+
+def stored_project(project: Path) -> None:
+    """Make a project with one stored run."""
+
+    async def job() -> None:
+        clock = FrozenClock()
+        async with opened(SqliteStore(project / ".mimir/mimir.db", clock)) as store:
+            await whole(store, clock)
+        (project / ".mimir/project").write_text("p\n", encoding="utf-8")
+
+    asyncio.run(job())

@@ -1,6 +1,5 @@
 """A command line that answers at once: what `mimir --help` may not import."""
 
-import asyncio
 import re
 import subprocess
 import sys
@@ -10,10 +9,7 @@ import pytest
 
 from mimir.bootstrap import local_store
 from mimir.settings.layers import load
-from mimir.store.sqlite.sqlite_store import SqliteStore
-from tests.support.clock import FrozenClock
-from tests.support.small_runs import whole
-from tests.support.stores import opened
+from tests.support.small_runs import stored_project
 
 HEAVY = {
     "aiohttp",
@@ -54,18 +50,6 @@ def start(*arguments: str) -> tuple[subprocess.CompletedProcess[str], set[str]]:
     """Run `mimir` and return what it did and the top-level packages that it imported."""
     done, modules = start_modules(*arguments)
     return done, {module.partition(".")[0] for module in modules}
-
-
-def stored_project(project: Path) -> None:
-    """Make a project with one stored run."""
-
-    async def job() -> None:
-        clock = FrozenClock()
-        async with opened(SqliteStore(project / ".mimir/mimir.db", clock)) as store:
-            await whole(store, clock)
-        (project / ".mimir/project").write_text("p\n", encoding="utf-8")
-
-    asyncio.run(job())
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])

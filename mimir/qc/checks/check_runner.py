@@ -307,14 +307,15 @@ class CheckRunner:
 
         Data next to tests belongs to them if the task's `files` name it: an updated snapshot is red before the work.
         """
+        changed = await self._history.diff_trees(target.first_base, after_tree)
+        kept = [change.path for change in changed if change.status != "deleted"]
+        tests = {path for path in kept if matches(path, changes.found.tests)}
         named = {*map(posixpath.normpath, target.task.files)}.intersection(changes.beside)
-        tests = [
-            change.path
-            for change in await self._history.diff_trees(target.first_base, after_tree)
-            if change.status != "deleted"
-            and (matches(change.path, changes.found.tests) or change.path in named)
-        ]
-        return await self._with(target.first_base, after_tree, tests)
+        # Data alone is the work itself: it corrects an expected result.
+        data = named if {change.path for change in changed} - tests - named else set[str]()
+        return await self._with(
+            target.first_base, after_tree, [path for path in kept if path in tests | data]
+        )
 
     async def _before(self, check: Check, tree: str) -> CheckRun:
         """Return the run before the work, made once for each command and tree."""
