@@ -124,7 +124,7 @@ def render(ledger: Ledger, edits: LedgerEdits | None = None) -> str:
         "Decisions": _bullets(ledger.decisions),
         "Learnings": [
             *(_learning_line(one) for one in ledger.learnings if one.id not in removed),
-            # A note that another process stored meanwhile stands there already.
+            # Another process may have stored the note; it is listed once.
             *(f"- {kind}: {text}" for kind, text in pending.added if text not in known),
         ],
         "Handoff": [*_bullets(ledger.handoff), *_bullets(pending.handoff)],

@@ -84,7 +84,7 @@ async def _synchronize(
             )
         if not await session.console.ask("Store these edits?"):
             return DECLINED
-    # Only the edits that were shown: the file may have changed meanwhile.
+    # Only the edits that were shown: the user may have changed the file since then.
     await opened.store.write(lambda ops: ledger_state.synchronize(ops, opened.id, edits))
     ledger_file.forget_edits(session.project, await opened.read_ledger(run or None), edits)
     session.console.note("stored; the next plan and its workers find them in the memory")
