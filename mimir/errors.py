@@ -88,7 +88,10 @@ class Paused(MimirError):  # noqa: N818
     ) -> None:
         super().__init__(message, next_step=next_step)
         self.reason = reason
-        """One of `budget`, `time_limit`, `provider`, `configuration`, `sandbox`, `store`, `disk`, `workspace`, `input`, `interrupted`."""
+        """Kind of the reason, for scripts.
+
+        One of `budget`, `time_limit`, `provider`, `configuration`, `sandbox`, `store`, `disk`, `workspace`, `input`, `interrupted`.
+        """
         self.exit_code = exit_code
 
 
