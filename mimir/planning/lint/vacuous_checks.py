@@ -3,11 +3,11 @@
 import ast
 import re
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
+from mimir.domain.python_syntax import parse_module
 from mimir.planning.lint.shell_exit import (
     ExitOutcomes,
     ShellState,
@@ -269,12 +269,10 @@ def _is_idle(code: str) -> bool:
     # No trivial program is that long, and the parser's time must stay small.
     if len(code) > 5_000:
         return False
+    tree = parse_module(code)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # for example of unknown escapes in the code
-            tree = ast.parse(code)
-        return all(_is_idle_statement(statement) for statement in tree.body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return tree is not None and all(_is_idle_statement(statement) for statement in tree.body)
+    except RecursionError:  # the text of a deep expression
         return False
 
 

@@ -3,7 +3,6 @@
 A program is the text after an option of its interpreter, or a here-document. The work may end it early, so it fails apart from its caller.
 """
 
-import ast
 import json
 import posixpath
 import re
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mimir.domain.json_value import as_object, as_text
+from mimir.domain.python_syntax import parse_module
 from mimir.qc.controls import lexed_tests, python_tests
 from mimir.qc.controls.mutation import Step
 from mimir.qc.integrity.command_line import PYTHON
@@ -138,12 +138,11 @@ def _join_lines(program: _Program, other: str) -> str | None:
     if program.mutate is not python_tests.mutate_script:
         return other.strip().replace("\n", " ")
     lines = other.strip().split("\n")
-    try:
-        last = ast.parse("\n".join(lines[:-1]) or "0").body[-1]
-    except (SyntaxError, ValueError):
+    tree = parse_module("\n".join(lines[:-1]) or "0")
+    if tree is None or not tree.body:  # comments alone would make the other lines a comment
         return None
     # After a compound statement, the rest of a line belongs to it.
-    return "; ".join(lines) if len(lines) == 1 or not hasattr(last, "body") else None
+    return "; ".join(lines) if len(lines) == 1 or not hasattr(tree.body[-1], "body") else None
 
 
 def is_recipe(path: str) -> bool:

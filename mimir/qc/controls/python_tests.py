@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from mimir.domain.python_syntax import parse_module
 from mimir.qc.controls.mutation import MARK, OFFSET, SUFFIX, Edit, Step, apply_edits
 from mimir.qc.controls.python_assertions import (
     METHODS,
@@ -371,9 +372,8 @@ class _Source:
 def _parse(text: str) -> _Source | None:
     # Form feeds and other separators end lines for `splitlines`, but not for the tree.
     text_lines = text.splitlines()
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_module(text)
+    if tree is None:
         return None
     is_plain = len(text_lines) == len(text.removesuffix("\n").split("\n")) or not text
     return _Source(text, tree) if is_plain else None
