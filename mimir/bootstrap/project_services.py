@@ -329,5 +329,7 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
             "agents": True,
             # The stored questions hold what they decided.
             "questions": True,
+            # A run does not depend on the server that started it.
+            "mcp": True,
         },
     )

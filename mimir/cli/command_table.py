@@ -79,6 +79,7 @@ COMMANDS = (
         "invoke",
         'invoke reviewer "Review src/app.py" --criterion "Each fault has a line"',
     ),
+    CommandEntry("mcp.serve", "serve", "mcp --tools core", name="mcp"),
     CommandEntry("browsing", "clean", "clean"),
     CommandEntry("models.init", "init", "init --yes --provider ollama --model qwen3 --no-limit"),
     CommandEntry("models.prices", "prices", "prices update"),

@@ -315,6 +315,15 @@ class QuestionSettings(_SettingsSection):
     max_open_per_run: int = Field(default=10, ge=0, le=1000)
 
 
+class McpSettings(_SettingsSection):
+    """The server for agents."""
+
+    tools: list[str] = ["core"]
+    """Tool sets."""
+    wait_seconds: float = Field(default=45.0, ge=0, le=50)
+    """Longest wait of a call; clients stop to wait after a minute."""
+
+
 class Settings(_SettingsSection):
     """All settings."""
 
@@ -329,6 +338,7 @@ class Settings(_SettingsSection):
     checks: CheckSettings = CheckSettings()
     agents: AgentSettings = AgentSettings()
     questions: QuestionSettings = QuestionSettings()
+    mcp: McpSettings = McpSettings()
 
     @field_validator("sandbox", mode="before")
     @classmethod

@@ -15,6 +15,7 @@ from mimir.settings.model import (
     EndpointSettings,
     HistorySettings,
     LlmSettings,
+    McpSettings,
     Neo4jSettings,
     QuestionSettings,
     RoleName,
@@ -46,6 +47,7 @@ _FROM_PROJECT_NEVER = (
     "agents.models",
     "agents.share_preambles",
     "agents.programs",
+    "mcp",
 )
 _OPEN = (
     "llm.extra_body", "llm.headers", "llm.prices", "llm.context_tokens", "llm.max_output_tokens",
@@ -95,6 +97,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "checks": CheckSettings,
     "agents": AgentSettings,
     "questions": QuestionSettings,
+    "mcp": McpSettings,
     **{f"roles.{role}": RoleSettings for role in get_args(RoleName)},
 }
 KNOWN = ("store", "sandbox", *(f"{s}.{k}" for s, m in SECTIONS.items() for k in m.model_fields))

@@ -48,6 +48,16 @@ class ReportFiles:
         await self.write_answers(summary)
         return path, text.decode()
 
+    async def read(self, run: str) -> str:
+        """Return the text of the report and write nothing."""
+        summary = await self.store.read(partial(load_summary, run=run))
+        sealed = await self.store.read(partial(find_sealed_report, run=run))
+        path = as_text(sealed.get("path"))
+        if path and self.hash_of(path) == sealed.get("sha256"):
+            return (self.project / path).read_text(encoding="utf-8")
+        text = self.begin(summary).with_narrative(await self._load_prose(run))
+        return text.decode("utf-8")
+
     async def read_json(self, run: str) -> Mapping[str, object]:
         """Return the report as JSON."""
         summary = await self.store.read(partial(load_summary, run=run))

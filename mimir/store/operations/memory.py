@@ -174,6 +174,11 @@ def propose(
     return id
 
 
+def find_state(reads: ReadOps, id: str) -> str:
+    """Return the state of a note; empty: there is none."""
+    return text_field(reads.get(NodeLabel.MEMORY, id) or {}, "state")
+
+
 def rule(ops: WriteOps, project: str, id: str, state: State) -> bool:
     """Accept or reject a note; False if the project has no such note."""
     # The project is compared, so a user cannot change notes of another project.

@@ -1,0 +1,119 @@
+"""The served project: its store, and commands that outlive the server."""
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from mimir.bootstrap import local_store
+from mimir.bootstrap.stored_project import ProjectPlace, StoredProject, open_stored_project
+from mimir.settings.layers import LoadedSettings, load
+from mimir.store.protocol import ReadOps
+from mimir.workspace.state_dir import prepare
+
+T = TypeVar("T")
+
+LOGS = "log"
+"""Folder of the state directory with the output of started commands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedCommand:
+    """A command of mimir in a process group of its own, which outlives the server."""
+
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    """Its standard output and error."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended; it is reaped by the question."""
+        return self.process.poll() is not None
+
+    def lines(self) -> list[str]:
+        """Return the complete lines that it has printed so far."""
+        # The last line may be half written.
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        return text[: text.rfind("\n") + 1].splitlines()
+
+
+class ProjectAccess:
+    """One project whose store is opened for each question, so that a lost store may return."""
+
+    def __init__(
+        self, directory: Path, *, store: str = "", say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.directory = directory
+        self._store = store
+        self._say = say
+        self._started: list[StartedCommand] = []
+
+    def load(self) -> LoadedSettings:
+        """Load the settings that hold now."""
+        return load(self.directory, {"store": self._store} if self._store else {})
+
+    async def read(self, work: Callable[[ReadOps, ProjectPlace], T]) -> T:
+        """Run `work` on one view of the store; nothing is created.
+
+        Raises:
+            MimirError: There is no store, or it cannot be read.
+        """
+        # A file is read in a thread: another call may wait for a run at the same time.
+        uri = local_store.find_uri(self._store)
+        if uri is not None:
+            return await asyncio.to_thread(
+                local_store.look, self.directory, uri, work, say=self._say
+            )
+        return await self.use_store(lambda opened: opened.store.read(lambda r: work(r, opened)))
+
+    async def use_store(self, work: Callable[[StoredProject], Awaitable[T]]) -> T:
+        """Run `work` with the open store of the project; the project must exist."""
+        prepare(self.directory, create=False)
+        opening = open_stored_project(self.directory, self.load(), self._say)
+        async with opening as opened:
+            return await work(opened)
+
+    def start(self, words: Sequence[str]) -> StartedCommand:
+        """Start a command of mimir that outlives this process."""
+        # The question reaps the ended ones, so that none stays a zombie.
+        self._started = [one for one in self._started if not one.has_ended]
+        handle, path = self._make_file(".log")
+        store = ["--store", self._store] if self._store else []
+        # -P: a file of the project must not take the place of a module of mimir.
+        command = [sys.executable, "-P", "-m", "mimir", *store, *words]
+        with open(handle, "wb") as log:  # noqa: PTH123  a descriptor
+            process = subprocess.Popen(
+                command,
+                cwd=self.directory,
+                # Standard input is the wire of the client.
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # A client may kill the process group of the server.
+                start_new_session=True,
+            )
+        started = StartedCommand(process=process, log=path)
+        self._started.append(started)
+        return started
+
+    def write_text(self, text: str) -> Path:
+        """Write a text for a command to a new file of the state directory; return its path."""
+        handle, path = self._make_file(".txt")
+        with open(handle, "wb") as file:  # noqa: PTH123  a descriptor
+            file.write(text.encode("utf-8"))
+        return path
+
+    def _make_file(self, suffix: str) -> tuple[int, Path]:
+        logs = prepare(self.directory, create=True) / LOGS
+        logs.mkdir(mode=0o700, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=logs, prefix="mcp-", suffix=suffix)
+        return handle, Path(name)
+
+
+def hide_paths(text: str, project: Path) -> str:
+    """Return a text without the local paths of project and home."""
+    return text.replace(f"{project}/", "").replace(str(project), ".").replace(str(Path.home()), "~")

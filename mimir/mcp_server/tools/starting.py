@@ -1,0 +1,209 @@
+"""Tools `plan` and `execute`: start a command that outlives the server, and wait."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from mimir.domain.json_value import as_object, as_objects, as_text
+from mimir.errors import MimirError, ToolError, UnavailableError
+from mimir.mcp_server.project_access import ProjectAccess, StartedCommand, hide_paths
+from mimir.mcp_server.tools.run_reading import find_execution, find_planning, load_status
+from mimir.mcp_server.tools.run_results import WORKING, describe_run
+from mimir.mcp_server.tools.tool_values import IncomingCall, ToolAnswer, WaitLimit
+from mimir.planning.format.slug import slug
+
+POLL_SECONDS = 0.2
+PROGRESS_SECONDS = 1.0
+START_SECONDS = 30.0
+"""Longest wait for the creation of a run."""
+MAX_FINDINGS = 5
+"""Most findings of a plan that cannot run."""
+PLAN_NAME = "chain-output.md"
+_PLAN_MEMBERS = {
+    "tasks": ("id", "title", "dependencies"),
+    "findings": ("code", "severity", "message"),
+}
+
+
+async def plan(call: IncomingCall) -> ToolAnswer:
+    """Plan a request in a run of its own."""
+    given = call.arguments
+    options = ["--ecko"] if given.values.get("ecko") is True else []
+    options += _option("--model", given.text("model"))
+    started, path = _start_planning(call, "chain", options)
+    run = await _wait_for_planning(call.project, started, path)
+    await _wait_for_end(started, call.wait, run)
+    status = await load_status(call.project, run)
+    found = describe_run(status, is_served=not started.has_ended)
+    content = {**found, "path": as_text(status.get("plan"))}
+    content.pop("plan", None)
+    if started.has_ended:
+        content |= _describe_plan(call.project, started)
+    is_error = content["status"] not in (WORKING, "completed")
+    return ToolAnswer(content=content, is_error=is_error)
+
+
+async def execute(call: IncomingCall) -> ToolAnswer:
+    """Execute a plan, or plan and execute a request."""
+    given = call.arguments
+    if given.has("plan") == given.has("request"):
+        raise ToolError(
+            "execute needs either a plan or a request.",
+            next_step='Give plan "chains/…", or request "…".',
+        )
+    options = ["--yes", f"--apply={given.text('apply', 'never')}"]
+    options += [f"--only={','.join(given.texts('only'))}"] if given.texts("only") else []
+    options += _option("--from", given.text("from"))
+    options += _option("--model", given.text("model"))
+    for name in ("max_calls", "max_tokens", "max_cost"):
+        if given.has(name):
+            options.append(f"--{name.replace('_', '-')}={given.values[name]}")
+    if given.has("request"):
+        started, path = _start_planning(call, "execute", options)
+        run = await _wait_for_planning(call.project, started, path)
+    else:
+        name = _require_plan(call.project.directory, given.text("plan"))
+        started = call.project.start(["execute", name, "--json", *options])
+        run = await _wait_for_events(call.project, started)
+    await _wait_for_end(started, call.wait, run)
+    # The plan of a request is executed by a run of its own.
+    run = await find_execution(call.project, run) or run
+    status = await load_status(call.project, run)
+    content = describe_run(status, is_served=not started.has_ended)
+    if started.has_ended and as_text(status.get("kind")) == "plan":
+        # The planning has ended, and no run of its plan was created.
+        error = _find_error(call.project, started)
+        content |= {"problem": error[0], "next": error[1] or content["next"]}
+        return ToolAnswer(content=content, is_error=True)
+    return ToolAnswer(content=content, is_error=content["status"] in ("failed", "cancelled"))
+
+
+def _start_planning(
+    call: IncomingCall, command: str, options: Sequence[str]
+) -> tuple[StartedCommand, str]:
+    """Start a command with a request in a file; return it with the path of its plan."""
+    request = call.arguments.text("request")
+    if not request.strip():
+        raise ToolError("The request is empty.", next_step="Write what is to be done.")
+    project = call.project
+    folder = _reserve_folder(project.directory, request)
+    # In a file: an argument may be too long, begin with a dash, or name another file.
+    file = project.write_text(request).relative_to(project.directory)
+    path = f"{folder}/{PLAN_NAME}"
+    words = [command, f"@{file}", "--json", f"--output={path}", *options]
+    return project.start(words), path
+
+
+def _reserve_folder(project: Path, request: str) -> str:
+    """Create the folder of a new plan, so that two calls never write one file."""
+    if (project / "chains").is_symlink():
+        raise ToolError("chains is a link: mimir follows no link of a repository.")
+    name = slug(request)
+    for number in itertools.count(1):
+        folder = f"chains/{name}-{number}" if number > 1 else f"chains/{name}"
+        try:
+            (project / folder).mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return folder
+    raise AssertionError("count never ends")
+
+
+def _require_plan(project: Path, name: str) -> str:
+    """Return the path of an existing plan inside of the project."""
+    pure = PurePosixPath(name)
+    is_inside = name and not pure.is_absolute() and ".." not in pure.parts
+    for path in (name, f"chains/{name}") if is_inside else ():
+        for file in (project / path / PLAN_NAME, project / path):
+            if file.is_file() and file.resolve().is_relative_to(project.resolve()):
+                # The prefix keeps a name with a dash from being an option.
+                return f"./{file.relative_to(project)}"
+    raise ToolError(
+        f"There is no plan {name[:120]!r} in the project.",
+        next_step="Name a file or a folder of chains/, or call plan first.",
+    )
+
+
+def _option(name: str, value: str) -> list[str]:
+    return [f"{name}={value}"] if value else []
+
+
+async def _wait_for_planning(project: ProjectAccess, started: StartedCommand, path: str) -> str:
+    """Return the planning run that makes the plan `path`."""
+    async with asyncio.timeout(START_SECONDS):
+        while True:
+            # Asked first: the run may appear between the two questions.
+            ended = started.has_ended
+            if run := await find_planning(project, path):
+                return run
+            if ended:
+                raise _make_error(project, started)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _wait_for_events(project: ProjectAccess, started: StartedCommand) -> str:
+    """Return the run that a command has created, from its first event."""
+    async with asyncio.timeout(START_SECONDS):
+        while True:
+            ended = started.has_ended
+            for event in _objects(started):
+                if run := as_text(event.get("run")):
+                    return run
+            if ended:
+                raise _make_error(project, started)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _wait_for_end(started: StartedCommand, wait: WaitLimit, run: str) -> None:
+    """Wait until a command has ended or the time is over; report progress once a second."""
+    waited = reported = 0.0
+    while not started.has_ended and waited < wait.seconds:
+        await asyncio.sleep(POLL_SECONDS)
+        waited += POLL_SECONDS
+        if waited - reported >= PROGRESS_SECONDS:
+            reported = waited
+            await wait.report(round(waited), f"{run} is working")
+
+
+def _describe_plan(project: ProjectAccess, started: StartedCommand) -> Mapping[str, object]:
+    """Return the findings and tasks of a planning that has ended, or its error."""
+    shape = next((one for one in reversed(_objects(started)) if "findings" in one), None)
+    if shape is None:
+        problem, step = _find_error(project, started)
+        return {"problem": problem, "next": step} if problem else {}
+    return {
+        name: [{member: one.get(member) for member in members} for one in as_objects(shape[name])]
+        for name, members in _PLAN_MEMBERS.items()
+    }
+
+
+def _objects(started: StartedCommand) -> list[Mapping[str, object]]:
+    """Return the JSON objects that a command has printed."""
+    found: list[Mapping[str, object]] = []
+    for line in started.lines():
+        # Notes for the user are between the events.
+        if line.startswith("{"):
+            try:
+                found.append(as_object(json.loads(line)))
+            except ValueError:
+                continue
+    return found
+
+
+def _find_error(project: ProjectAccess, started: StartedCommand) -> tuple[str, str]:
+    """Return problem and next step of a command that failed; empty: it printed none."""
+    lines = [hide_paths(one, project.directory) for one in started.lines()]
+    printed = [one for one in lines if one and not one.startswith("{")]
+    named = {name: text for name, colon, text in (one.partition(": ") for one in printed) if colon}
+    # A plan that cannot run is reported as findings, one a line.
+    found = [named[name] for name in ("error", "why") if name in named] or printed[:MAX_FINDINGS]
+    return " ".join(found), named.get("next", "")
+
+
+def _make_error(project: ProjectAccess, started: StartedCommand) -> MimirError:
+    problem, step = _find_error(project, started)
+    return UnavailableError(
+        problem or "The command ended before it created a run.", next_step=step or None
+    )

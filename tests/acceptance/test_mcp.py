@@ -1,0 +1,158 @@
+"""The server of `mimir mcp`: a real client over standard input and output, with a restart between each two steps."""
+
+import contextlib
+import json
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from mimir.domain.usage import estimate
+from mimir.planning.renderer import render
+from tests.support.projects import make_project
+from tests.support.terminal import environment
+from tests.support.whole_run import REST, calls, plan, step, worker, writes, wrote
+
+REQUEST = "Write the file a.txt, and c.txt for the region."
+MADE = plan(step("a"), step("c", tools=("read_file", "write_file", "ask_user")))
+ASKS = calls("ask_user", title="Which region?", text="Where?", options=["eu-west", "us-east"])
+SCRIPT = {
+    "parts": [
+        {"role": "pm", "turns": [render(MADE)]},
+        wrote("a"),
+        worker(
+            "c",
+            {"calls": [ASKS]},
+            {"choose": [{"when": {"last_has": "us-east"}, **writes("c.txt", "c\nus-east\n")}]},
+            "Done.",
+        ),
+        *REST,
+    ]
+}
+
+
+class Caller:
+    """A connected client whose answers are plain values."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def call(self, tool: str, **arguments: object) -> dict[str, Any]:
+        result = await self.client.call_tool(tool, arguments)
+        assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+        return {**result.structured_content, "is_error": result.is_error}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = make_project(tmp_path / "project", {"README.md": "# A project\n"})
+    (tmp_path / "script.yaml").write_text(yaml.safe_dump(SCRIPT), encoding="utf-8")
+    return project
+
+
+@contextlib.asynccontextmanager
+async def connected(project: Path, **variables: str) -> AsyncGenerator[Caller]:
+    """Start a server and connect to it; the server ends with the block."""
+    command = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "mimir", "mcp"],
+        cwd=project,
+        env={
+            **environment(),
+            "MIMIR_MODEL": "play:../script.yaml",
+            "MIMIR_CHECKS__CONTROLS": "never",
+            **variables,
+        },
+    )
+    async with Client(stdio_client(command)) as client:
+        yield Caller(client)
+
+
+BAD: Sequence[tuple[str, Mapping[str, object], str]] = (
+    ("plan", {}, "plan was called without request"),
+    ("plan", {"request": 5}, "must be a string, not the number 5"),
+    ("plan", {"request": "  "}, "The request is empty"),
+    ("execute", {}, "either a plan or a request"),
+    ("execute", {"plan": "../secret.md"}, "There is no plan '../secret.md'"),
+    ("execute", {"plan": "/etc/passwd"}, "There is no plan '/etc/passwd'"),
+    ("execute", {"plan": "README.md", "aply": "auto"}, "no argument 'aply'"),
+    ("execute", {"plan": "README.md", "apply": "now"}, "must be one of"),
+    ("execute", {"plan": "README.md"}, "README.md:1:1: error"),
+    ("status", {"run": "run-none"}, "There is no"),
+    ("report", {"offset": -1}, "at least 0"),
+    ("answer", {"answers": {"q-none": "x"}}, "There is no"),
+    ("memory_search", {"text": "x", "limit": 51}, "at most 50"),
+    ("memory_add", {"text": "x", "about": "node"}, "must be a list"),
+    ("inbox", {"all": "yes"}, "must be true or false"),
+)
+
+
+async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: Path):
+    async with connected(project) as caller:
+        first, second = [
+            (await caller.client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
+            for _ in range(2)
+        ]
+        answers = [(case, await caller.call(case[0], **case[1])) for case in BAD]
+
+    assert first == second
+    assert estimate(first) <= 2_000
+    for (tool, given, words), answer in answers:
+        text = json.dumps(answer)
+        assert answer["is_error"], (tool, given, answer)
+        assert words in text, (tool, given, answer)
+        assert str(project) not in text
+        assert "pydantic" not in text
+        assert "Traceback" not in text
+
+
+async def test_a_call_that_takes_long_returns_the_run(project: Path):
+    async with connected(project, MIMIR_MCP__WAIT_SECONDS="0") as first:
+        planned = await first.call("execute", request=REQUEST, max_calls=40)
+    # Without a time to wait the call returns as soon as the run exists.
+    assert (planned["status"], planned["is_error"]) == ("working", False)
+    assert planned["run"] in planned["next"]
+    async with connected(project) as second:
+        while not (found := await second.call("status", run=planned["run"])).get("executed_by"):
+            assert not found["is_error"]
+        while (ended := await second.call("status"))["reason"] != "input":
+            assert ended["run"] == found["executed_by"]
+
+
+async def test_a_client_drives_a_story_across_restarts(project: Path):
+    # Given a plan that the first server makes
+    async with connected(project) as first:
+        planned = await first.call("plan", request=REQUEST)
+    assert planned["status"] == "completed", planned
+    assert [one["id"] for one in planned["tasks"]] == ["a", "c"]
+
+    # When the second server executes it, its worker asks
+    async with connected(project) as second:
+        paused = await second.call("execute", plan=planned["path"])
+    assert (paused["status"], paused["is_error"]) == ("paused", False), paused
+    (question,) = paused["questions"]
+
+    # Then the third server knows the run, and lists the question without blocking
+    async with connected(project) as third:
+        status = await third.call("status")
+        listed = await third.call("answer")
+    assert (status["run"], status["reason"]) == (paused["run"], "input")
+    assert "1 question is open. The user can answer it with `mimir inbox`." in listed["next"]
+
+    # And the answer through the fourth continues the run without any server
+    async with connected(project) as fourth:
+        answered = await fourth.call("answer", answers={question["id"]: "us-east"})
+        assert answered["continued"] == [paused["run"]]
+        again = await fourth.call("answer", answers={question["id"]: "eu-west"})
+        while (ended := await fourth.call("status", run=paused["run"]))["status"] != "completed":
+            assert ended["status"] in ("running", "paused"), ended
+        report = await fourth.call("report", run=paused["run"], section="Outcome")
+    assert again["is_error"]
+    assert "answered at" in again["refused"][0]["problem"]
+    assert "us-east" in report["text"]
+    assert not (project / "c.txt").exists(), "nothing is applied unless it is asked for"
