@@ -1,5 +1,16 @@
-"""`python -m mimir`: the same as the command `mimir`."""
+"""The command `mimir`, also as `python -m mimir`."""
 
-from mimir.cli.main import main
+import gc
 
-main()
+
+def main() -> None:
+    """Run the command line of this process, then end the process at once."""
+    # Imports make many objects and no garbage. Each collection among them costs start-up time.
+    gc.set_threshold(50_000, 20, 20)
+    from mimir.cli.main import main as run_command_line
+
+    run_command_line()
+
+
+if __name__ == "__main__":
+    main()

@@ -31,16 +31,14 @@ WHOLE = "answer"
 """Name of the field of a question without a schema."""
 
 # Invisible characters and those that turn text around would forge what the user reads.
-_CONTROL = re.compile(
+# Patterns are compiled at their first use: each look at runs reads this module.
+_CONTROL = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
 _SECRET = r"(?:pass(?:word|phrase|code)|secret|credentials?|private[ _-]?key|(?:api|access|secret)[ _-]?key|(?:api|access|auth|bearer)[ _-]?token)"
 # A question about secrets is permitted, a request for one is not.
-_ASKED_SECRET = re.compile(
-    rf"\b(?:what(?:'s| is| are)|give|enter|provide|tell|type|paste|share|send|supply|need)\b[^.?!\n]{{0,40}}?\b{_SECRET}s?\b",
-    re.IGNORECASE,
-)
-_SECRET_NAME = re.compile(_SECRET.replace("[ _-]?", r"[ _-]*"), re.IGNORECASE)
+_ASKED_SECRET = rf"(?i)\b(?:what(?:'s| is| are)|give|enter|provide|tell|type|paste|share|send|supply|need)\b[^.?!\n]{{0,40}}?\b{_SECRET}s?\b"
+_SECRET_NAME = "(?i)" + _SECRET.replace("[ _-]?", r"[ _-]*")
 _YES, _NO = ("yes", "y", "true"), ("no", "n", "false")
 
 
@@ -234,11 +232,11 @@ def refused_text(reason: str) -> str:
 
 def find_secret(title: str, text: str, form: QuestionForm) -> str:
     """Return the words that ask for a secret; empty: there are none."""
-    found = _ASKED_SECRET.search(f"{title}. {text}")
+    found = re.search(_ASKED_SECRET, f"{title}. {text}")
     if found:
         return found[0]
     for one in form.fields:
-        named = one.kind == "string" and _SECRET_NAME.search(f"{one.name} {one.title}")
+        named = one.kind == "string" and re.search(_SECRET_NAME, f"{one.name} {one.title}")
         if named:
             return named[0]
     return ""
@@ -246,7 +244,7 @@ def find_secret(title: str, text: str, form: QuestionForm) -> str:
 
 def find_control(text: str) -> str:
     """Return the first control character of a text, named; empty: there is none."""
-    found = _CONTROL.search(text)
+    found = re.search(_CONTROL, text)
     return f"U+{ord(found[0]):04X}" if found else ""
 
 

@@ -71,9 +71,9 @@ def mimir(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(site)
         entry = packed.read("mimir-0.3.0.dist-info/entry_points.txt").decode()
-    assert "mimir = mimir.cli.main:main" in entry
+    assert "mimir = mimir.__main__:main" in entry
     program = place / "bin/mimir"
-    text = f"#!{place}/bin/python\nfrom mimir.cli.main import main\nmain()\n"
+    text = f"#!{place}/bin/python\nfrom mimir.__main__ import main\nmain()\n"
     program.write_text(text, encoding="utf-8")
     program.chmod(0o755)
     return program

@@ -7,28 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 
+from mimir.cli.live.cells import ASKING, WORDS, number
 from mimir.domain import money
 from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_objects, as_text, as_texts, as_whole_number
 from mimir.domain.task_states import ANSWERED, EXECUTING, TERMINAL, TaskStatus
-
-WORDS: Mapping[TaskStatus, str] = {
-    TaskStatus.PENDING: "waiting",
-    TaskStatus.WORKER_EXECUTING: "working",
-    TaskStatus.WORKER_COMPLETED: "checking",
-    TaskStatus.QC_EXECUTING: "judging",
-    TaskStatus.QC_PASSED: "merging",
-    TaskStatus.QC_FAILED: "rejected",
-    TaskStatus.PREPARING_RETRY: "retrying",
-    TaskStatus.COMPLETED: "completed",
-    TaskStatus.FAILED: "failed",
-    TaskStatus.BLOCKED: "blocked",
-    TaskStatus.CANCELLED: "cancelled",
-}
-"""The displayed word of each status; at most nine letters."""
-ASKING = "asking"
-"""The displayed word of a task that waits for the user's answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,21 +147,6 @@ def event_seconds(event: Event, default: float = 0.0) -> float:
         return moment(event.at).timestamp()
     except ValueError:
         return default
-
-
-def number(value: object) -> float | None:
-    """Return a number, also of a fraction such as `"200/3"`; None if the value is neither."""
-    # In Python, True and False are numbers too.
-    if value is None or isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return float(value)
-    parts = as_text(value).split("/")
-    try:
-        above, below = float(parts[0]), float(parts[1]) if len(parts) == 2 else 1.0
-        return above / below
-    except (ValueError, ZeroDivisionError):
-        return None
 
 
 _PREAMBLE = "preamble: "

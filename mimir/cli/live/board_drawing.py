@@ -13,7 +13,7 @@ from rich.cells import cell_len, set_cell_size
 from mimir.cli.console import clean_line
 from mimir.cli.layout import shorten
 from mimir.cli.live.board import RunBoard, TaskBoardRow
-from mimir.cli.live.line_output import clock, score_of
+from mimir.cli.live.cells import clock, score_of
 from mimir.cli.symbols import Symbols
 from mimir.domain import money
 from mimir.domain.pace import TaskTime, measure_pace

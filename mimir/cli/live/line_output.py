@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from mimir.cli.console import clean_line
 from mimir.cli.layout import count_noun
-from mimir.cli.live.board import number
+from mimir.cli.live.cells import clock, number, score_of
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_array, as_object, as_text, as_texts
 from mimir.domain.question import describe_values
@@ -58,21 +58,6 @@ def _state_answered(data: "Data") -> "Data":
         for key, value in data.items()
         if key not in ("score", "model_score")
     }
-
-
-def clock(seconds: float) -> str:
-    """Return a duration as `m:ss` or `h:mm:ss`."""
-    whole = max(0, int(seconds))
-    hours, rest = divmod(whole, 3600)
-    minutes, seconds_left = divmod(rest, 60)
-    if hours:
-        return f"{hours}:{minutes:02d}:{seconds_left:02d}"
-    return f"{minutes}:{seconds_left:02d}"
-
-
-def score_of(value: float | None) -> str:
-    """Return a score in at most four characters; empty for None."""
-    return "" if value is None else f"{value:.0f}"
 
 
 Data = Mapping[str, object]

@@ -15,7 +15,8 @@ from mimir.cli.console import Console, clean_line
 from mimir.cli.layout import shorten
 from mimir.cli.live.board import RunBoard, event_seconds, fold
 from mimir.cli.live.board_drawing import DrawnLine, draw
-from mimir.cli.live.line_output import as_json, as_line, clock
+from mimir.cli.live.cells import clock
+from mimir.cli.live.line_output import as_json, as_line
 from mimir.domain.event import Event
 
 FRAMES_PER_SECOND = 4

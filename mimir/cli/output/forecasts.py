@@ -1,7 +1,7 @@
 """What a run will probably take, for the question before it."""
 
 from mimir.cli.layout import count_noun
-from mimir.cli.live.line_output import clock
+from mimir.cli.live.cells import clock
 from mimir.domain.forecast import EffortRange, RunForecast
 from mimir.domain.money import UNITS, format_money
 from mimir.domain.run import RunBudget

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from mimir.cli.console import clean_line
-from mimir.cli.live.board import number
+from mimir.cli.live.cells import number
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 
 _RATES = (("lockContention", "lock contention"), ("retryRate", "retries"), ("idleShare", "idle"))

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from mimir.cli.console import clean_line
 from mimir.cli.layout import MIN_TEXT, columns_of, table, text_block, wrap, wrap_cells
-from mimir.cli.live.board import number
-from mimir.cli.live.line_output import clock, score_of
+from mimir.cli.live.cells import clock, number, score_of
 from mimir.cli.output.tables import MAX_TASKS, glyph
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts

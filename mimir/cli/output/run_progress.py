@@ -12,6 +12,7 @@ from mimir.cli.arguments import display_path
 from mimir.cli.layout import count_noun
 from mimir.cli.live import board as boards
 from mimir.cli.live.board import RunBoard
+from mimir.cli.live.cells import ASKING, WORDS
 from mimir.cli.live.follow import watch
 from mimir.cli.live.views import (
     JsonOutput,
@@ -164,11 +165,11 @@ def count_line(status: Mapping[str, object]) -> str:
     if not tasks:
         return ""
     states = Counter(
-        boards.ASKING if task.get("question") else as_text(task.get("status")) for task in tasks
+        ASKING if task.get("question") else as_text(task.get("status")) for task in tasks
     )
     done = ANSWERED if ANSWERED in states else "completed"
     parts = [f"{states.pop(done, 0)} of {len(tasks)} tasks {done}"]
-    words = {status.value: word for status, word in boards.WORDS.items()}
+    words = {status.value: word for status, word in WORDS.items()}
     parts += [f"{count} {words.get(state, state)}" for state, count in states.items() if count]
     sums: Counter[str] = Counter()
     for task in tasks:

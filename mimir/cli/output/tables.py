@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from mimir.cli.console import clean_line
 from mimir.cli.layout import count_noun, table, wrap, wrap_cells
-from mimir.cli.live.board import ASKING, WORDS, number
-from mimir.cli.live.line_output import clock, score_of
+from mimir.cli.live.cells import ASKING, WORDS, clock, number, score_of
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.domain.run import RunResult

@@ -21,6 +21,8 @@ _FORMATS = (
     ),
     ("a list of boxes", re.compile(r"^[ \t]*[-*] \[[ xX]\] \S", re.MULTILINE)),
 )
+_PLAN = re.compile(r"^[ \t]*\*\*Task ID:", re.MULTILINE)
+"""A field of this format: notes beside it may hold boxes."""
 _LOOKED_AT = 200_000
 """Characters in which a format is looked for."""
 
@@ -32,7 +34,8 @@ def find_other_format(text: str, tasks: Sequence[Task]) -> Finding | None:
     """
     if any(task.prompt.strip() or task.criteria for task in tasks):
         return None
-    name = _name_of(text[:_LOOKED_AT])
+    text = text[:_LOOKED_AT]
+    name = "" if _PLAN.search(text) else _name_of(text)
     if not name:
         return None
     return make_finding(

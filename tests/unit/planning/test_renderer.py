@@ -1,8 +1,8 @@
 """What is rendered is read back as it was, whatever the plan's texts hold."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
-from mimir.domain.plan import Plan
+from mimir.domain.plan import Plan, Task
 from mimir.planning import parser
 from mimir.planning.renderer import render
 from tests.support.plans import plans
@@ -10,5 +10,12 @@ from tests.support.plans import plans
 
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(plans())
+@example(
+    Plan(
+        title="",
+        tasks=(Task(id="a", title="", prompt="", worker_role=""),),
+        notes="- [ ] boxes beside a task",
+    )
+)
 def test_a_rendered_plan_is_read_back_as_it_was(plan: Plan):
     assert parser.parse_plan(render(plan)).plan == plan
