@@ -12,7 +12,7 @@ from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.attempts.delivered_paths import DEFAULT_LIMITS, DeliverableLimits
 from mimir.attempts.journal import AttemptJournal
 from mimir.attempts.program.journaled_program import JournaledProgram
-from mimir.domain.agent import NAMED_TOOLS, ROLES, SKILL_TOOL
+from mimir.domain.agent import NAMED_TOOLS, ROLES, SKILL_TOOL, grant_notes
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.evidence import EvidenceRecord, RecordKind
@@ -84,7 +84,7 @@ class PinnedRun:
             return ()
         # A plan can restrict the tools of the role, never extend them.
         # A task that names only unknown tools gets none, not all.
-        named = tuple(t for t in NAMED_TOOLS if t in task.tools)
+        named = grant_notes(tuple(t for t in NAMED_TOOLS if t in task.tools))
         own = named if task.tools else ROLES["worker"].tools
         return (*own, SKILL_TOOL) if agent is not None and agent.skills else own
 

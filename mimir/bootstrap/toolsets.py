@@ -10,7 +10,7 @@ from mimir.attempts.delivered_paths import find_completed_repository
 from mimir.attempts.program.journaled_program import JournaledProgram, ServeProgram
 from mimir.attempts.services import Stand, WorkerWorkspace
 from mimir.bootstrap.agents.programs import SandboxedPrograms
-from mimir.domain.agent import ASK_TOOL, NAMED_TOOLS, ROLES, SKILL_TOOL
+from mimir.domain.agent import ASK_TOOL, NAMED_TOOLS, NOTE_TOOL, ROLES, SKILL_TOOL, grant_notes
 from mimir.domain.broken_pipes import forgive_broken_pipes
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.question import QuestionLimits
@@ -21,6 +21,7 @@ from mimir.tools.builtin.artifacts import ArtifactTools
 from mimir.tools.builtin.ask_user import AskUserTool
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.builtin.memory import MemoryTools
+from mimir.tools.builtin.note_assumption import MOST_NOTES, NoteAssumptionTool
 from mimir.tools.builtin.probe import ProbeTool
 from mimir.tools.builtin.shell import RunTool
 from mimir.tools.builtin.skills import SkillScripts, SkillTools
@@ -91,16 +92,18 @@ class ToolFactory:
         asking = AskUserTool(self._question_limits, redact=self._redact)
         more = (SKILL_TOOL,) if bench.skills else ()
         # A plan can only narrow the tools of the worker; a task that is to ask names the tool.
-        asks = (ASK_TOOL,) if ASK_TOOL in task.tools else ()
+        named = grant_notes(task.tools)
+        asks = tuple(tool for tool in (ASK_TOOL, NOTE_TOOL) if tool in named)
         rights = ToolRights(
             role="worker",
             role_tools=(*ROLES["worker"].tools, *asks, *more),
-            plan_tools=(*task.tools, *more) if task.tools else (),
+            plan_tools=(*named, *more) if named else (),
         )
         reading = [
             self._artifacts(bench.run, bench.artifacts),
             MemoryTools(self._memory(bench.run)),
             asking,
+            NoteAssumptionTool(self._redact),
             *([SkillTools(bench.skills)] if bench.skills else []),
         ]
         return gateway(
@@ -111,6 +114,7 @@ class ToolFactory:
             snapshot=bench.snapshot,
             redact=self._redact,
             why=rights.why,
+            quota=CallQuota({NOTE_TOOL: MOST_NOTES}),
             base_tree=bench.tree,
             ask=asking.read_question,
         )

@@ -30,8 +30,11 @@ DEFAULT_TOOLS = (*READ_TOOLS, "read_artifact", *MEMORY_TOOLS)
 ALL_TOOLS = (*READ_TOOLS, *WRITE_TOOLS, "run", "read_artifact", *MEMORY_TOOLS)
 ASK_TOOL = "ask_user"
 """Only of an agent whose task or definition names it, as its run may wait for the user."""
-NAMED_TOOLS = (*ALL_TOOLS, ASK_TOOL)
+NOTE_TOOL = "note_assumption"
+"""Of an agent that may ask: it can assume instead."""
+NAMED_TOOLS = (*ALL_TOOLS, ASK_TOOL, NOTE_TOOL)
 """Tools that a plan or a definition can name."""
+
 
 # QC gets 150 answer tokens more for each criterion.
 ROLES: dict[str, RoleLimits] = {
@@ -59,3 +62,8 @@ def name_model(endpoint: str, own: str, common: str) -> str:
     """
     name = own or common
     return f"{endpoint}/{name}" if endpoint else name
+
+
+def grant_notes(named: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the named tools, with `note_assumption` for an agent that may ask."""
+    return (*named, NOTE_TOOL) if ASK_TOOL in named and NOTE_TOOL not in named else named

@@ -220,9 +220,29 @@ def answer_text(closing: QuestionClosing) -> str:
     )
 
 
+def is_unanswered(state: str, values: object) -> bool:
+    """Return whether a question has ended with neither an answer nor a default."""
+    return state == "expired" and not values
+
+
+def describe_unanswered(task: str, id: str, title: str) -> str:
+    """Describe a task that has continued without an answer."""
+    return f"{task} has no answer to {id} ({title})."
+
+
 def assumed_text(values: Mapping[str, object]) -> str:
     """Return the result of a question that does not wait."""
     return f"Not waiting. Assumption: {describe_values(values)} (the default; the user may answer later)"
+
+
+def correction_text(
+    id: str, title: str, *, assumed: Mapping[str, object], answer: Mapping[str, object]
+) -> str:
+    """Return the required fix of a task whose assumption the user has corrected."""
+    return (
+        f"The user answered {id} ({title}): {describe_values(answer)}. "
+        f"The work assumed {describe_values(assumed)}: change it to the answer."
+    )
 
 
 def refused_text(reason: str) -> str:
@@ -240,6 +260,20 @@ def find_secret(title: str, text: str, form: QuestionForm) -> str:
         if named:
             return named[0]
     return ""
+
+
+def require_plain(text: str, name: str, limit: int, *, one_line: bool = False) -> None:
+    """Refuse a text that is empty, too long, or has control characters.
+
+    Raises:
+        ValueError: It is; the message names it.
+    """
+    if not text:
+        raise ValueError(f"the {name} is empty")
+    if len(text) > limit:
+        raise ValueError(f"the {name} has {len(text):,} characters; {limit:,} are the maximum")
+    if control := find_control(text) or ("U+000A" if one_line and "\n" in text else ""):
+        raise ValueError(f"the {name} holds the control character {control}")
 
 
 def find_control(text: str) -> str:

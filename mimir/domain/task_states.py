@@ -50,6 +50,7 @@ class Cause(StrEnum):
     UNVERIFIABLE = "unverifiable"
     QC_UNAVAILABLE = "qc_unavailable"
     INTEGRATION = "integration"
+    REJECTED = "rejected"
     WORKER_DIED = "worker_died"
     DEPENDENCY = "dependency"
     CANCELLED = "cancelled"

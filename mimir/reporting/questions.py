@@ -3,17 +3,9 @@
 from collections.abc import Mapping
 
 from mimir.domain.question import OPEN, describe_values
-from mimir.store.protocol import ReadOps, Where
 from mimir.store.records.question_records import QuestionRecord
-from mimir.store.run_reading import find_records
 
 Json = Mapping[str, object]
-
-
-def list_questions(reads: ReadOps, where: Where) -> list[Json]:
-    """Return the questions that match, oldest first."""
-    found = find_records(reads, QuestionRecord, where, order=("createdAt", "id"))
-    return [describe_question(one) for one in found]
 
 
 def describe_question(one: QuestionRecord) -> Json:

@@ -22,9 +22,11 @@ from mimir.domain.task_states import (
 )
 from mimir.domain.tool_call_limit import call_limit
 from mimir.errors import StoreError
-from mimir.reporting.questions import list_questions
+from mimir.reporting.questions import describe_question
+from mimir.reporting.summary.state_triangle import load_triangle, select_noting
 from mimir.store import run_reading
 from mimir.store.protocol import ReadOps
+from mimir.store.questions import question_rows
 from mimir.store.records.run_records import RunRecord
 from mimir.store.records.task_records import TaskStatusRecord
 
@@ -69,7 +71,10 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         now=reads.now(),
         is_read_only=record.is_read_only,
     )
-    questions = list_questions(reads, {"runId": run})
+    asked = question_rows.load_of_run(reads, run)
+    questions = [describe_question(one) for one in asked]
+    noting = select_noting((one.task_id, one.tools, one.attempt_number) for one in tasks)
+    triangle = load_triangle(reads, record, asked, noting, tasks=len(tasks))
     state = shown_state(shown, is_read_only=record.is_read_only)
     has_stopped = shown in RUN_ENDED or shown is RunStatus.PAUSED
     return {
@@ -99,6 +104,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         **_date_of_prices(record),
         **({"read_only": True} if record.is_read_only else {}),
         **({"questions": questions} if questions else {}),
+        **({"triangle": triangle.as_json()} if questions or triangle.assumptions else {}),
     }
 
 

@@ -47,7 +47,10 @@ class Coordinator:
             while True:
                 # Read before the snapshot: a move during the decision is not missed.
                 moves = services.wake.moves
-                decided = decide(await self._refresh())
+                snapshot = await self._refresh()
+                if snapshot.waiting:
+                    await self._expire_questions()
+                decided = decide(snapshot)
                 commands = [command for command in decided if self._is_prepared(command)]
                 if any(isinstance(command, FinishRun) for command in commands):
                     return
@@ -79,6 +82,13 @@ class Coordinator:
         paused = await services.store.write(pause)
         if paused is not None:
             raise paused
+
+    async def _expire_questions(self) -> None:
+        """Let the defaults of questions hold whose time is over; the tasks go on at the next look."""
+        services, run = self._services, self._services.facts.id
+        # A read first: nearly always nothing is due.
+        if await services.store.read(partial(input_pause.find_due, run=run), brief=True):
+            await services.store.write(partial(input_pause.expire_due, run=run))
 
     async def _refresh(self) -> RunSnapshot:
         """Apply the new events to the snapshot; the first call builds it from the tasks."""

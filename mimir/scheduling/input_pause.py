@@ -10,7 +10,7 @@ from mimir.errors import Paused, StoreError
 from mimir.scheduling import lifecycle
 from mimir.store.operations.claim_candidates import FREE, HELD, WAITING
 from mimir.store.operations.record_loading import load_run, load_tasks
-from mimir.store.protocol import WriteOps
+from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.questions import question_rows
 from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.task_records import TaskProgressRecord
@@ -36,9 +36,7 @@ def pause_for_input(ops: WriteOps, run: str, owner: str) -> Paused | None:
     if any(t.claim_state in (FREE, HELD) and t.status not in TERMINAL for t in tasks):
         return None
     found = [one for one in question_rows.load_open(ops, run) if one.is_blocking]
-    due = [one for one in found if one.expires_at and one.expires_at <= ops.now()]
-    for one in due:
-        expire(ops, one)
+    due = expire_due(ops, run)
     waiting = [task.task_id for task in tasks if task.claim_state == WAITING]
     if due or not waiting:
         return None
@@ -59,10 +57,24 @@ def pause_for_input(ops: WriteOps, run: str, owner: str) -> Paused | None:
     return paused
 
 
-def expire(ops: WriteOps, question: QuestionRecord) -> None:
-    """Close a question whose time is over: the default holds, if there is one."""
-    closing = QuestionClosing(state="expired", values=question.default_values, by="", transport="")
-    close_question(ops, question.id, closing, outcome_of_closing(closing))
+def find_due(reads: ReadOps, run: str) -> list[QuestionRecord]:
+    """Return the questions that tasks wait for and whose time is over."""
+    # By the store's time, as they were asked: clocks of processes may differ.
+    now = reads.now()
+    return [
+        one
+        for one in question_rows.load_open(reads, run)
+        if one.is_blocking and one.expires_at and one.expires_at <= now
+    ]
+
+
+def expire_due(ops: WriteOps, run: str) -> int:
+    """Close the questions whose time is over, with their defaults; return how many."""
+    due = find_due(ops, run)
+    for one in due:
+        closing = QuestionClosing(state="expired", values=one.default_values, by="", transport="")
+        close_question(ops, one.id, closing, outcome_of_closing(closing))
+    return len(due)
 
 
 def _describe(found: Sequence[QuestionRecord], done: int, tasks: int) -> str:

@@ -27,8 +27,8 @@ FOUR = plan(step("a"), step("b", "a"), ASKING, step("d"))
 REGION = {"options": ["eu-west", "us-east"], "default": "eu-west"}
 
 
-def asks(**more: object) -> dict[str, object]:
-    given = {"title": "Which region?", "text": "Where is it deployed?", **more}
+def asks(**more: Any) -> dict[str, object]:
+    given: dict[str, Any] = {"title": "Which region?", "text": "Where is it deployed?", **more}
     return {"calls": [calls("read_file", path="README.md"), calls("ask_user", **given)]}
 
 
@@ -203,6 +203,63 @@ def test_a_question_that_does_not_wait_uses_its_default(desk: Desk):
     assert "equal bytes" in desk.type("replay").out
 
 
+def test_an_answer_that_differs_from_the_assumption_is_a_fix_of_the_next_attempt(desk: Desk):
+    # Given work that has assumed the default, before the model's last words
+    slow = {"text": "Done.", "delay_seconds": 600}
+    first = worker(
+        "c", asks(**REGION, blocking=False), writes("c.txt", "c\neu-west\n"), slow, attempt=1
+    )
+    second = worker(
+        "c",
+        {"when": {"brief_has": "us-east"}, **writes("c.txt", "c\nus-east\n")},
+        "Done.",
+        attempt=2,
+    )
+    file = desk.project.parent / "script.yaml"
+    file.write_text(yaml.safe_dump({"parts": [first, second, *REST]}), encoding="utf-8")
+    command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
+    with subprocess.Popen(
+        command, cwd=desk.project, env=environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert any("write_file c.txt" in line for line in process.stdout)
+        # When the user answers otherwise while the work goes on
+        answered = desk.type("answer", inbox(desk)[0]["id"], "us-east")
+        process.terminate()
+    file.write_text(file.read_text().replace("delay_seconds: 600", "delay_seconds: 0"))
+    last = desk.type("resume")
+
+    # Then its attempt is not accepted, and the next one has the answer; none is used up
+    assert (answered.code, last.code) == (0, 0), last.out
+    assert "is tried again with your answer" in answered.err
+    facts = facts_of(desk)
+    assert facts.files["c.txt"] == "c\nus-east\n"
+    assert [e.data["reason"] for e in facts.told(EventKind.TASK_RETRIED)] == ["rejected"]
+    assert invariants.broken(facts) == []
+    assert desk.type("verify").code == 0
+    assert "equal bytes" in desk.type("replay").out
+
+
+def test_the_state_triangle_shows_answers_defaults_and_noted_assumptions(desk: Desk):
+    note = calls("note_assumption", text="Ports are fixed", because="the README says so")
+    execute(desk, {"calls": [note]}, asks(**REGION))
+    assert desk.type("answer", inbox(desk)[0]["id"], "us-east").code == 0
+    assert desk.type("resume").code == 0
+
+    triangle = desk.status()["triangle"]
+    id = inbox(desk, "--all")[0]["id"]
+    assert triangle["direction"] == ["Request: Do it.", f"Answer to {id}: us-east"]
+    assert triangle["assumptions"] == ["c: Ports are fixed (because the README says so)"]
+    assert triangle["decisions"][1:] == [f"Which region?: us-east ({id}, user)"]
+    report = desk.type("report", "--json").json
+    assert report["triangle"] == triangle
+    assert "  - c: Ports are fixed (because the README says so)" in desk.type("report").out
+    ledger = (desk.project / ".mimir/LEDGER.md").read_text()
+    assert "- c: Ports are fixed (because the README says so)\n" in ledger
+    assert desk.type("verify").code == 0
+    assert "equal bytes" in desk.type("replay").out
+
+
 def test_a_limit_of_open_questions_is_a_result_for_the_model(desk: Desk):
     result = execute(desk, asks(**REGION), QUESTIONS__MAX_OPEN_PER_RUN=0)
 
@@ -217,6 +274,25 @@ def test_a_question_without_an_answer_takes_its_default_when_it_expires(desk: De
     assert result.code == 0, result.out
     assert facts_of(desk).files["c.txt"] == "c\neu-west\n"
     assert [one["state"] for one in inbox(desk, "--all")] == ["expired"]
+    assert "equal bytes" in desk.type("replay").out
+
+
+def test_a_task_without_an_answer_and_without_a_default_leaves_its_run_with_gaps(desk: Desk):
+    script = yaml.safe_dump({"parts": [asker(asks(options=["eu-west", "us-east"])), *REST]})
+    script = script.replace("not asked", "No answer came in time")
+    (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
+    desk.environ(MIMIR_QUESTIONS__EXPIRE_DAYS="0.000000001")
+
+    result = desk.type("execute", "plan.md", "--yes", "--apply", "never")
+
+    assert result.code == 1, result.out
+    (question,) = inbox(desk, "--all")
+    assert (question["state"], question["answer"]) == ("expired", None)
+    missing = f"c has no answer to {question['id']} (Which region?)."
+    assert missing in result.out
+    assert desk.status()["status"] == "completed_with_gaps"
+    assert desk.type("report", "--json").json["because"].startswith(missing)
+    assert desk.type("verify").code == 0
     assert "equal bytes" in desk.type("replay").out
 
 

@@ -78,7 +78,9 @@ def _i4(facts: Facts, _: Outside) -> Iterator[str]:
             yield f"task {task.id} failed {judged} times with {task.max_retries} retries"
         if merges > MOST_INTEGRATION_RETRIES + 1:
             yield f"task {task.id} was integrated {merges} times"
-        if attempts > task.max_retries + 1 + min(merges, MOST_INTEGRATION_RETRIES):
+        # An answer of the user that corrects an assumption uses up no attempt.
+        corrected = causes.count("rejected")
+        if attempts > task.max_retries + 1 + min(merges, MOST_INTEGRATION_RETRIES) + corrected:
             yield f"task {task.id} had {attempts} attempts with {task.max_retries} retries"
         numbers = [row["attemptNumber"] for row in facts.attempts(task.id)]
         if numbers != list(range(1, attempts + 1)):

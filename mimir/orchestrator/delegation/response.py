@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from mimir.agents.citations import MAX_CITATIONS, count_citations
 from mimir.attempts.agent_answers.response_form import AgentAnswer, read_answer
 from mimir.domain.json_value import as_array, as_object, as_objects, as_text, as_texts
+from mimir.domain.question import is_unanswered
 from mimir.domain.task_states import ANSWERED, RunStatus
 from mimir.errors import AnswerError
 
@@ -48,7 +49,11 @@ def build_response(
     criteria = as_objects(task.get("criteria"))
     attempts = as_objects(task.get("attempts"))
     changed = _changed_paths(task, attempts)
-    status = _status(as_text(run.get("status")), changed, is_in_form=is_in_form)
+    questions = as_objects(run.get("questions"))
+    # Without an answer that it asked for, its work is not whole, whatever criteria it has.
+    lacks = any(is_unanswered(as_text(one.get("state")), one.get("answer")) for one in questions)
+    has_work = bool(changed) or (lacks and bool(raw))
+    status = _status(as_text(run.get("status")), has_work=has_work, is_in_form=is_in_form)
     complete = _completion_status(status)
     if answer.self_reported and complete and answer.self_reported != complete:
         findings.append(
@@ -64,7 +69,6 @@ def build_response(
     )
     findings += answer.findings
     findings += [("note", note) for one in attempts for note in as_texts(one.get("notes"))]
-    questions = as_objects(run.get("questions"))
     is_asking = any(one.get("state") == "open" for one in questions)
     return {
         "schema": 1,
@@ -141,14 +145,14 @@ def assurance_level(criteria: Sequence[Json], *, is_complete: bool, is_cited: bo
     return "cited" if is_cited else "none"
 
 
-def _status(outcome: str, changed: Sequence[str], *, is_in_form: bool) -> str:
+def _status(outcome: str, *, has_work: bool, is_in_form: bool) -> str:
     match outcome:
         case "answered" | RunStatus.COMPLETED:
             return outcome if is_in_form else "partial"
         case RunStatus.CANCELLED:
             return "cancelled"
         case RunStatus.FAILED | RunStatus.COMPLETED_WITH_GAPS:
-            return "partial" if changed else "failed"
+            return "partial" if has_work else "failed"
         case _:
             return "working"
 

@@ -1,11 +1,11 @@
 """The ledger of a run as the store holds it, and the notes that its edits become."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from mimir.domain.clock import stamp
 from mimir.domain.criteria_counts import CriteriaCounts
-from mimir.domain.question import OPEN, describe_values
+from mimir.domain.question import OPEN
 from mimir.domain.task_states import EXECUTING, RUN_ENDED, RunStatus, TaskStatus
 from mimir.orchestrator.patterns.ledger import (
     ArchivedRun,
@@ -16,6 +16,7 @@ from mimir.orchestrator.patterns.ledger import (
     learning_id,
     one_line,
 )
+from mimir.reporting.summary.state_triangle import load_triangle, select_noting
 from mimir.store.operations import memory
 from mimir.store.protocol import ReadOps, Where, WriteOps
 from mimir.store.records.question_records import QuestionRecord
@@ -45,6 +46,8 @@ def read_ledger(
     done = [task.task_id for task in tasks if task.status is TaskStatus.COMPLETED]
     questions = find_records(reads, QuestionRecord, {"runId": run}, order=("createdAt", "id"))
     waiting = {one.task: one.id for one in questions if one.is_blocking and one.state == OPEN}
+    noting = select_noting((one.task_id, one.tools, one.attempt_number) for one in tasks)
+    triangle = load_triangle(reads, record, questions, noting, tasks=len(tasks))
     return Ledger(
         run=run,
         session=record.session_id or "-",
@@ -54,12 +57,9 @@ def read_ledger(
         updated=stamp(now),
         title=one_line(record.display_title) or run,
         tasks=tuple(_task(task, waiting.get(task.task_id, "")) for task in tasks),
-        direction=_keep_texts(f"Request: {one_line(record.request)}" if record.request else ""),
-        assumptions=tuple(_assumptions(questions)),
-        decisions=_keep_texts(
-            f"Plan: {len(tasks)} tasks in {record.plan_path}" if tasks else "",
-            *_decisions(questions),
-        ),
+        direction=tuple(map(one_line, triangle.direction)),
+        assumptions=tuple(map(one_line, triangle.assumptions)),
+        decisions=tuple(map(one_line, triangle.decisions)),
         learnings=tuple(list_learnings(reads, project)),
         handoff=_keep_texts(
             f"done: {', '.join(done)}" if done else "",
@@ -140,23 +140,6 @@ def synchronize(ops: WriteOps, project: str, edits: LedgerEdits) -> None:
             memory.rule(ops, project, note.id, "rejected")
     if edits.handoff:
         add_handoff(ops, project, "\n".join(edits.handoff))
-
-
-def _decisions(questions: Sequence[QuestionRecord]) -> Iterator[str]:
-    """Yield the answers of the user."""
-    for one in questions:
-        if one.values is not None and one.answered_by:
-            answer = one_line(describe_values(one.values))
-            yield f"{one_line(one.name)}: {answer} ({one.id}, {one.answered_by})"
-
-
-def _assumptions(questions: Sequence[QuestionRecord]) -> Iterator[str]:
-    """Yield the defaults that hold because there was no answer."""
-    for one in questions:
-        holds = not one.is_blocking or one.state != OPEN
-        if one.default_values is not None and one.values is None and holds:
-            default = one_line(describe_values(one.default_values))
-            yield f"{one_line(one.name)}: {default} ({one.id}, default)"
 
 
 def _task(task: TaskStatusRecord, question: str) -> LedgerTask:

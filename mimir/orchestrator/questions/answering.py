@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from mimir.domain.call_outcome import outcome_of_closing
+from mimir.domain.event import EventKind
 from mimir.domain.question import (
     OPEN,
     QuestionClosing,
@@ -14,14 +15,23 @@ from mimir.domain.question import (
     placeholder,
     read_form,
 )
-from mimir.domain.task_states import RUN_ENDED, RunStatus
+from mimir.domain.task_states import RUN_ENDED, TERMINAL, RunStatus
 from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.questions.inbox import find_question
+from mimir.store.operations import runs
+from mimir.store.operations.record_loading import find_task
 from mimir.store.protocol import WriteOps
 from mimir.store.questions import question_rows
 from mimir.store.records.question_records import QuestionRecord
 from mimir.store.run_reading import load_run
 from mimir.store.transcripts.waiting_calls import close_question
+
+SAME = "It is what the task has assumed."
+CORRECTED = (
+    "The task assumed otherwise: it is tried again with your answer, and uses up no attempt."
+)
+ENDED = "Its task has ended and assumed otherwise; the report says so. Nothing was changed."
+"""Effects of an answer to a question that did not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +54,16 @@ class AnswerResult:
     """On one line."""
     is_served: bool
     """Whether a live process serves the run."""
+    effect: str = ""
+    """Effect of an answer to a question that did not wait, in words.
+
+    Empty: the question waited, and its task continues.
+    """
 
     @property
     def next_step(self) -> str:
-        """Next command; empty: the run continues by itself."""
-        return "" if self.is_served else f"mimir resume {self.run}"
+        """Next command; empty: the run continues by itself, or nothing does."""
+        return "" if self.is_served or self.effect == ENDED else f"mimir resume {self.run}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +103,10 @@ def answer_question(
     closing = QuestionClosing(
         state="answered", values=values, by=answerer.by, transport=answerer.transport
     )
-    if close_question(ops, question.id, closing, outcome_of_closing(closing)) is None:
+    closed = close_question(ops, question.id, closing, outcome_of_closing(closing))
+    if closed is None:
         raise MimirError(describe_closed(question_rows.load(ops, question.id)))
+    effect = "" if closed.is_blocking else _describe_effect(ops, closed)
     shown = run.shown_status(ops.now(), answerer.dead)
     return AnswerResult(
         question=question.id,
@@ -97,7 +114,24 @@ def answer_question(
         task=question.task,
         answer=describe_values(values),
         is_served=shown is RunStatus.RUNNING,
+        effect=effect,
     )
+
+
+def _describe_effect(ops: WriteOps, question: QuestionRecord) -> str:
+    """Return what follows from an answer to work that has gone on with the default."""
+    if not question.is_correction:
+        return SAME
+    task = find_task(ops, question.run_id, question.task)
+    if task is None or task.status not in TERMINAL:
+        return CORRECTED
+    message = (
+        f"{question.task} had ended when you answered {question.id} ({question.name}): "
+        f"{describe_values(question.values or {})}. It assumed {describe_values(question.default_values or {})}."
+    )
+    # Without a task: no attempt made this event, and a replay repeats it.
+    runs.append_event(ops, question.run_id, EventKind.WARNING, data={"message": message})
+    return ENDED
 
 
 def describe_closed(question: QuestionRecord) -> str:

@@ -40,6 +40,7 @@ RECOMMENDATIONS: Mapping[Cause, str] = {
     Cause.QC_UNAVAILABLE: "QC's model gave no valid verdict: choose another model for QC and run the task again; a branch "
     "holds the deliverable.",
     Cause.INTEGRATION: "The work of other tasks conflicts: declare `Files`, or make one task depend on the other.",
+    Cause.REJECTED: "An answer of yours differs from what the work assumed: state it in the prompt.",
     Cause.WORKER_DIED: "The process died three times during this task: check memory, disk and the system log.",
     Cause.DEPENDENCY: "A dependency did not complete: repair it first.",
     Cause.CANCELLED: "The run was cancelled; resume it or run the plan again.",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Schema of the JSON twin; grows with every change that could break a script."""
 
-_IF_KNOWN = ("prices_as_of", "questions")
+_IF_KNOWN = ("prices_as_of", "questions", "triangle")
 """Members that are left out while they are empty."""
 _BY_A_MODEL = (
     "Written by a model from the facts of this report. It proves nothing and decides nothing."
@@ -87,6 +87,7 @@ def _sections(
     yield sections.reasoning_section(summary)
     yield _one(sections.decisions_section(summary))
     yield sections.questions_section(summary)
+    yield _one(sections.triangle_section(summary))
     yield _one(sections.warnings_section(summary))
     yield _one(metric_sections.metrics(summary))
     yield metric_sections.receipts_section(summary)
@@ -117,7 +118,9 @@ def _members(value: "DataclassInstance") -> dict[str, object]:
     members = {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     # Reports of older versions have no such date.
     return {
-        name: one for name, one in members.items() if one not in ("", []) or name not in _IF_KNOWN
+        name: one
+        for name, one in members.items()
+        if one not in ("", [], None) or name not in _IF_KNOWN
     }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from mimir.domain.failure import QCFailureReport
+from mimir.domain.json_value import as_array, as_text
 from mimir.domain.task_states import ANSWERED
 from mimir.domain.test_results import describe_tests
 from mimir.domain.verdict import CriterionResult
@@ -232,6 +233,19 @@ def questions_section(summary: RunSummary) -> Iterator[str]:
             format_time(one.closed_at) if one.closed_at else "",
         )
         yield f"| {' | '.join(cells)} |"
+
+
+def triangle_section(summary: RunSummary) -> str:
+    """Return direction, assumptions and decisions, in the words of users and agents."""
+    triangle = summary.triangle
+    if triangle is None:
+        return ""
+    shown: list[str] = []
+    for name, texts in triangle.as_json().items():
+        shown += [name, *(f"  - {one_line(as_text(text), 1000)}" for text in as_array(texts))]
+    return "\n".join(
+        ["## Direction, assumptions, decisions", "", fence_text("\n".join(shown), 200_000)]
+    )
 
 
 def warnings_section(summary: RunSummary) -> str:

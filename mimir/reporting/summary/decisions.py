@@ -153,6 +153,9 @@ def _describe_retry(event: Event) -> _Decision:
             f"{why} a merge conflict. It was retried from the merged tree and used up no attempt."
         )
         return "integration", text, issues
+    if reason == "rejected":
+        text = "It was accepted, but the user had answered otherwise than it assumed. It was tried again and used up no attempt."
+        return "rejected", text, issues
     return "retry", f"It was not accepted ({reason}) and tried again with what was wrong.", issues
 
 

@@ -38,6 +38,7 @@ def count_metric_inputs(
         claims_granted=events.get(EventKind.ATTEMPT_STARTED.value, 0)
         + events.get(EventKind.LEASE_TAKEN.value, 0),
         claims_empty=run.claims_empty,
+        questions=events.get(EventKind.QUESTION_ASKED.value, 0),
         red_tasks=_count_red_tasks(reads, run.id),
         retrieved=retrieved,
         used=used,

@@ -45,7 +45,7 @@ class MetricInputs:
     unclear: int = 0
     """Tasks whose criteria are impossible or cannot be decided."""
     questions: int = 0
-    """Questions of workers to the planner."""
+    """Questions of workers to the user."""
     pm_tokens_first: int | None = None
     """Size of the PM's context when the first worker started."""
     pm_tokens_last: int | None = None

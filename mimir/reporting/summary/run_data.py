@@ -1,7 +1,8 @@
 """Stored run as frozen values: the input of a summary, filled by `run_loader`. Pure."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context.receipt import ReceiptTotals
@@ -150,6 +151,22 @@ class ReportedQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateTriangle:
+    """Direction, assumptions and decisions of a run, in the words of users and agents."""
+
+    direction: tuple[str, ...] = ()
+    """The request, and the answers of the user."""
+    assumptions: tuple[str, ...] = ()
+    """Defaults that hold without an answer, and what workers noted."""
+    decisions: tuple[str, ...] = ()
+    """The plan, and answered questions."""
+
+    def as_json(self) -> Mapping[str, object]:
+        """Return it as JSON values."""
+        return {name: list(texts) for name, texts in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunData:
     """One run."""
 
@@ -193,6 +210,8 @@ class RunData:
     """Inputs of the metrics that do not follow from the tasks."""
     questions: tuple[ReportedQuestion, ...] = ()
     """Oldest first."""
+    triangle: StateTriangle | None = None
+    """None: nothing was asked and nothing was assumed."""
     pm_context: tuple[tuple[str, int | None], ...] = ()
     """(time of the answer, input tokens) of each model call of the PM, in order."""
 

@@ -26,10 +26,12 @@ from mimir.reporting.summary.run_data import (
     RunData,
     TaskData,
 )
+from mimir.reporting.summary.state_triangle import find_noting, load_triangle
 from mimir.reporting.summary.summary import RunSummary, summarise
 from mimir.store import run_reading
 from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import ReadOps
+from mimir.store.questions import question_rows
 from mimir.store.records.attempt_records import AttemptRecord
 from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.run_records import RunRecord
@@ -78,17 +80,17 @@ def _load_run(reads: ReadOps, run: str) -> RunData:
     load = record_loading.load_run_with_plan if is_plan_needed else record_loading.load_run
     record = load(reads, run)
     pm_calls = load_pm_calls(reads, record)
+    questions = question_rows.load_of_run(reads, run)
+    triangle = load_triangle(
+        reads, record, questions, find_noting(reads, run), tasks=record.task_count
+    )
     data = _run_data(record, totals)
     return replace(
         data,
         plan=record_loading.decode_plan(record) if record.plan else None,
         gate_evidence=record_loading.load_evidence(reads, [data.gate]).get(data.gate, ()),
-        questions=tuple(
-            _reported_question(one)
-            for one in run_reading.find_records(
-                reads, QuestionRecord, {"runId": run}, order=("createdAt", "id")
-            )
-        ),
+        questions=tuple(map(_reported_question, questions)),
+        triangle=triangle if questions or triangle.assumptions else None,
         measured=count_metric_inputs(reads, record, pm_calls),
         pm_context=tuple(
             (call.finished_at, call.input_tokens)

@@ -16,6 +16,7 @@ from mimir.domain.evidence import describe_broken_check
 from mimir.domain.failure import PMFailureSummary, QCFailureReport, TimelineEntry
 from mimir.domain.json_value import as_array
 from mimir.domain.pace import TaskTime, measure_pace
+from mimir.domain.question import describe_unanswered, is_unanswered
 from mimir.domain.run import exit_code
 from mimir.domain.task_states import ANSWERED, RUN_ENDED, Cause, RunStatus, TaskStatus, shown_state
 from mimir.qc.judgement.diagnosis import failure_report, failure_summary
@@ -27,6 +28,7 @@ from mimir.reporting.summary.proofs import ProofReport, TaskProof, prove_run, pr
 from mimir.reporting.summary.run_data import (
     ReportedQuestion,
     RunData,
+    StateTriangle,
     TaskData,
     without_places,
 )
@@ -124,6 +126,8 @@ class RunSummary:
     next_steps: tuple[NextStep, ...]
     questions: tuple[ReportedQuestion, ...] = ()
     """Questions to the user, oldest first."""
+    triangle: StateTriangle | None = None
+    """None: nothing was asked and nothing was assumed."""
 
 
 class _TaskCollection:
@@ -199,7 +203,13 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         plan_path=data.plan_path,
         outcome=shown_state(outcome, is_read_only=data.is_read_only),
         exit_code=exit_code(outcome),
-        because=" ".join((*_broken_checks(proof), _reason(outcome, data, totals))),
+        because=" ".join(
+            (
+                *_broken_checks(proof),
+                *_list_unanswered(data, outcome),
+                _reason(outcome, data, totals),
+            )
+        ),
         reason=data.pause_reason,
         message=without_places(data.pause_message),
         started=data.created_at,
@@ -223,6 +233,7 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         context=context_use(measured),
         next_steps=_next_steps(outcome, data),
         questions=data.questions,
+        triangle=data.triangle,
     )
 
 
@@ -272,6 +283,13 @@ def _broken_checks(proof: ProofReport) -> Iterator[str]:
     for one in proof.checks:
         if one.required and one.state == "broken":
             yield describe_broken_check(one.task, one.check, next(iter(one.findings), ""))
+
+
+def _list_unanswered(data: RunData, outcome: RunStatus) -> Iterator[str]:
+    """Yield the questions that expired without an answer: their tasks are not whole."""
+    for one in data.questions if outcome is RunStatus.COMPLETED_WITH_GAPS else ():
+        if is_unanswered(one.state, one.answer):
+            yield describe_unanswered(one.task, one.id, one.title)
 
 
 def _reason(outcome: RunStatus, data: RunData, totals: RunTotals) -> str:

@@ -174,6 +174,8 @@ def retry_change(
 ) -> RetryChange:
     """Return the change that prepares a retry (phase 7), with the findings of the attempt."""
     is_integration = end.cause is Cause.INTEGRATION
+    # An answer of the user that corrects an assumption uses up no attempt either.
+    is_free = is_integration or end.cause is Cause.REJECTED
     context: Mapping[str, object] = {
         "previousAttempt": attempt,
         "qcFeedback": end.feedback,
@@ -193,7 +195,7 @@ def retry_change(
         retry_error_context=PackedJson.pack(context),
         retry_prepared_at=now,
         qc_failures_count=given.judged_failures,
-        integration_retries=given.integration_retries + is_integration,
+        integration_retries=given.integration_retries + is_free,
     )
 
 

@@ -1,6 +1,6 @@
 """Outcome of a run: the final gate, the seals, and the status that follows from them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ from mimir.domain.evidence import (
     describe_broken_check,
 )
 from mimir.domain.plan import Check, Plan
+from mimir.domain.question import describe_unanswered, is_unanswered
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.regression import AcceptedTask
@@ -34,6 +35,7 @@ from mimir.scheduling.run_services import RunServices
 from mimir.scheduling.task_queries import load_accepted_task
 from mimir.store.operations import evidence, record_loading, runs
 from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.questions import question_rows
 from mimir.store.records.attempt_records import AttemptSummaryRecord
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_changes import RunSealChange
@@ -56,6 +58,8 @@ class RunOutcome:
     """Red checks on the final tree, in words."""
     broken: tuple[str, ...] = ()
     """Broken checks of completed tasks, in words."""
+    unanswered: tuple[str, ...] = ()
+    """Questions of completed tasks that expired without an answer, in words."""
     branch: str = ""
     """Branch of the final commit. Empty: none."""
 
@@ -74,6 +78,8 @@ class _OutcomeInput:
     """Records of a gate that passed before a crash."""
     order: Sequence[str]
     """Completed tasks in merge order. Empty: no task has a check."""
+    unanswered: Sequence[str]
+    """Questions of completed tasks that expired without an answer, in words."""
     facts: Facts | None
     """Facts that the gate seals. None: the run has an older form of seals."""
 
@@ -95,7 +101,7 @@ async def finish_run(services: RunServices, history: GitHistory, checks: CheckRu
     gate = await _run_gate(checks, services.facts, found)
     await _publish_failed_deliverables(services, history, found.tasks)
     broken = tuple(_describe_broken(found.accepted))
-    outcome = decide_outcome(found.tasks, red=bool(gate.red), broken=bool(broken))
+    outcome = decide_outcome(found.tasks, red=bool(gate.red), gaps=bool(broken or found.unanswered))
     records = await _seal_gate(services, gate, found, outcome)
     last = records[-1].hash if records else seal.first_link(gate_chain(run))
     # The seal covers the last record of every chain, so no record can change unnoticed.
@@ -120,21 +126,26 @@ async def finish_run(services: RunServices, history: GitHistory, checks: CheckRu
         tree=tree,
         red=red,
         broken=broken,
+        unanswered=tuple(found.unanswered),
         branch=branch or "",
     )
 
 
-def decide_outcome(
-    tasks: Sequence[EndedTaskRecord], *, red: bool, broken: bool = False
-) -> RunStatus:
-    """Decide the outcome of a run whose tasks have all ended."""
+def decide_outcome(tasks: Sequence[EndedTaskRecord], *, red: bool, gaps: bool = False) -> RunStatus:
+    """Decide the outcome of a run whose tasks have all ended.
+
+    Args:
+        tasks: Tasks of the run.
+        red: Whether the final gate is red.
+        gaps: Whether a check of a completed task is broken, or its question had no answer.
+    """
     statuses = {task.status for task in tasks}
     if TaskStatus.CANCELLED in statuses:
         return RunStatus.CANCELLED
     if red or statuses != {TaskStatus.COMPLETED}:
         return RunStatus.FAILED
     # A criterion without proof is no failure, but the run is not complete either.
-    has_gaps = broken or any(task.criteria_open for task in tasks)
+    has_gaps = gaps or any(task.criteria_open for task in tasks)
     return RunStatus.COMPLETED_WITH_GAPS if has_gaps else RunStatus.COMPLETED
 
 
@@ -206,8 +217,19 @@ def _load_input(reads: ReadOps, run: str, plan: Plan) -> _OutcomeInput:
         ],
         sealed=evidence.records(reads, gate_chain(run)),
         order=_load_merge_order(reads, run) if any(one.task.checks for one in accepted) else (),
+        unanswered=_list_unanswered(reads, run, {one.task.id for one in accepted}),
         facts=load_facts(reads, run) if has_record_form(reads, run) else None,
     )
+
+
+def _list_unanswered(reads: ReadOps, run: str, completed: Collection[str]) -> list[str]:
+    """Return the questions of completed tasks that expired without an answer, in words."""
+    asked = [one for one in question_rows.load_of_run(reads, run) if one.task in completed]
+    return [
+        describe_unanswered(one.task, one.id, one.name)
+        for one in asked
+        if is_unanswered(one.state, one.values)
+    ]
 
 
 def _load_merge_order(reads: ReadOps, run: str) -> list[str]:

@@ -134,17 +134,20 @@ class ClaimJournal:
         artifacts: Mapping[str, str] | None = None,
         verdict: Verdict | None = None,
         publish: HeadUpdate | None = None,
+        refuse: Callable[[WriteOps], bool] | None = None,
         defer: bool = False,
     ) -> bool:
         """Change the status with all that belongs to the phase; see `AttemptJournal.transition`.
 
         Returns:
-            False only if `publish` found that another process has moved the run's head.
+            False only if `publish` found that another process has moved the run's head, or `refuse` returned True.
         """
         done = to is TaskStatus.COMPLETED
 
         def work(ops: WriteOps) -> bool:
             run, claim = self.services.facts.id, self.claim
+            if refuse and refuse(ops):
+                return False
             # First: if the head has moved, nothing of this transaction is written.
             if publish and not runs.advance_head(
                 ops, run, publish.expect, publish.head, publish.tree

@@ -1,6 +1,6 @@
 """Preparation of an attempt: base, workspace tree and brief, stored for a resume."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -17,6 +17,7 @@ from mimir.agents.context.qc import MOST_RELATED
 from mimir.agents.context.receipt import flatten_receipt
 from mimir.agents.context.task_context import AgentContext, get_task_context
 from mimir.attempts.services import AttemptStart, ModelChoice, PinnedRun
+from mimir.domain.agent import ASK_TOOL
 from mimir.domain.clock import stamp
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
@@ -37,6 +38,7 @@ from mimir.store.deferring_store import Later
 from mimir.store.operations import attempt_traces, claims, record_loading
 from mimir.store.operations.claims import Claim
 from mimir.store.protocol import ReadOps, WriteOps
+from mimir.store.questions import question_rows
 from mimir.store.records.attempt_changes import AttemptStartChange, WorkerContextChange
 from mimir.store.records.attempt_records import AttemptRecord
 from mimir.store.records.record_codec import PackedJson
@@ -63,6 +65,8 @@ class TaskView:
     """Attempts of this task by number."""
     related: tuple[RelatedTask, ...]
     """Tasks within two edges of the task graph."""
+    corrections: tuple[str, ...] = ()
+    """Answers of the user that differ from what earlier attempts assumed, as required fixes."""
 
     @classmethod
     def look(cls, reads: ReadOps, facts: PinnedRun, task: Task) -> "TaskView":
@@ -71,12 +75,20 @@ class TaskView:
             record_loading.find_task(reads, facts.id, dependency)
             for dependency in task.dependencies
         ]
+        attempts = tuple(record_loading.load_task_attempts(reads, facts.id, task.id))
         return cls(
             run=record_loading.load_run(reads, facts.id),
             dependencies=tuple(_dependency_view(one) for one in found if one),
-            attempts=tuple(record_loading.load_task_attempts(reads, facts.id, task.id)),
+            attempts=attempts,
             related=_find_related(facts, task),
+            corrections=_list_corrections(reads, facts, task, attempts),
         )
+
+    @property
+    def required_fixes(self) -> tuple[str, ...]:
+        """Required fixes of the next attempt: those of the last one, and corrections."""
+        ended = [attempt for attempt in self.attempts if attempt.has_ended]
+        return (*(ended[-1].required_fixes if ended else ()), *self.corrections)
 
     @property
     def artifacts(self) -> tuple[str, ...]:
@@ -143,7 +155,7 @@ class AttemptPreparer:
             temperature=self._choice.temperature,
             max_tokens=self._choice.max_tokens,
             preamble_hash=self._services.facts.preambles["worker", task.worker_role].hash,
-            required_fixes=_last_fixes(view),
+            required_fixes=view.required_fixes,
             integration_retries=claim.record.integration_retries,
             conflicts=merge.conflicts,
             earlier_tree=retry.tree if merge.conflicts else "",
@@ -186,7 +198,7 @@ class AttemptPreparer:
             files=await self._load_files(task, merge.tree),
             dependencies=view.dependencies,
             earlier=tuple(earlier),
-            required_fixes=quote_commands(task, ended[-1].required_fixes) if ended else (),
+            required_fixes=quote_commands(task, view.required_fixes) if ended else (),
             # Before `material` was pinned, the task of an invocation listed its skills itself.
             skills=agent.skills if agent and (agent.material or task.agent) else (),
             material=agent.material if agent else None,
@@ -333,10 +345,15 @@ def _dependency_view(task: TaskRecord) -> DependencyView:
     )
 
 
-def _last_fixes(view: TaskView) -> tuple[str, ...]:
-    """Return the required fixes of the last attempt, as they were stored."""
-    ended = [attempt for attempt in view.attempts if attempt.has_ended]
-    return ended[-1].required_fixes if ended else ()
+def _list_corrections(
+    reads: ReadOps, facts: PinnedRun, task: Task, attempts: Sequence[AttemptRecord]
+) -> tuple[str, ...]:
+    """Return the corrections that came before the newest attempt was claimed."""
+    if ASK_TOOL not in task.tools or not any(one.has_ended for one in attempts):
+        return ()
+    # A later one is found when the attempt is to be completed: so a replay decides the same again.
+    claimed = attempts[-1].worker_start_time
+    return tuple(question_rows.list_corrections(reads, facts.id, task.id, before=claimed))
 
 
 def _conflict_issue(path: str) -> str:

@@ -8,7 +8,13 @@ from datetime import timedelta
 from mimir.domain import ids
 from mimir.domain.clock import moment, stamp
 from mimir.domain.event import EventKind
-from mimir.domain.question import OPEN, NewQuestion, QuestionClosing, QuestionLimits
+from mimir.domain.question import (
+    OPEN,
+    NewQuestion,
+    QuestionClosing,
+    QuestionLimits,
+    correction_text,
+)
 from mimir.errors import StoreError
 from mimir.store import run_reading
 from mimir.store.operations import runs
@@ -143,6 +149,18 @@ def load_of_project(reads: ReadOps, project_id: str, *, every: bool) -> list[Que
     """Load the questions of a project, oldest first; only open ones unless `every`."""
     state: Where = {} if every else {"state": OPEN}
     return _find(reads, {"projectId": project_id, **state})
+
+
+def list_corrections(reads: ReadOps, run: str, task: str, *, before: str = "") -> list[str]:
+    """Return the answers of a task that differ from what it assumed, as required fixes.
+
+    `before` is a time, ISO-8601 UTC: later answers do not count. Empty: all count.
+    """
+    return [
+        correction_text(one.id, one.name, assumed=one.default_values or {}, answer=one.values or {})
+        for one in _find(reads, {"runId": run, "task": task, "state": "answered"})
+        if one.is_correction and not (before and one.closed_at >= before)
+    ]
 
 
 def _find(reads: ReadOps, where: Where) -> list[QuestionRecord]:

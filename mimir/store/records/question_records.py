@@ -58,6 +58,11 @@ class QuestionRecord(StoredRecord, label=NodeLabel.QUESTION):
         """Values of the default; None: there is none."""
         return dict(self.default.mapping()) if self.default else None
 
+    @property
+    def is_correction(self) -> bool:
+        """Whether an answer differs from the default that the work assumed at once."""
+        return not self.is_blocking and bool(self.answer) and self.values != self.default_values
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionCloseChange(StoredRecord, label=NodeLabel.QUESTION):

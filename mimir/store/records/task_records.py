@@ -40,6 +40,8 @@ class TaskStatusRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     waits_for: str = ""
     """Question that it waits for. Empty: none."""
     dependencies: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Those that the plan names. Empty: all of a worker."""
     criteria_executed: int = 0
     criteria_judged: int = 0
     criteria_unverified: int = 0

@@ -12,10 +12,10 @@ from mimir.domain.question import (
     QuestionForm,
     QuestionLimits,
     choice_form,
-    find_control,
     find_secret,
     read_default,
     read_form,
+    require_plain,
 )
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
@@ -47,10 +47,11 @@ class AskUserTool(LocalTools):
             ToolError: It cannot be asked; nothing was asked.
         """
         # Redacted first: the limits hold for what is stored.
-        title = _require_plain(self._redact(given.text("title")).strip(), "title", MAX_TITLE)
-        text = _require_plain(self._redact(given.text("text")).strip(), "text", MAX_TEXT)
+        title, text = (self._redact(given.text(name)).strip() for name in ("title", "text"))
         is_blocking = given.values.get("blocking", True) is True
         try:
+            require_plain(title, "title", MAX_TITLE, one_line=True)
+            require_plain(text, "text", MAX_TEXT)
             form = _read_form(given)
             wanted = given.values.get("default")
             default = None if wanted is None else read_default(form, wanted)
@@ -79,18 +80,6 @@ def _read_form(given: ToolArguments) -> QuestionForm:
     if given.has("options"):
         return choice_form(given.texts("options"))
     return read_form(given.members("schema")) if given.has("schema") else QuestionForm()
-
-
-def _require_plain(text: str, name: str, limit: int) -> str:
-    if not text:
-        raise ToolError(f"Not asked: the {name} is empty.")
-    if len(text) > limit:
-        raise ToolError(
-            f"Not asked: the {name} has {len(text):,} characters; {limit:,} are the maximum."
-        )
-    if control := find_control(text) or ("U+000A" if name == "title" and "\n" in text else ""):
-        raise ToolError(f"Not asked: the {name} holds the control character {control}.")
-    return text
 
 
 _SPEC = describe_tool(

@@ -134,6 +134,8 @@ def _print(
         return
     for one in done:
         session.console.say(f"answered: {one.question} ({one.run}/{one.task}): {one.answer}")
+        if one.effect:
+            session.console.note(one.effect)
     for _, error in refused:
         session.console.say(f"refused: {error}")
         if error.next_step:
