@@ -23,7 +23,7 @@ from mimir.domain.agent import NAMED_TOOLS, ROLES
 from mimir.domain.event import EventKind
 from mimir.domain.finding import Finding
 from mimir.domain.ids import PLAN_TASK
-from mimir.domain.invocation import PLAN_AGENTS_TEXT, MemoryHit, PlanAgent
+from mimir.domain.invocation import PLAN_AGENTS_TEXT, PlanAgent
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
 from mimir.domain.run import RunBudget
@@ -31,9 +31,8 @@ from mimir.domain.task_states import RunStatus
 from mimir.errors import AnswerError, ModelError, Paused
 from mimir.llm import codec
 from mimir.orchestrator import preflight, run_models
-from mimir.orchestrator.delegation.material import search_memory
+from mimir.orchestrator.delegation.material import find_memory
 from mimir.orchestrator.delegation.plan_agents import check_plan_agents
-from mimir.orchestrator.patterns.ledger_state import find_handoff
 from mimir.orchestrator.sandbox_facts import describe_sandbox
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko
@@ -289,20 +288,11 @@ class _PlanningRun:
             repository=tuple(sorted(sizes.items())),
             files=tuple([await self._load_file(path) for path in READ_FIRST if path in sizes]),
             sandbox=await self._describe_sandbox(tuple(sizes)),
-            # The hand-off of the user comes first: the room may end before the last note.
-            memory=(
-                *await self._read_handoff(),
-                *await search_memory(services, self._record.request),
+            memory=await find_memory(
+                services, self._record.request, before=self._record.created_at
             ),
             form=format_instructions(),
         )
-
-    async def _read_handoff(self) -> Sequence[MemoryHit]:
-        read = partial(
-            find_handoff, project=self._services.project_id, before=self._record.created_at
-        )
-        found = await self._services.store.read(read)
-        return [MemoryHit(id=one.id, kind=one.kind, title=one.name, text=one.text) for one in found]
 
     async def _describe_sandbox(self, paths: Sequence[str]) -> tuple[str, ...]:
         if not self._services.has_sandbox:

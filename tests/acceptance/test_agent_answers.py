@@ -236,6 +236,8 @@ def test_an_agent_is_shown_the_project_within_its_window(desk: Reviewing):
     desk.write("notes.txt", "a line of notes\n" * 8_000)
     desk.write("mimir.toml", "[llm]\ncontext_tokens = 10000\n")
     desk.write(".claude/agents/reviewer.md", claude("reviewer", "tools: Read"))
+    desk.ask_reviewer(turns=(answer("Yes."),))
+    assert desk.type("handoff", "The rounding of shares is open.").code == 0
 
     done = desk.ask_reviewer("--context-file", "notes.txt", "--json", turns=(answer("Yes."),))
 
@@ -244,4 +246,5 @@ def test_an_agent_is_shown_the_project_within_its_window(desk: Reviewing):
     assert context["included_tokens"] < 4_000 < context["omitted_tokens"]
     stored = desk.type("export", last(done)["run"]).out
     assert "Amounts are whole cents." in stored
+    assert "The rounding of shares is open." in stored
     assert desk.type("replay", last(done)["run"]).code == 0

@@ -33,6 +33,8 @@ MOST_OF_HIT = 600
 """Tokens of one node of the memory."""
 MOST_OF_INSTRUCTIONS = 8_000
 """Tokens of `AGENTS.md`."""
+_OF_PROJECT = ("handoff", "lesson")
+"""Kinds of nodes that belong to the project's share; the others belong to the domain's."""
 _NO_LIMIT = 10**9
 
 
@@ -150,7 +152,7 @@ def _domain_part(given: WorkerInput, material: PinnedMaterial, budget: int) -> C
     pieces = [_with_most(piece, most) for piece in files]
     if given.skills:
         pieces.append(skill_piece(given.skills))
-    pieces += [_memory_piece(one) for one in material.memory if one.kind != "lesson"]
+    pieces += [_memory_piece(one) for one in material.memory if one.kind not in _OF_PROJECT]
     if material.files:
         pieces.append(
             ContextPiece(
@@ -176,7 +178,7 @@ def _project_part(material: PinnedMaterial, budget: int) -> ContextPart:
                 most=MOST_OF_INSTRUCTIONS,
             )
         )
-    pieces += [_memory_piece(one) for one in material.memory if one.kind == "lesson"]
+    pieces += [_memory_piece(one) for one in material.memory if one.kind in _OF_PROJECT]
     return ContextPart(heading="## The project", pieces=pieces, budget=budget)
 
 

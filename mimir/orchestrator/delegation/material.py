@@ -1,8 +1,10 @@
 """Material of an invocation: memory, instructions and files, pinned with its run."""
 
 from dataclasses import replace
+from functools import partial
 
 from mimir.domain.invocation import MemoryHit, PinnedDefinition
+from mimir.orchestrator.patterns.ledger_state import find_handoff
 from mimir.orchestrator.services import ProjectServices
 from mimir.registry.domain_terms import select_paths
 from mimir.store.operations import memory
@@ -13,11 +15,24 @@ MAX_BYTES = 200_000
 MAX_HITS = 10
 
 
-async def search_memory(services: ProjectServices, text: str) -> tuple[MemoryHit, ...]:
-    """Return notes on similar work, and lessons that no later run overcame."""
+async def find_memory(
+    services: ProjectServices, text: str, *, before: str = ""
+) -> tuple[MemoryHit, ...]:
+    """Return hand-offs of the user, then notes on similar work and lessons that hold.
+
+    Args:
+        services: Services of the project.
+        text: The work.
+        before: Time of the work, ISO-8601 UTC; hand-offs end at the last plan before it. Empty: now.
+    """
+    read = partial(find_handoff, project=services.project_id, before=before)
+    handoff = [
+        MemoryHit(id=one.id, kind=one.kind, title=one.name, text=one.text)
+        for one in await services.store.read(read)
+    ]
     scope = memory.MemoryScope(project=services.project_id)
     found = memory.ProjectMemory(services.store, scope)
-    return tuple(
+    hits = [
         MemoryHit(
             id=str(node["id"]),
             kind=str(node.get("kind") or "note"),
@@ -25,7 +40,9 @@ async def search_memory(services: ProjectServices, text: str) -> tuple[MemoryHit
             text=str(node.get("text") or ""),
         )
         for node in await found.search_notes(text, limit=MAX_HITS)
-    )
+    ]
+    # The hand-off comes first: the room may end before the last note.
+    return tuple({one.id: one for one in (*handoff, *hits)}.values())
 
 
 async def pin_material(
@@ -46,7 +63,7 @@ async def pin_material(
     content = await history.file(tree, INSTRUCTIONS) or b""
     # The terms find notes of the field that the task does not name.
     words = " ".join((request, *material.terms))
-    hits = await search_memory(services, words) if material.reads_memory else ()
+    hits = await find_memory(services, words) if material.reads_memory else ()
     return replace(
         definition,
         material=replace(
