@@ -12,6 +12,7 @@ from typing import TypeVar
 from mimir.bootstrap import local_store
 from mimir.bootstrap.stored_project import ProjectPlace, StoredProject, open_stored_project
 from mimir.settings.layers import LoadedSettings, load
+from mimir.settings.principal import environment_for
 from mimir.store.protocol import ReadOps
 from mimir.workspace.state_dir import prepare
 
@@ -28,11 +29,18 @@ class StartedCommand:
     process: "subprocess.Popen[bytes]"
     log: Path
     """Its standard output and error."""
+    request: Path | None = None
+    """File with its request, which is removed when the run exists."""
 
     @property
     def has_ended(self) -> bool:
         """Whether the process has ended; it is reaped by the question."""
         return self.process.poll() is not None
+
+    def forget_request(self) -> None:
+        """Remove the file with the request: the store holds it now."""
+        if self.request:
+            self.request.unlink(missing_ok=True)
 
     def lines(self) -> list[str]:
         """Return the complete lines that it has printed so far."""
@@ -77,8 +85,10 @@ class ProjectAccess:
         async with opening as opened:
             return await work(opened)
 
-    def start(self, words: Sequence[str]) -> StartedCommand:
-        """Start a command of mimir that outlives this process."""
+    def start(
+        self, words: Sequence[str], principal: str, request: Path | None = None
+    ) -> StartedCommand:
+        """Start a command of mimir that outlives this process; its runs are of the principal."""
         # The question reaps the ended ones, so that none stays a zombie.
         self._started = [one for one in self._started if not one.has_ended]
         handle, path = self._make_file(".log")
@@ -89,6 +99,7 @@ class ProjectAccess:
             process = subprocess.Popen(
                 command,
                 cwd=self.directory,
+                env=environment_for(principal),
                 # Standard input is the wire of the client.
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -96,7 +107,7 @@ class ProjectAccess:
                 # A client may kill the process group of the server.
                 start_new_session=True,
             )
-        started = StartedCommand(process=process, log=path)
+        started = StartedCommand(process=process, log=path, request=request)
         self._started.append(started)
         return started
 

@@ -93,6 +93,8 @@ class ProjectServices:
     """Whether new runs try their checks first. False: a replay of a recording that did not."""
     has_sandbox: bool = True
     """False: a replay, which runs no command."""
+    principal: str = ""
+    """Client of the server for which this process works. Empty: the user typed the command."""
     test_command: str = ""
     """Command line of the project's tests. Empty: it is found."""
     show_base: Callable[[str, str], None]
@@ -137,6 +139,7 @@ class ProjectServices:
             max_cost=limits.max_cost,
             prices=self.prices,
             only=only,
+            principal=self.principal,
             seal_form=SEAL_FORM,
         )
 

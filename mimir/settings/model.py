@@ -318,6 +318,14 @@ class QuestionSettings(_SettingsSection):
 class McpSettings(_SettingsSection):
     """The server for agents."""
 
+    http: str = "127.0.0.1:8811"
+    """Address of `--http`."""
+    public_url: str = ""
+    """The only accepted host and origin; empty: loopback."""
+    requests_per_minute: int = Field(default=60, gt=0)
+    """Of one token."""
+    max_concurrent: int = Field(default=8, gt=0)
+    """Calls of one token at the same time."""
     tools: list[str] = ["core"]
     """Tool sets."""
     wait_seconds: float = Field(default=45.0, ge=0, le=50)

@@ -1,14 +1,19 @@
 """Tools that read: `status`, `report`, `memory_search` and `inbox`."""
 
 import re
+from functools import partial
 
 from mimir.bootstrap.stored_project import ProjectPlace, StoredProject
 from mimir.errors import ToolError
-from mimir.mcp_server.tools.run_reading import load_status
+from mimir.mcp_server.tools.run_reading import (
+    find_visible_run,
+    load_status,
+    read_visible_inbox,
+)
 from mimir.mcp_server.tools.run_results import limit_tasks, next_call
 from mimir.mcp_server.tools.tool_values import IncomingCall, ToolAnswer
-from mimir.orchestrator.questions.inbox import load_inbox
 from mimir.store.protocol import ReadOps
+from mimir.store.schema import NodeLabel
 
 PAGE_CHARS = 20_000
 """Most characters of a report in one answer."""
@@ -17,7 +22,7 @@ DEFAULT_LIMIT = 10
 
 async def status(call: IncomingCall) -> ToolAnswer:
     """Return the state of a run, by default of the latest one."""
-    found = await load_status(call.project, call.arguments.text("run") or None)
+    found = await load_status(call.project, call.principal, call.arguments.text("run") or None)
     limited = limit_tasks(found)
     return ToolAnswer(content={**limited, "next": next_call(found, str(found.get("status")))})
 
@@ -27,7 +32,9 @@ async def report(call: IncomingCall) -> ToolAnswer:
     given = call.arguments
 
     async def load(opened: StoredProject) -> tuple[str, str]:
-        run = await opened.find_run(given.text("run") or None)
+        named = given.text("run") or None
+        find = partial(find_visible_run, place=opened, principal=call.principal, run=named)
+        run = await opened.store.read(find)
         return run, await opened.report_files().read(run)
 
     run, text = await call.project.use_store(load)
@@ -51,9 +58,9 @@ async def memory_search(call: IncomingCall) -> ToolAnswer:
 
         scope = memory.MemoryScope(project=place.id)
         limit = given.number("limit", DEFAULT_LIMIT)
-        return [
-            *memory.search_nodes(reads, scope, given.text("text"), given.texts("labels"), limit)
-        ]
+        # Runs and tasks of other principals are nodes of the memory too.
+        labels = (NodeLabel.MEMORY,) if call.principal.is_token else given.texts("labels")
+        return [*memory.search_nodes(reads, scope, given.text("text"), labels, limit)]
 
     return ToolAnswer(content={"memories": await call.project.read(look)})
 
@@ -61,7 +68,9 @@ async def memory_search(call: IncomingCall) -> ToolAnswer:
 async def inbox(call: IncomingCall) -> ToolAnswer:
     """Return the open questions of the project."""
     every = call.arguments.values.get("all") is True
-    found = await call.project.read(lambda reads, place: load_inbox(reads, place.id, every=every))
+    found = await call.project.read(
+        lambda reads, place: read_visible_inbox(reads, place, call.principal, every=every)
+    )
     return ToolAnswer(content=found)
 
 

@@ -4,12 +4,18 @@ import asyncio
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from mimir.domain.json_value import as_object, as_objects, as_text
 from mimir.errors import MimirError, ToolError, UnavailableError
 from mimir.mcp_server.project_access import ProjectAccess, StartedCommand, hide_paths
-from mimir.mcp_server.tools.run_reading import find_execution, find_planning, load_status
+from mimir.mcp_server.tools.run_reading import (
+    find_execution,
+    find_planning,
+    find_visible_run,
+    load_status,
+)
 from mimir.mcp_server.tools.run_results import WORKING, describe_run
 from mimir.mcp_server.tools.tool_values import IncomingCall, ToolAnswer, WaitLimit
 from mimir.planning.format.slug import slug
@@ -35,7 +41,7 @@ async def plan(call: IncomingCall) -> ToolAnswer:
     started, path = _start_planning(call, "chain", options)
     run = await _wait_for_planning(call.project, started, path)
     await _wait_for_end(started, call.wait, run)
-    status = await load_status(call.project, run)
+    status = await load_status(call.project, call.principal, run)
     found = describe_run(status, is_served=not started.has_ended)
     content = {**found, "path": as_text(status.get("plan"))}
     content.pop("plan", None)
@@ -55,7 +61,9 @@ async def execute(call: IncomingCall) -> ToolAnswer:
         )
     options = ["--yes", f"--apply={given.text('apply', 'never')}"]
     options += [f"--only={','.join(given.texts('only'))}"] if given.texts("only") else []
-    options += _option("--from", given.text("from"))
+    if given.has("from"):
+        find = partial(find_visible_run, principal=call.principal, run=given.text("from"))
+        options.append(f"--from={await call.project.read(find)}")
     options += _option("--model", given.text("model"))
     for name in ("max_calls", "max_tokens", "max_cost"):
         if given.has(name):
@@ -65,12 +73,12 @@ async def execute(call: IncomingCall) -> ToolAnswer:
         run = await _wait_for_planning(call.project, started, path)
     else:
         name = _require_plan(call.project.directory, given.text("plan"))
-        started = call.project.start(["execute", name, "--json", *options])
+        started = call.project.start(["execute", name, "--json", *options], call.principal.name)
         run = await _wait_for_events(call.project, started)
     await _wait_for_end(started, call.wait, run)
     # The plan of a request is executed by a run of its own.
-    run = await find_execution(call.project, run) or run
-    status = await load_status(call.project, run)
+    run = await find_execution(call.project, call.principal, run) or run
+    status = await load_status(call.project, call.principal, run)
     content = describe_run(status, is_served=not started.has_ended)
     if started.has_ended and as_text(status.get("kind")) == "plan":
         # The planning has ended, and no run of its plan was created.
@@ -90,10 +98,16 @@ def _start_planning(
     project = call.project
     folder = _reserve_folder(project.directory, request)
     # In a file: an argument may be too long, begin with a dash, or name another file.
-    file = project.write_text(request).relative_to(project.directory)
+    file = project.write_text(request)
     path = f"{folder}/{PLAN_NAME}"
-    words = [command, f"@{file}", "--json", f"--output={path}", *options]
-    return project.start(words), path
+    words = [
+        command,
+        f"@{file.relative_to(project.directory)}",
+        "--json",
+        f"--output={path}",
+        *options,
+    ]
+    return project.start(words, call.principal.name, file), path
 
 
 def _reserve_folder(project: Path, request: str) -> str:
@@ -136,7 +150,10 @@ async def _wait_for_planning(project: ProjectAccess, started: StartedCommand, pa
         while True:
             # Asked first: the run may appear between the two questions.
             ended = started.has_ended
-            if run := await find_planning(project, path):
+            run = await find_planning(project, path)
+            if run or ended:
+                started.forget_request()
+            if run:
                 return run
             if ended:
                 raise _make_error(project, started)

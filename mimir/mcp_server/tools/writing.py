@@ -8,6 +8,7 @@ from mimir.bootstrap.stored_project import ProjectPlace, StoredProject
 from mimir.domain.json_value import as_objects, as_text, is_object
 from mimir.domain.run import INPUT
 from mimir.errors import MimirError, ToolError
+from mimir.mcp_server.tools.run_reading import read_visible_inbox
 from mimir.mcp_server.tools.run_results import list_open_questions
 from mimir.mcp_server.tools.tool_values import IncomingCall, Principal, ToolAnswer
 from mimir.orchestrator.questions.answering import (
@@ -16,7 +17,7 @@ from mimir.orchestrator.questions.answering import (
     GivenAnswer,
     answer_question,
 )
-from mimir.orchestrator.questions.inbox import find_question, load_inbox
+from mimir.orchestrator.questions.inbox import find_question
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.tools.secrets import Redactor
 
@@ -57,7 +58,13 @@ async def close_questions(
         )
         for id, one in given.items():
             write = partial(
-                _close, id=id, given=one, answerer=answerer, by_model=transport == ARGUMENTS
+                _close,
+                place=opened,
+                id=id,
+                given=one,
+                answerer=answerer,
+                call=call,
+                by_model=transport == ARGUMENTS,
             )
             # Each has its own transaction: a refused answer must not undo the others.
             try:
@@ -76,8 +83,20 @@ async def close_questions(
 
 
 def _close(
-    ops: WriteOps, id: str, given: GivenAnswer, answerer: Answerer, *, by_model: bool
+    ops: WriteOps,
+    place: ProjectPlace,
+    id: str,
+    given: GivenAnswer,
+    answerer: Answerer,
+    call: IncomingCall,
+    *,
+    by_model: bool,
 ) -> AnswerResult:
+    if call.principal.is_token:
+        visible = read_visible_inbox(ops, place, call.principal, every=True)
+        # The whole id: a beginning would name questions of other principals.
+        if id not in [one.get("id") for one in as_objects(visible["questions"])]:
+            raise ToolError(f"There is no question {id[:80]!r}.", next_step="Call inbox.")
     question = find_question(ops, answerer.project_id, id)
     # A model must not approve its own work.
     if by_model and question.kind != INPUT:
@@ -102,15 +121,15 @@ async def _continue_runs(call: IncomingCall, done: Sequence[AnswerResult]) -> li
 
     runs = await call.project.read(look) if waiting else []
     for run in runs:
-        call.project.start(["resume", run, "--json"])
+        call.project.start(["resume", run, "--json"], call.principal.name)
     return runs
 
 
 async def _list_questions(call: IncomingCall) -> ToolAnswer:
     found = await call.project.read(
-        lambda reads, place: load_inbox(reads, place.id, every=False)["questions"]
+        lambda reads, place: read_visible_inbox(reads, place, call.principal, every=False)
     )
-    questions = list_open_questions(as_objects(found))
+    questions = list_open_questions(as_objects(found["questions"]))
     wanted = call.arguments.texts("questions")
     if wanted:
         questions = [

@@ -48,6 +48,8 @@ class RunOverviewRecord(StoredRecord, label=NodeLabel.RUN, is_partial=True):
     assurance: str = ""
     """Level of an invocation that has ended."""
     parent_run: str = ""
+    principal: str = ""
+    """Client of the server that asked for the run. Empty: the user typed it."""
     session_id: str = ""
     depth: int = 0
     """Number of ancestor runs."""

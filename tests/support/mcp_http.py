@@ -1,0 +1,76 @@
+"""A server of `mimir mcp --http` in a process of its own, and requests as a client sends them."""
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+VERSION = "2026-07-28"
+META = {
+    "io.modelcontextprotocol/protocolVersion": VERSION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpSite:
+    """A running server."""
+
+    url: str
+
+    def post(
+        self,
+        token: str,
+        method: str = "tools/list",
+        params: Mapping[str, object] | None = None,
+        **changed: Any,
+    ) -> httpx2.Response:
+        """Send one message; `changed` replaces parts of the request."""
+        given = dict(params or {})
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**given, "_meta": META}}
+        headers = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "Mcp-Protocol-Version": VERSION,
+            "Mcp-Method": method,
+            **({"Mcp-Name": str(given["name"])} if "name" in given else {}),
+            **changed.pop("headers", {}),
+        }
+        sent = {"content": json.dumps(body), **changed}
+        url = self.url + sent.pop("query", "")
+        kept = {name: value for name, value in headers.items() if value}
+        return httpx2.post(url, headers=kept, timeout=60, trust_env=False, **sent)
+
+    def call(self, token: str, tool: str, **arguments: object) -> dict[str, Any]:
+        """Call a tool; return its structured content and whether it is an error."""
+        response = self.post(token, "tools/call", {"name": tool, "arguments": arguments})
+        assert response.status_code == 200, response.text
+        result = response.json()["result"]
+        return {**result["structuredContent"], "is_error": result.get("isError", False)}
+
+
+@contextlib.contextmanager
+def http_site(project: Path, env: Mapping[str, str]) -> Generator[HttpSite]:
+    """Serve a project on a free port during the block."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "-m", "mimir", "mcp", "--http", "--address", address]
+    server = subprocess.Popen(
+        command, cwd=project, env=dict(env), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        assert server.stderr is not None
+        line = server.stderr.readline()
+        assert b"listening" in line, line + server.stderr.read()
+        yield HttpSite(url=f"http://{address}/mcp")
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)

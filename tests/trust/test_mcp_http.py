@@ -1,0 +1,155 @@
+"""Attacks on `mimir mcp --http`: no token, wrong headers, too much, and the runs of another token."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mimir.planning.renderer import render
+from tests.support.mcp_http import HttpSite, http_site
+from tests.support.projects import make_project
+from tests.support.terminal import environment
+from tests.support.whole_run import REST, calls, plan, step, worker
+
+SECRET = "The words of the owner"
+ASKS = calls("ask_user", title=SECRET, text="Where?", options=["eu-west", "us-east"])
+SCRIPT = {"parts": [worker("c", {"calls": [ASKS]}, "Done."), *REST]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """A served project with a paused run of the token `owner`."""
+
+    site: HttpSite
+    tokens: Mapping[str, str]
+    run: str
+    question: str
+    project: Path
+    env: Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    room = tmp_path_factory.mktemp("mcp")
+    project = make_project(room / "project", {"README.md": "# A project\n"})
+    (room / "script.yaml").write_text(yaml.safe_dump(SCRIPT), encoding="utf-8")
+    made = plan(step("c", tools=("read_file", "write_file", "ask_user")), title=SECRET)
+    (project / "plan.md").write_text(render(made), encoding="utf-8")
+    env = environment(
+        HOME=str(room),
+        XDG_CONFIG_HOME=str(room / "config"),
+        MIMIR_MODEL="play:../script.yaml",
+        MIMIR_CHECKS__CONTROLS="never",
+    )
+
+    def mimir(*words: str, code: int = 0, **more: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "mimir", *words],
+            cwd=project,
+            env={**env, **more},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    mimir("execute", "plan.md", "--yes", code=75, MIMIR_PRINCIPAL="token:owner")
+    scopes = {
+        "owner": "read,work,answer",
+        "other": "read,work,answer",
+        "reader": "read",
+        "busy": "read",
+        "old": "read",
+    }
+    tokens = {
+        name: mimir("mcp", "token", name, "--scope", given).strip()
+        for name, given in scopes.items()
+    }
+    mimir("mcp", "revoke", "old")
+    file = room / "config" / "mimir" / "tokens.json"
+    assert not any(token in file.read_text() for token in tokens.values())
+    assert file.stat().st_mode & 0o077 == 0
+    status = json.loads(mimir("status", "--json"))
+    with http_site(project, env) as site:
+        yield Served(
+            site=site,
+            tokens=tokens,
+            run=status["run"],
+            question=status["questions"][0]["id"],
+            project=project,
+            env=env,
+        )
+
+
+def test_requests_without_right_token_host_origin_type_or_size_are_refused(served: Served):
+    site, token = served.site, served.tokens["reader"]
+    expected = {
+        "no token": (401, {"headers": {"Authorization": ""}}),
+        "wrong token": (401, {"headers": {"Authorization": f"Bearer {token}x"}}),
+        "revoked token": (401, {"headers": {"Authorization": f"Bearer {served.tokens['old']}"}}),
+        "token in the address": (401, {"query": f"?token={token}"}),
+        "wrong host": (421, {"headers": {"Host": "evil.example"}}),
+        "wrong origin": (403, {"headers": {"Origin": "http://evil.example"}}),
+        "own origin": (200, {"headers": {"Origin": site.url.removesuffix("/mcp")}}),
+        "wrong type": (415, {"headers": {"Content-Type": "text/plain"}}),
+        "too large": (413, {"content": b" " * (4 * 1024 * 1024 + 1)}),
+        "another method in the header": (400, {"headers": {"Mcp-Method": "tools/call"}}),
+        "no JSON": (400, {"content": b"{"}),
+    }
+    for case, (status, changed) in expected.items():
+        response = site.post(token, **changed)
+        assert response.status_code == status, (case, response.text)
+        assert str(served.project) not in response.text
+        assert "Traceback" not in response.text
+
+
+def test_a_scope_limits_the_list_and_the_calls(served: Served):
+    site, token = served.site, served.tokens["reader"]
+    listed = [one["name"] for one in site.post(token).json()["result"]["tools"]]
+    refused = site.post(token, "tools/call", {"name": "execute", "arguments": {"plan": "plan.md"}})
+
+    assert listed == ["status", "report", "memory_search", "inbox"]
+    assert refused.status_code == 403
+    assert 'scope="work"' in refused.headers["WWW-Authenticate"]
+
+
+def test_a_token_sees_nothing_of_the_runs_of_another(served: Served):
+    site, other, owner = served.site, served.tokens["other"], served.tokens["owner"]
+    answers = [
+        site.call(other, "status"),
+        site.call(other, "status", run=served.run),
+        site.call(other, "status", run="run-"),
+        site.call(other, "report", run=served.run),
+        site.call(other, "execute", plan="plan.md", **{"from": served.run}),
+        site.call(other, "answer", answers={served.question: "eu-west"}),
+    ]
+    unknown = site.call(other, "status", run="run-none")
+
+    assert all(one["is_error"] for one in answers)
+    assert answers[1]["problem"] == unknown["problem"].replace("run-none", served.run)
+    assert site.call(other, "inbox")["questions"] == []
+    assert site.call(other, "answer")["open"] == []
+    assert SECRET not in json.dumps([answers, site.call(other, "memory_search", text=SECRET)])
+    # And the owner sees all of it.
+    assert site.call(owner, "status")["run"] == served.run
+    assert site.call(owner, "inbox")["questions"][0]["id"] == served.question
+    assert SECRET in site.call(owner, "report")["text"]
+
+
+def test_a_hundred_requests_at_once_are_limited(served: Served):
+    with ThreadPoolExecutor(30) as pool:
+        answers = list(pool.map(lambda _: served.site.post(served.tokens["busy"]), range(100)))
+
+    codes = [one.status_code for one in answers]
+    assert set(codes) == {200, 429}
+    assert codes.count(200) <= 60
+    assert all("Retry-After" in one.headers for one in answers if one.status_code == 429)
+    # The limit is that of one token.
+    assert served.site.post(served.tokens["reader"]).status_code == 200
