@@ -16,11 +16,10 @@ from mimir.domain.json_value import (
     is_array,
     is_object,
 )
+from mimir.domain.question_states import QuestionState
 
 FieldKind = Literal["string", "number", "boolean", "choice", "choices"]
-QuestionState = Literal["open", "answered", "expired", "withdrawn"]
 
-OPEN: QuestionState = "open"
 MAX_FIELDS = 10
 MAX_OPTIONS = 50
 MAX_TITLE = 200

@@ -1,9 +1,15 @@
 """Questions of a run or a project as JSON values: inbox, `status --json`, response."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from mimir.domain.question import OPEN, describe_values
+from mimir.domain.question import describe_values
+from mimir.domain.question_states import OPEN
+from mimir.reporting.summary.state_triangle import load_triangle, select_noting
+from mimir.store.protocol import ReadOps
+from mimir.store.questions import question_rows
 from mimir.store.records.question_records import QuestionRecord
+from mimir.store.records.run_records import RunRecord
+from mimir.store.records.task_records import TaskStatusRecord
 
 Json = Mapping[str, object]
 
@@ -35,4 +41,18 @@ def describe_question(one: QuestionRecord) -> Json:
         "answered_by": one.answered_by,
         "transport": one.transport,
         "closed_at": one.closed_at or None,
+    }
+
+
+def shape_questions(
+    reads: ReadOps, run: RunRecord, tasks: Sequence[TaskStatusRecord]
+) -> Mapping[str, object]:
+    """Return questions and state triangle of a run as members of its status."""
+    asked = question_rows.load_of_run(reads, run.id)
+    questions = [describe_question(one) for one in asked]
+    noting = select_noting((one.task_id, one.tools, one.attempt_number) for one in tasks)
+    triangle = load_triangle(reads, run, asked, noting, tasks=len(tasks))
+    return {
+        **({"questions": questions} if questions else {}),
+        **({"triangle": triangle.as_json()} if questions or triangle.assumptions else {}),
     }

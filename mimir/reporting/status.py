@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mimir.domain import money
+from mimir.domain.agent import ASK_TOOL, NOTE_TOOL
 from mimir.domain.clock import moment
 from mimir.domain.ids import lane_id
-from mimir.domain.json_value import as_object
-from mimir.domain.question import OPEN
+from mimir.domain.json_value import as_object, as_objects
+from mimir.domain.question_states import OPEN
 from mimir.domain.run import INPUT
 from mimir.domain.task_states import (
     EXECUTING,
@@ -22,11 +23,8 @@ from mimir.domain.task_states import (
 )
 from mimir.domain.tool_call_limit import call_limit
 from mimir.errors import StoreError
-from mimir.reporting.questions import describe_question
-from mimir.reporting.summary.state_triangle import load_triangle, select_noting
 from mimir.store import run_reading
 from mimir.store.protocol import ReadOps
-from mimir.store.questions import question_rows
 from mimir.store.records.run_records import RunRecord
 from mimir.store.records.task_records import TaskStatusRecord
 
@@ -71,10 +69,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         now=reads.now(),
         is_read_only=record.is_read_only,
     )
-    asked = question_rows.load_of_run(reads, run)
-    questions = [describe_question(one) for one in asked]
-    noting = select_noting((one.task_id, one.tools, one.attempt_number) for one in tasks)
-    triangle = load_triangle(reads, record, asked, noting, tasks=len(tasks))
+    asked = _shape_questions(reads, record, tasks)
     state = shown_state(shown, is_read_only=record.is_read_only)
     has_stopped = shown in RUN_ENDED or shown is RunStatus.PAUSED
     return {
@@ -86,7 +81,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "title": record.display_title,
         "plan": record.plan_path,
         "reason": record.pause_reason,
-        "message": _message(record, questions),
+        "message": _message(record, as_objects(asked.get("questions"))),
         "broken_checks": list(record.broken_checks) if shown in RUN_ENDED else [],
         "apply": as_object(record.settings.mapping().get("run")).get("apply"),
         "seal": record.seal if shown in RUN_ENDED else "",
@@ -103,9 +98,21 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "tasks": [_task(task, lookup) for task in tasks],
         **_date_of_prices(record),
         **({"read_only": True} if record.is_read_only else {}),
-        **({"questions": questions} if questions else {}),
-        **({"triangle": triangle.as_json()} if questions or triangle.assumptions else {}),
+        **asked,
     }
+
+
+def _shape_questions(
+    reads: ReadOps, record: RunRecord, tasks: Sequence[TaskStatusRecord]
+) -> Mapping[str, object]:
+    """Return questions and state triangle as members of the status; empty: there are none."""
+    may_note = any(ASK_TOOL in one.tools or NOTE_TOOL in one.tools for one in tasks)
+    if not (may_note or run_reading.has_questions(reads, record.id)):
+        return {}
+    # Most runs have neither; a look at them need not wait for these imports.
+    from mimir.reporting.questions import shape_questions
+
+    return shape_questions(reads, record, tasks)
 
 
 def _message(record: RunRecord, questions: Sequence[Mapping[str, object]]) -> str:

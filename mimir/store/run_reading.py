@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
-from mimir.domain.question import OPEN
+from mimir.domain.question_states import OPEN
 from mimir.domain.task_states import TaskStatus
 from mimir.errors import UsageError
 from mimir.store.protocol import ReadOps, Row, Where
@@ -75,6 +75,11 @@ def load_run_overviews(reads: ReadOps, project_id: str) -> list[RunOverviewRecor
 def count_completed_tasks(reads: ReadOps) -> Mapping[str, int]:
     """Count the completed tasks by run; a run without any is left out."""
     return reads.counts(NodeLabel.TASK, "runId", {"status": TaskStatus.COMPLETED.value})
+
+
+def has_questions(reads: ReadOps, run: str) -> bool:
+    """Return whether a question was asked in a run."""
+    return bool(reads.find(NodeLabel.QUESTION, {"runId": run}, limit=1, only=("id",)))
 
 
 def count_open_questions(reads: ReadOps, project_id: str) -> Mapping[str, int]:

@@ -83,6 +83,7 @@ NOT_TO_LOOK = HEAVY | {
     "importlib.metadata",
     "importlib.resources",
     "mimir.store.operations.claims",
+    "mimir.reporting.summary.run_data",
     "mimir.store.operations.record_loading",
     "mimir.store.records.task_changes",
     "tempfile",

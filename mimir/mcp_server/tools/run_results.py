@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mimir.domain.json_value import as_object, as_objects, as_text
-from mimir.domain.question import OPEN
+from mimir.domain.question_states import OPEN
 
 MAX_TASKS = 100
 """Most tasks of a status; those that are not completed come first."""

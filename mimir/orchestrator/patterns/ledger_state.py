@@ -5,7 +5,7 @@ from datetime import datetime
 
 from mimir.domain.clock import stamp
 from mimir.domain.criteria_counts import CriteriaCounts
-from mimir.domain.question import OPEN
+from mimir.domain.question_states import OPEN
 from mimir.domain.task_states import EXECUTING, RUN_ENDED, RunStatus, TaskStatus
 from mimir.orchestrator.patterns.ledger import (
     ArchivedRun,

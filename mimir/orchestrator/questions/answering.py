@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from mimir.domain.call_outcome import outcome_of_closing
 from mimir.domain.event import EventKind
 from mimir.domain.question import (
-    OPEN,
     QuestionClosing,
     QuestionForm,
     describe_values,
@@ -15,6 +14,7 @@ from mimir.domain.question import (
     placeholder,
     read_form,
 )
+from mimir.domain.question_states import OPEN
 from mimir.domain.task_states import RUN_ENDED, TERMINAL, RunStatus
 from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.questions.inbox import find_question

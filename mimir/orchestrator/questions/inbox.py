@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mimir.domain.question import OPEN
+from mimir.domain.question_states import OPEN
 from mimir.errors import UsageError
 from mimir.orchestrator.runs.listing import match_id
 from mimir.orchestrator.runs.subjects import find_subject

@@ -8,7 +8,8 @@ from typing import get_args
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_member, as_number, as_text, is_object
-from mimir.domain.question import QuestionClosing, QuestionState
+from mimir.domain.question import QuestionClosing
+from mimir.domain.question_states import QuestionState
 from mimir.domain.scheduling_command import BlockTask, ReleaseTask
 from mimir.domain.task_states import TaskStatus
 from mimir.errors import Paused, RecordingMiss

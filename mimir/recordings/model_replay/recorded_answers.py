@@ -6,13 +6,8 @@ from typing import get_args
 from mimir.domain.call_outcome import outcome_of_closing
 from mimir.domain.event import EventKind
 from mimir.domain.json_value import as_member, as_object, as_text, is_object
-from mimir.domain.question import (
-    OPEN,
-    QuestionClosing,
-    QuestionState,
-    check_values,
-    read_form,
-)
+from mimir.domain.question import QuestionClosing, check_values, read_form
+from mimir.domain.question_states import OPEN, QuestionState
 from mimir.recordings.format.recording import RecordedRun, Recording
 from mimir.store.protocol import WriteOps
 from mimir.store.questions import question_rows

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from mimir.domain.agent import ASK_TOOL, NOTE_TOOL
 from mimir.domain.ids import lane_id
 from mimir.domain.json_value import as_array, as_object, as_text, as_texts
-from mimir.domain.question import OPEN, describe_values
+from mimir.domain.question import describe_values
+from mimir.domain.question_states import OPEN
 from mimir.errors import StoreError
 from mimir.reporting.summary.run_data import StateTriangle
 from mimir.store.protocol import ReadOps, Where

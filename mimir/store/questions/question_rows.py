@@ -8,13 +8,8 @@ from datetime import timedelta
 from mimir.domain import ids
 from mimir.domain.clock import moment, stamp
 from mimir.domain.event import EventKind
-from mimir.domain.question import (
-    OPEN,
-    NewQuestion,
-    QuestionClosing,
-    QuestionLimits,
-    correction_text,
-)
+from mimir.domain.question import NewQuestion, QuestionClosing, QuestionLimits, correction_text
+from mimir.domain.question_states import OPEN
 from mimir.errors import StoreError
 from mimir.store import run_reading
 from mimir.store.operations import runs

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from mimir.domain.question import QuestionState
+from mimir.domain.question_states import QuestionState
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
