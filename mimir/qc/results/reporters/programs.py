@@ -29,12 +29,18 @@ def main(starter, words):
         os.execv(program, [program, *words])
     del os.environ["MIMIR_RESULTS"]
     report = os.path.join(folder, "%s-%d.%s" % (name, os.getpid(), _ENDINGS[name]))
+    if name == "cargo":
+        # Quiet programs show dots, and no names of tests.
+        os.environ["CARGO_TERM_QUIET"] = "false"
+        words = [word for word in words if word not in _QUIET]
+        at = _place_of_test(words) or 0
     json_words = ["-json"] if name == "go" else []
     argv = [program, *words[: at + 1], *json_words, *words[at + 1 :]]
     with open(report, "xb") as out:
         raise SystemExit(_run(argv, out, _show_go if name == "go" else _show))
 
 
+_QUIET = {"-q", "--quiet", "--format=terse"}
 _ENDINGS = {"go": "gojson", "cargo": "libtest"}
 
 
