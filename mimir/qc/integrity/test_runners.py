@@ -90,6 +90,8 @@ CONFIG = _table(
     vitest: package.json vitest.config.* vite.config.* {_JS_HOOKS}
     mocha: package.json .mocharc*
     make: Makefile makefile GNUmakefile
+    cmake, ctest: CMakeLists.txt CMakePresets.json CTestCustom.cmake *.cmake
+    meson test: meson.build
     just: justfile .justfile Justfile
     cargo: Cargo.toml build.rs .cargo/**
     go: go.mod go.work
@@ -101,6 +103,7 @@ CONFIG = _table(
     swift test: Package.swift
     gradle: build.gradle build.gradle.kts settings.gradle settings.gradle.kts gradle.properties gradle/** gradlew buildSrc/** **/init.gradle*
     mvn: pom.xml .mvn/** mvnw
+    junit, testng: **/META-INF/services/org.junit.* **/META-INF/services/org.testng.* **/junit-platform.properties
     prove: .proverc
     phpunit, artisan test: {_PHPUNIT}
     composer: composer.json

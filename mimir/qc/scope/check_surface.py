@@ -1,6 +1,7 @@
 """Check surface: the files of a base tree that decide what the checks of a run mean. Pure."""
 
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -41,6 +42,8 @@ _BUILD_NAMES = frozenset(
     for tool in sorted(test_runners.STARTERS - {"tox", "nox", "inv", "invoke"})
     for name in test_runners.CONFIG.get(tool, ())
 )
+_DOT_SETTING = re.compile(r"\.\w+rc(?:\.\w+)?")
+_SETTING = re.compile(r"[\w-]+\.config\.(?:[cm]?[jt]s|json)")
 _ANY_TESTS = tuple(g for g in test_runners.STARTED_TESTS if g.startswith("**/") and g[-3:] != "/**")
 """Tests by their own names, for checks that start an unknown runner."""
 
@@ -80,7 +83,19 @@ class CheckSurface:
 
     def configures(self, path: str) -> bool:
         """True for a file that configures a test runner, build tool, linter or package manager."""
-        return is_config(path) or matches(path, (*self.tools, *self.rules))
+        return (
+            is_config(path)
+            or matches(path, (*self.tools, *self.rules))
+            or self._configures_package(path)
+        )
+
+    def _configures_package(self, path: str) -> bool:
+        """True for a setting of a tool of a JavaScript package, such as the compiler of its tests."""
+        folder, name = posixpath.split(path)
+        places = {folder} if _SETTING.fullmatch(name) else set[str]()
+        if _DOT_SETTING.fullmatch(name):
+            places = {folder, ""}  # Compilers read these in each folder below their package.
+        return any(posixpath.join(one, "package.json") in self.paths for one in places)
 
     def is_beside_build_file(self, path: str) -> bool:
         """True for a build file next to another one; it may replace it (`GNUmakefile`)."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from mimir.domain.globs import matches
+from mimir.qc.integrity.check_files import says_it_tests
 from mimir.qc.integrity.linters import LINTERS
 
 _INCLUDES = re.compile(r"^[ \t]*[-s]?include[ \t]+([^\n#]+)", re.MULTILINE)
@@ -58,7 +59,8 @@ def _values_of(path: str, text: str) -> Iterator[str]:
     yield from _OPTIONS.findall(text)
     for value in _PLUGINS.findall(text):
         yield from _QUOTED.findall(value)
-    yield from _SOURCED.findall(text)
+    if not says_it_tests(path):
+        yield from _SOURCED.findall(text)  # A test sources the work.
     # Runner settings of JavaScript name set-up files, reporters and transformers by relative paths.
     for value in _KEYS.findall(text):
         yield from (one for one in _QUOTED.findall(value) if one.startswith((".", "<rootDir>/")))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
+from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.check_files import is_declared_file
 from mimir.qc.scope.check_surface import CheckSurface
 from mimir.qc.scope.loaded_files import is_loaded
@@ -105,7 +106,9 @@ def _bypasses(path: str, surface: CheckSurface) -> bool:
     """True if a setting affects tests or judged files, or is next to a build file."""
     # A new `tests/conftest.py` decides about the tests below it, `GNUmakefile` replaces a `Makefile`.
     is_above_tests = posixpath.dirname(path) in surface.test_folders and surface.configures(path)
-    return is_above_tests or matches(path, surface.rules) or surface.is_beside_build_file(path)
+    # Test runners of Java find their plug-ins anywhere on the class path.
+    is_rule = matches(path, (*surface.rules, *test_runners.CONFIG["junit"]))
+    return is_above_tests or is_rule or surface.is_beside_build_file(path)
 
 
 def _package_of(path: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from mimir.domain.plan import Check, Plan, Task
 from mimir.qc.scope.check_surface import CheckSurface, find_surface, is_build_file
+from mimir.qc.scope.loaded_files import find_loaded_files
 from mimir.qc.scope.test_owners import find_pending_tests, find_test_owners
 from mimir.qc.scope.write_scope import refuse_write
 
@@ -26,6 +27,10 @@ BASE: Mapping[str, str] = {
     "pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-p support.plug'\n",
     "web/package.json": '{"scripts": {"test": "node --require ./setup.js --test"}}',
     "web/jest.config.js": "module.exports = {setupFiles: ['<rootDir>/boot.js'], roots: ['./src']}",
+    "web/swc.config.ts": "",
+    "web/src/app.config.ts": "",
+    "web/src/app.test.ts": "",
+    "native/CMakeLists.txt": "",
     "conftest.py": "pytest_plugins = ['helpers.fixtures']\n",
 }
 
@@ -63,11 +68,18 @@ REFUSED = {
     "Makefile": "config",
     "pyproject.toml": "config",
     "web/package.json": "config",
+    "web/swc.config.ts": "config",
     "conftest.py": "config",
     "GNUmakefile": "config",
     "tests/conftest.py": "config",
     "pytest.ini": "config",
     "web/.npmrc": "config",
+    "web/babel.config.js": "config",
+    "web/.babelrc": "config",
+    "web/.swcrc.json": "config",
+    "native/CMakeLists.txt": "config",
+    "src/main/resources/junit-platform.properties": "config",
+    "src/main/resources/META-INF/services/org.junit.jupiter.api.extension.Extension": "config",
     "local.mk": "loaded",
     "extra/rules.mk": "loaded",
     "support/plug.py": "loaded",
@@ -100,6 +112,7 @@ REFUSED = {
 }
 PERMITTED = (
     *("calc.py", "app/main.py", "docs/guide.md", "README.md", "new.py", "web/src/index.js"),
+    *("web/src/app.config.ts", ".bashrc"),
     *("new/__init__.py", "app/json.py", "app/new/__init__.py", "tests/test_new.py", "check"),
     *("tests/data.md", "tests/helpers.js", "calc.js", "node_modules/new/index.js"),
     *("tests/golden/new.json", "other/Makefile.txt", "data/tests.csv"),
@@ -117,6 +130,12 @@ def test_what_decides_a_check_needs_files_with_its_very_path(path: str, rule: st
 @pytest.mark.parametrize("path", PERMITTED)
 def test_the_work_needs_no_files(path: str):
     assert rule_of(path, task(run=("make", "check", "test"))) == ""
+
+
+def test_a_test_may_source_the_work():
+    texts = {"tests/check.sh": ". ./lib.sh\n", "scripts/build.sh": "source ./env.sh\n"}
+
+    assert find_loaded_files(texts, ()) == {"env.sh", "scripts/env.sh"}
 
 
 def test_a_glob_names_no_test():
