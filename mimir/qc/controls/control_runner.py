@@ -105,7 +105,8 @@ class _Control:
             def look(checkout: Path, recipe: Callable[[ProgramCall], Sequence[str]] = recipe) -> None:  # fmt: skip
                 nonlocal found
                 argv = self._case.check.argv
-                found = find_started(argv, partial(surface.read_text, checkout), recipe)
+                read, find = partial(surface.read_text, checkout), partial(surface.find_files, checkout)  # fmt: skip
+                found = find_started(argv, read, recipe, find)
 
             await self._execute(self._case.after.tree, look, _LISTING_SECONDS)
             if not missing:
@@ -212,7 +213,7 @@ class _Control:
         trusted.sort(key=lambda one: (one.interpreter == "sh", one.is_output_used))
         for script in (*trusted, None):
             # A called script fails on its own; its caller would fail anyway.
-            is_caller = script is None or script.interpreter == "sh"
+            is_caller = script is None or (script.interpreter == "sh" and not script.is_looped)
             is_decisive = script is not None and not script.is_output_used
             if decided and (is_caller or not (is_decisive and self._holds_test(script))):
                 continue
@@ -240,9 +241,10 @@ class _Control:
         def alter(checkout: Path) -> Sequence[str] | None:
             return surface.mutate_scripts(checkout, script, self._case.check.argv, "replaced")
 
+        if script is None or script.is_looped or not script.interpreter:
+            return False
         # A program in the text of its caller may be one that has to fail: `! python -c …`.
-        is_test = script is not None and script.interpreter and self._trusted.may_test(script.path)
-        if not is_test or await self._is_insensitive_before(alter):
+        if not self._trusted.may_test(script.path) or await self._is_insensitive_before(alter):
             return False
         run = await self._run(alter, self._case.after.tree)
         return run is not None and not decision.failed_tests(WHOLE, run)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from mimir.domain.globs import is_outside
 from mimir.domain.json_value import as_object, as_text
-from mimir.qc.controls import lexed_tests, python_tests
+from mimir.qc.controls import lexed_tests, python_tests, shell_scripts
 from mimir.qc.controls.inline_programs import count_programs, find_mutation, mutate_program
 from mimir.qc.controls.mutation import Step
+from mimir.qc.controls.shell_scripts import Find
 from mimir.qc.integrity.command_line import (
     PYTHON,
     SHELLS,
@@ -34,14 +35,8 @@ _MAKE = ("make", "gmake")
 _PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
 _TEST_WORDS = frozenset(("test", "check", "verify", "package", "install", "nextest"))
 _NEED_A_WORD = frozenset(("go", "cargo", "gradle", "mvn"))
-_SHELL_EXIT = re.compile(
-    r"(?m)(?:(?<=^)|(?<=[\s;&|{(]))exit(?:[ \t]+(?:0|\"?\$[\w?{}]{1,80}\"?))?(?=[ \t]*(?:$|[;&|)}#]))"
-)
-# `exec program` replaces the script, so its end would never run; `exec 2>&1` does not.
-_SHELL_EXEC = re.compile(r"(?m)^([ \t]*)exec[ \t]+(?=[A-Za-z./\"$])")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _USED = re.compile(r"\$\(|`|(?<!\|)\|(?!\|)")
-_LEADING = re.compile(r"(?:#![^\n]*\n)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +50,8 @@ class Script:
     """Number of that program in the file; without a path, in the command."""
     is_output_used: bool = False
     """True: a pipe or the shell reads its output, so its exit code may not decide."""
+    is_looped: bool = False
+    """True: a loop of its caller starts it, perhaps not always."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,16 +66,17 @@ class StartedPrograms:
     """True: each program only reads files, as linters do."""
 
 
-def find_started(argv: Sequence[str], read: Read, recipe: Recipe) -> StartedPrograms:
+def find_started(argv: Sequence[str], read: Read, recipe: Recipe, find: Find) -> StartedPrograms:
     """Return what a command starts; nothing is executed here."""
     found = StartedPrograms()
     pending: list[Sequence[str]] = [argv]
     _note_inline(found, "", shell_line(argv))
     for command in pending:  # grows during the loop, up to the limit
+        _note_looped(found, shell_line(command) or "", read, find)
         for call in find_programs(command):
             _note_program(found, call)
             is_used = _USED.search(command[-1] if command else "") is not None
-            lines = _started_lines(found, call, read, recipe, is_used=is_used)
+            lines = _started_lines(found, call, read, recipe, find, is_used=is_used)
             more = [("sh", "-c", line) for line in lines]
             pending += [one for one in more if one not in pending]
         del pending[_MOST * 20 :]
@@ -109,8 +107,26 @@ def _note_inline(found: StartedPrograms, path: str, text: str | None) -> None:
             found.only_reads = False
 
 
+def _note_looped(found: StartedPrograms, text: str, read: Read, find: Find) -> None:
+    """Note the scripts that a loop of a shell starts by its variable."""
+    known = {one.path for one in found.scripts}
+    for line in shell_scripts.unroll_loops(text, find):
+        for call in find_programs(("sh", "-c", line)):
+            script = _script(call, read)
+            if script and script.path not in known and len(found.scripts) < _MOST:
+                known.add(script.path)
+                is_used = _USED.search(line) is not None
+                found.scripts.append(replace(script, is_output_used=is_used, is_looped=True))
+
+
 def _started_lines(
-    found: StartedPrograms, call: ProgramCall, read: Read, recipe: Recipe, *, is_used: bool
+    found: StartedPrograms,
+    call: ProgramCall,
+    read: Read,
+    recipe: Recipe,
+    find: Find,
+    *,
+    is_used: bool,
 ) -> Iterator[str]:
     """Yield the command lines that a program executes; note the script that it reads."""
     if call.program in _MAKE:
@@ -129,8 +145,10 @@ def _started_lines(
         if script not in found.scripts and len(found.scripts) < _MOST:
             found.scripts.append(script)
             if script.interpreter == "sh":
-                _note_inline(found, script.path, read(script.path))
-                yield from (read(script.path) or "").replace("\\\n", " ").splitlines()
+                text = read(script.path) or ""
+                _note_inline(found, script.path, text)
+                _note_looped(found, text, read, find)
+                yield from text.replace("\\\n", " ").splitlines()
 
 
 def _package_script(call: ProgramCall, read: Read) -> Iterator[str]:
@@ -162,9 +180,7 @@ def _script(call: ProgramCall, read: Read) -> Script | None:
             break
     if text is None:
         return None
-    shebang = _LEADING.match(text)
-    named = shebang[0].split() if shebang else []
-    for word in named:
+    for word in shell_scripts.shebang(text).split():
         interpreter = interpreter or _interpreter(posixpath.basename(word))
     interpreter = interpreter or ("sh" if call.path else "")
     return Script(path=path, interpreter=interpreter) if interpreter else None
@@ -187,21 +203,7 @@ def mutate_script(text: str, interpreter: str, step: Step) -> str | None:
         case "node":
             return lexed_tests.mutate_script(text, step)
         case _:
-            return _mutate_shell(text, step)
-
-
-def _mutate_shell(text: str, step: Step) -> str | None:
-    if step == "replaced":
-        return f"{text[: _end_of_shebang(text)]}exit 1\n"
-    if step != "end":
-        return None
-    text = _SHELL_EXEC.sub(r"\1", _SHELL_EXIT.sub("exit 1", text))
-    return f"{text.rstrip()}\nexit 1\n"
-
-
-def _end_of_shebang(text: str) -> int:
-    found = _LEADING.match(text)
-    return found.end() if found else 0
+            return shell_scripts.mutate_script(text, step)
 
 
 def mutate_command(argv: Sequence[str], step: Step) -> tuple[str, ...] | None:

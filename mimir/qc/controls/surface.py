@@ -120,6 +120,11 @@ def read_text(checkout: Path, path: str) -> str | None:
         return None
 
 
+def find_files(checkout: Path, glob: str) -> list[str]:
+    """Return the paths of a checkout that a pattern matches."""
+    return [path for path in _files(checkout) if matches(path, (glob,))]
+
+
 def _is_plain(file: Path) -> bool:
     # A link in the path may lead out of the checkout.
     return file.is_file() and not file.is_symlink() and file.resolve() == file.absolute()

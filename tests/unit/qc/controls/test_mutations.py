@@ -193,6 +193,30 @@ SCRIPTS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ('test "$(add 2 3)" = 5', 'test "$(add 2 3)" = 6'),
+        ("[[ $x == 'a b' ]]", "[[ $x == 'a bzq7' ]]"),
+        ('[ "$x" -eq 2 ] || { echo no; exit 1; }', '[ "$x" -eq 3 ] || { echo no; exit 1; }'),
+        ('[ "$(uname)" = Linux ] || exit 0', None),
+        ('  [ "$x" = 5 ]', None),
+        ('[ "$x" = 5 ] && skip', None),
+        ('[ "$x" = "$y" ]', None),
+    ],
+)
+def test_comparisons_that_end_a_shell_script_change(line: str, other: str | None):
+    text = "set -eu\n{}\ndone\n"
+    before = text.format(line)
+
+    changed = scripts.mutate_script(before, "sh", "expectations")
+
+    assert changed == (other and text.format(other))
+    strict = text.format(f"exit 1; {line}") if other else None
+    assert scripts.mutate_script(before, "sh", "strict") == strict
+    assert scripts.mutate_script(f"{line.partition(' ||')[0]}\n", "sh", "expectations") is None
+
+
 @pytest.mark.parametrize(("interpreter", "before", "after"), SCRIPTS.values(), ids=SCRIPTS.keys())
 def test_scripts_fail_at_their_ends(interpreter: str, before: str, after: str):
     assert scripts.mutate_script(before, interpreter, "end") == after
@@ -272,7 +296,7 @@ FILES = {
 def test_programs_are_found_behind_scripts_and_recipes(
     argv: tuple[str, ...], paths: list[str], runs_tests: bool
 ):
-    found = scripts.find_started(argv, FILES.get, lambda _: ["python -m pytest -q"])
+    found = scripts.find_started(argv, FILES.get, lambda _: ["python -m pytest -q"], lambda _: ())
 
     assert not any(one.is_output_used for one in found.scripts)
 
@@ -280,10 +304,22 @@ def test_programs_are_found_behind_scripts_and_recipes(
     assert found.runs_tests is runs_tests
 
 
+def test_scripts_that_a_loop_starts_are_found():
+    files = {"run.sh": 'for t in tests/*.sh x\ndo\n  bash -e "${t}"\ndone\n', "tests/a.sh": "", "tests/b.sh": ""}  # fmt: skip
+
+    found = scripts.find_started(
+        ("sh", "run.sh"), files.get, lambda _: (), lambda _: ["tests/a.sh", "tests/b.sh"]
+    )
+
+    assert [(one.path, one.is_looped) for one in found.scripts] == [
+        *(("run.sh", False), ("tests/a.sh", True), ("tests/b.sh", True))
+    ]
+
+
 def test_a_script_whose_output_is_read_is_marked():
     line = "python tests/case | tail -3"
 
-    found = scripts.find_started(("sh", "-c", line), FILES.get, lambda _: ())
+    found = scripts.find_started(("sh", "-c", line), FILES.get, lambda _: (), lambda _: ())
 
     assert [(one.path, one.is_output_used) for one in found.scripts] == [("tests/case", True)]
 
