@@ -9,9 +9,9 @@ import os
 import re
 import sys
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 from mimir.cli.symbols import Symbols, for_encoding
 from mimir.errors import UsageError
@@ -68,6 +68,7 @@ class Console:
         self.out = out
         self.err = err
         self._is_cursor_hidden = False
+        self._saved_modes: tuple[int, list[Any]] | None = None
 
     @classmethod
     def of_process(cls) -> "Console":
@@ -172,15 +173,9 @@ class Console:
 
         self.err.write(f"{_fit_lines(clean_line(question), self.width)} ")
         self.err.flush()
-        before = termios.tcgetattr(sys.stdin.fileno()) if hidden else None
-        if before is not None:
-            silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, silent)
-        try:
+        silent = self._without_modes(sys.stdin.fileno(), termios.ECHO) if hidden else nullcontext()
+        with silent:
             return await self._read_line(hidden=hidden)
-        finally:
-            if before is not None:
-                termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
 
     async def _read_line(self, *, hidden: bool) -> str | None:
         import asyncio  # costs more than everything else that `mimir --help` needs
@@ -200,6 +195,29 @@ class Console:
         return answer.strip() if answer else None
 
     @contextmanager
+    def raw_input(self, fd: int) -> Generator[None]:
+        """Read single characters of a terminal without their echo while the block runs."""
+        import termios
+
+        with self._without_modes(fd, termios.ICANON | termios.ECHO):
+            yield
+
+    @contextmanager
+    def _without_modes(self, fd: int, modes: int) -> Generator[None]:
+        import termios
+
+        before = termios.tcgetattr(fd)
+        self._saved_modes = fd, before
+        termios.tcsetattr(fd, termios.TCSADRAIN, [*before[:3], before[3] & ~modes, *before[4:]])
+        try:
+            yield
+        finally:
+            self._saved_modes = None
+            # A terminal that is gone has no modes.
+            with suppress(termios.error):
+                termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+    @contextmanager
     def hidden_cursor(self) -> Generator[None]:
         """Mark the cursor as hidden while the block draws."""
         self._is_cursor_hidden = True
@@ -210,7 +228,12 @@ class Console:
 
     def leave(self) -> None:
         """Restore the terminal before the process ends at once; buffers are bypassed."""
-        with suppress(OSError, ValueError):
+        with suppress(Exception):
+            if self._saved_modes is not None:
+                import termios
+
+                fd, modes = self._saved_modes
+                termios.tcsetattr(fd, termios.TCSANOW, modes)
             if self._is_cursor_hidden:
                 os.write(self.out.fileno(), _SHOW_CURSOR)
             # Not through the buffers: another thread may hold their lock.

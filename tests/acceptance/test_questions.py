@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -359,3 +360,28 @@ def test_a_terminal_asks_for_the_answer_and_the_run_continues(desk: Desk):
     assert terminal.end() == 0, terminal.written
     assert [one["transport"] for one in inbox(desk, "--all")] == ["prompt"]
     assert set(model_calls(facts_of(desk)).values()) == {1}
+
+
+def test_a_question_under_the_board_is_answered_while_other_tasks_go_on(desk: Desk):
+    # Given a task that takes long, and one that asks
+    desk.write("plan.md", render(plan(ASKING, step("d"))))
+    slow = worker("d", {**writes("d.txt", "d\n"), "delay_seconds": 600})
+    script = yaml.safe_dump({"parts": [asker(asks(**REGION)), slow, *REST]})
+    (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
+    command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
+    terminal = Terminal(command, desk.project, env=environment())
+
+    # When the user types there: a wrong word, and one with a correction
+    terminal.until("Your answer (one of eu-west, us-east; empty: later): _")
+    terminal.type("mars\n")
+    terminal.until("was not taken")
+    terminal.type("us-eastt\x7f\x1b[A")
+    terminal.until("later): us-east_")
+    terminal.type("\n")
+
+    # Then the task continues, and is completed beside the other one
+    terminal.until("completed")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.end() == 130, terminal.written
+    assert desk.statuses() == {"c": "completed", "d": "worker_executing"}
+    assert [one["transport"] for one in inbox(desk, "--all")] == ["prompt"]

@@ -92,6 +92,21 @@ class TerminalOutput:
         # One tuple, replaced as a whole: the thread that draws reads it without a lock.
         self._state = (board, now())
         self._is_stopping = False
+        self._prompt: Sequence[str] = ()
+
+    @property
+    def run(self) -> str:
+        """Id of the run."""
+        return self._state[0].run
+
+    @property
+    def asking(self) -> Sequence[str]:
+        """Questions that tasks wait for, in the order of the plan."""
+        return [row.question for row in self._state[0].rows.values() if row.is_asking]
+
+    def show_prompt(self, lines: Sequence[str]) -> None:
+        """Show a question under the board, the line that is typed at its end; empty: none."""
+        self._prompt = tuple(lines)
 
     def show(self, events: Sequence[Event]) -> None:
         """Fold new events into the board."""
@@ -105,16 +120,19 @@ class TerminalOutput:
     def frame(self, width: int, height: int) -> list[DrawnLine]:
         """Return the board as it is now."""
         board, at = self._state
+        # Its end is the line that is typed.
+        prompt = self._prompt[-(height // 2) :]
         lines = draw(
             board,
             width=width,
             # One line is reserved for the note of a pause.
-            height=height - 1,
+            height=height - 1 - len(prompt),
             glyphs=self._console.glyphs,
             now=board.now + (self._now() - at),
             elapsed=self._now() - self._started,
             workers=self._workers,
         )
+        lines += [DrawnLine(text=shorten(one, width, self._console.glyphs.cut)) for one in prompt]
         # The outcome replaces the note as soon as the run is paused.
         if self._is_stopping and not board.outcome:
             text = shorten("Pausing; Ctrl-C again ends at once.", width, self._console.glyphs.cut)

@@ -22,6 +22,7 @@ from mimir.cli.live.views import (
     can_draw,
     redraw_while,
 )
+from mimir.cli.output.people.live_prompt import ask_beside
 from mimir.cli.output.people.question_prompt import ask_open_questions
 from mimir.cli.output.tables import CRITERIA
 from mimir.cli.session import CommandSession
@@ -120,7 +121,9 @@ async def _show(
     view, drawing = _open_view(session, loaded, board)
     try:
         with drawing:
-            result = await watch(work, partial(mimir.events, board.run), view, after=board.seq)
+            async with ask_beside(session, mimir, view):
+                events = partial(mimir.events, board.run)
+                result = await watch(work, events, view, after=board.seq)
     except asyncio.CancelledError:
         for line in interrupted:
             session.console.note(line)

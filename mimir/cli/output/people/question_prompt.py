@@ -40,7 +40,7 @@ async def _ask(session: CommandSession, mimir: "Mimir", question: Shape) -> bool
     while True:
         given: dict[str, str] = {}
         for one in form.fields:
-            text = await _ask_field(session, one, alone=len(form.fields) == 1)
+            text = await _ask_field(session, field_prompt(one, alone=len(form.fields) == 1))
             # Every field needs a value, so the first empty one ends the form.
             if not text:
                 session.console.note("It stays open: mimir inbox")
@@ -58,9 +58,14 @@ async def _ask(session: CommandSession, mimir: "Mimir", question: Shape) -> bool
             return True
 
 
-async def _ask_field(session: CommandSession, one: FormField, *, alone: bool) -> str:
+def field_prompt(one: FormField, *, alone: bool) -> str:
+    """Return the line that asks for one field; `alone`: the question has no other."""
     name = "Your answer" if alone else clean_line(one.title or one.name)
+    return f"{name} ({one.describe()}; empty: later):"
+
+
+async def _ask_field(session: CommandSession, prompt: str) -> str:
     try:
-        return await session.console.ask_line(f"{name} ({one.describe()}; empty: later):")
+        return await session.console.ask_line(prompt)
     except UsageError:  # the input has ended
         return ""
