@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from mimir.bootstrap import local_store
 from mimir.domain.json_value import as_object, as_text
+from mimir.domain.question import OPEN, read_form
 from mimir.errors import MimirError
 from mimir.store.protocol import ReadOps
-from mimir.store.schema import NodeLabel
+from mimir.store.schema import NodeLabel, unpack
 
 T = TypeVar("T")
 
@@ -45,6 +46,34 @@ def complete_tasks(project: Path, run: str) -> Candidates:
         rows = reads.find(NodeLabel.TASK, {"runId": runs[0]}, order=("seq",), only=("title",))
         # The id of a task's node is that of its run and its own.
         return [(str(r["id"]).partition("/")[2], str(r.get("title") or "")) for r in rows]
+
+    return _read(project, load) or ()
+
+
+def complete_questions(project: Path) -> Candidates:
+    """Return the open questions of the project with their titles."""
+
+    def load(reads: ReadOps) -> Candidates:
+        rows = reads.find(
+            NodeLabel.QUESTION, {"state": OPEN}, order=("createdAt", "id"), only=("name",)
+        )
+        return [(str(row["id"]), str(row.get("name") or "")) for row in rows]
+
+    return _read(project, load) or ()
+
+
+def complete_answers(project: Path, question: str) -> Candidates:
+    """Return the answers to choose from of a question whose id begins so."""
+
+    def load(reads: ReadOps) -> Candidates:
+        rows = reads.find(NodeLabel.QUESTION, {"state": OPEN}, only=("schemaJson",))
+        found = [row for row in rows if str(row["id"]).startswith(question)]
+        if len(found) != 1:
+            return ()
+        form = read_form(as_object(unpack(str(found[0].get("schemaJson")))))
+        only = form.fields[0]
+        words = ("yes", "no") if only.kind == "boolean" else only.options
+        return [(word, "") for word in words] if len(form.fields) == 1 else ()
 
     return _read(project, load) or ()
 

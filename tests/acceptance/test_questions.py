@@ -174,6 +174,27 @@ def test_the_first_answer_counts_and_a_later_one_learns_it(desk: Desk):
     assert inbox(desk, "--all")[0]["answer"] == {"answer": "us-east"}
 
 
+def test_the_inbox_and_the_shell_know_the_open_questions(desk: Desk):
+    execute(desk, asks(**REGION))
+    (question,) = inbox(desk)
+    id = question["id"]
+
+    assert mimir_elsewhere(desk, "__complete", "answer", "").stdout == f"{id}\tWhich region?\n"
+    assert mimir_elsewhere(desk, "__complete", "answer", id, "us").stdout == "us-east\n"
+    command = [sys.executable, "-m", "mimir", "inbox", "--watch"]
+    with subprocess.Popen(
+        command, cwd=desk.project, env=environment(), stdout=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        assert any(
+            line == f"  answer: mimir answer {id} eu-west|us-east\n" for line in watching.stdout
+        )
+        assert desk.type("answer", id, "us-east").code == 0
+        assert any("by user (terminal): us-east" in line for line in watching.stdout)
+        watching.terminate()
+    assert mimir_elsewhere(desk, "__complete", "answer", "").stdout == ""
+
+
 def test_a_file_answers_several_questions_and_each_refused_one_is_reported(desk: Desk):
     fields = {"count": {"type": "integer"}, "go": {"type": "boolean"}}
     execute(desk, asks(schema={"type": "object", "properties": fields}))

@@ -1,4 +1,4 @@
-"""`mimir completion`: commands, options, runs, tasks, plans and models in a shell."""
+"""`mimir completion`: commands, options, runs, tasks, plans, questions, models in a shell."""
 
 import contextlib
 import sys
@@ -47,7 +47,7 @@ Shell = Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|z
 def completion(session: CommandSession, shell: Shell) -> int:
     """Print the completion script of a shell.
 
-    It completes commands, options, runs, tasks, plans and models. For zsh, write it to a file
+    It completes commands, options, runs, tasks, plans, questions and models. For zsh, write it to a file
     _mimir in a directory of fpath; for fish, to ~/.config/fish/completions/mimir.fish.
     """
     session.console.print_exact(_SCRIPTS[shell].rstrip("\n"))
@@ -100,6 +100,11 @@ def _values(name: str, before: Sequence[str], last: str, project: Path) -> "Cand
             tasks = completion_source.complete_tasks(project, run)
             return [(f"{run}/{task}", title) for task, title in tasks]
         return completion_source.complete_runs(project)
+    if name == "answer":
+        given = [word for word in before if not word.startswith("-")][1:]
+        if len(given) == 1:
+            return completion_source.complete_answers(project, given[0])
+        return () if given else completion_source.complete_questions(project)
     if name in _PLANS:
         from mimir.cli.arguments import plans_of
 

@@ -1,4 +1,4 @@
-"""Typed lines while the board is drawn: the terminal does not echo, so the board shows them."""
+"""Lines typed under the board, which shows them, because the terminal does not echo."""
 
 import asyncio
 import codecs

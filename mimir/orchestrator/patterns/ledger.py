@@ -9,10 +9,12 @@ SCHEMA = 1
 KINDS = ("Pattern", "Decision", "Correction")
 _SECTIONS = ("Direction", "Assumptions", "Decisions", "Learnings", "Handoff", "Archive")
 _META = ("run", "session", "status", "phase", "progress", "updated", "schema")
-_MARKS = {"completed": "x", "running": ">", "needs_input": ">", "pending": " "}
+_MARKS = {"completed": "x", "running": ">", "needs_input": ">", "stuck": ">", "pending": " "}
+_PLAIN = ("needs_input", "stuck")
+"""States whose detail has no brackets."""
 _TASK = re.compile(
     r"- \[[ x>]\] (?P<id>\S+): (?P<title>.*): (?P<role>\S+) → (?P<state>\w+)"
-    r"(?: \((?P<detail>[^()→]*)\)| (?P<question>\S+))?"
+    r"(?: \((?P<detail>[^()→]*)\)| (?P<plain>since \S+|\S+))?"
 )
 _FAILED = re.compile(r"- \[!\] (?P<id>\S+) → (?P<state>\w+): (?P<detail>.*)")
 _LEARNING = re.compile(
@@ -32,9 +34,9 @@ class LedgerTask:
     title: str = ""
     role: str = ""
     state: str
-    """completed, running, needs_input, pending, failed, blocked or cancelled."""
+    """completed, running, needs_input, stuck, pending, failed, blocked or cancelled."""
     detail: str = ""
-    """In brackets; of a failed task its cause, of a waiting one its question."""
+    """In brackets. Of a failed task its cause, of a waiting one its question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +250,7 @@ def _task_line(task: LedgerTask) -> str:
     if mark is None:
         return f"- [!] {task.id} → {task.state}: {task.detail}"
     detail = f" ({task.detail})" if task.detail else ""
-    if task.state == "needs_input":
+    if task.state in _PLAIN:
         detail = f" {task.detail}"
     return f"- [{mark}] {task.id}: {task.title}: {task.role} → {task.state}{detail}"
 
@@ -257,7 +259,7 @@ def _read_task(line: str) -> LedgerTask | None:
     if m := _FAILED.fullmatch(line):
         return LedgerTask(id=m["id"], state=m["state"], detail=m["detail"])
     if m := _TASK.fullmatch(line):
-        detail = m["detail"] or m["question"] or ""
+        detail = m["detail"] or m["plain"] or ""
         return LedgerTask(
             id=m["id"], title=m["title"], role=m["role"], state=m["state"], detail=detail
         )

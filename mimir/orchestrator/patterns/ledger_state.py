@@ -56,7 +56,10 @@ def read_ledger(
         progress=f"{len(done)}/{len(tasks)}",
         updated=stamp(now),
         title=one_line(record.display_title) or run,
-        tasks=tuple(_task(task, waiting.get(task.task_id, "")) for task in tasks),
+        tasks=tuple(
+            _task(task, waiting.get(task.task_id, ""), _find_stuck(task, reads.now(), dead))
+            for task in tasks
+        ),
         direction=tuple(map(one_line, triangle.direction)),
         assumptions=tuple(map(one_line, triangle.assumptions)),
         decisions=tuple(map(one_line, triangle.decisions)),
@@ -142,7 +145,14 @@ def synchronize(ops: WriteOps, project: str, edits: LedgerEdits) -> None:
         add_handoff(ops, project, "\n".join(edits.handoff))
 
 
-def _task(task: TaskStatusRecord, question: str) -> LedgerTask:
+def _find_stuck(task: TaskStatusRecord, now: str, dead: Collection[str]) -> str:
+    """Return since when a task is held by no live process; empty: it is not stuck."""
+    is_lost = bool(task.locked_by) and (task.expires_at <= now or task.locked_by in dead)
+    # The end of the lease: at the latest then another process takes it over.
+    return min(task.expires_at, now) if is_lost and task.status in EXECUTING else ""
+
+
+def _task(task: TaskStatusRecord, question: str, stuck: str) -> LedgerTask:
     # The form of these lines has no title.
     if task.status in (TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.CANCELLED):
         cause = task.cause or task.blocked_by or "no cause"
@@ -153,6 +163,8 @@ def _task(task: TaskStatusRecord, question: str) -> LedgerTask:
         state, detail = "completed", ", ".join(filter(None, (score, _basis(task.criteria))))
     elif question:
         state, detail = "needs_input", question
+    elif stuck:
+        state, detail = "stuck", f"since {stuck[11:16]}"
     elif task.status in EXECUTING:
         state, detail = "running", f"attempt {task.attempt_number}"
     role = "validator" if task.status is TaskStatus.QC_EXECUTING else "executor"

@@ -33,6 +33,14 @@ SHOWN = st.builds(
 WAITING = st.builds(
     LedgerTask, id=WORD, title=TEXT, role=WORD, state=st.just("needs_input"), detail=WORD
 )
+STUCK = st.builds(
+    LedgerTask,
+    id=WORD,
+    title=TEXT,
+    role=WORD,
+    state=st.just("stuck"),
+    detail=st.just("since 10:02"),
+)
 ENDED = st.builds(
     LedgerTask, id=WORD, state=st.sampled_from(["failed", "blocked", "cancelled"]), detail=TEXT
 )
@@ -56,7 +64,7 @@ LEDGERS = st.builds(
     progress=st.just("7/12"),
     updated=st.just("2026-01-31T10:00:00.000000Z"),
     title=TEXT,
-    tasks=st.lists(SHOWN | WAITING | ENDED, max_size=5).map(tuple),
+    tasks=st.lists(SHOWN | WAITING | STUCK | ENDED, max_size=5).map(tuple),
     direction=TEXTS,
     assumptions=TEXTS,
     decisions=TEXTS,
