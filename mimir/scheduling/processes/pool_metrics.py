@@ -44,11 +44,11 @@ def shape(reads: ReadOps, run: str, dead: Collection[str]) -> dict[str, object]:
             }
             for task in tasks
         ],
-        "metrics": metrics(reads, run),
+        "metrics": measure_pool(reads, run),
     }
 
 
-def metrics(reads: ReadOps, run: str, owner: str = "") -> dict[str, object]:
+def measure_pool(reads: ReadOps, run: str, owner: str = "") -> dict[str, object]:
     """Return the metrics of a run's processes, or of one process.
 
     `contextSize` and `completionSeconds` (mean and largest) are by process. `lockContention` is the share of claims that found no

@@ -256,7 +256,7 @@ async def test_workers_and_their_locks_are_seen(crew: RunServices, frozen_clock:
             seconds=crew.lease_seconds,
         )
         await crew.store.write(attend)
-        figured = await crew.store.read(lambda r: pool_metrics.metrics(r, "r1", crew.owner))
+        figured = await crew.store.read(lambda r: pool_metrics.measure_pool(r, "r1", crew.owner))
         shape = await crew.store.read(lambda r: pool_metrics.shape(r, "r1", ()))
         frozen_clock.advance(301)
         late = await crew.store.read(lambda r: pool_metrics.shape(r, "r1", ()))
