@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from mimir.bootstrap import local_store
 from mimir.domain.json_value import as_object, as_text
-from mimir.domain.question import OPEN, read_form
+from mimir.domain.question import read_form
+from mimir.domain.question_states import OPEN
 from mimir.errors import MimirError
 from mimir.store.protocol import ReadOps
 from mimir.store.schema import NodeLabel, unpack
