@@ -2,26 +2,32 @@
 
 import json
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
-    CallToolResult,
     ListToolsResult,
     PaginatedRequestParams,
     Tool,
     ToolAnnotations,
 )
 
+from mimir.bootstrap.stored_project import find_place
+from mimir.domain.json_value import as_object
 from mimir.domain.message import ToolSpec
+from mimir.mcp_server.elicitation import FORM, read_responses, read_state, request_forms
 from mimir.mcp_server.messages import describe_error, log, to_result
 from mimir.mcp_server.project_access import ProjectAccess
+from mimir.mcp_server.state_key import load_key
+from mimir.mcp_server.tasks import TaskMethods, has_forms, has_tasks, make_task
 from mimir.mcp_server.tools.tool_values import (
     IncomingCall,
     Principal,
@@ -29,6 +35,8 @@ from mimir.mcp_server.tools.tool_values import (
     ToolAnswer,
     WaitLimit,
 )
+from mimir.mcp_server.tools.writing import close_questions
+from mimir.settings.state_directory import find_state_directory
 from mimir.tools.calls.arguments import ToolArguments, parse_arguments
 
 Context = ServerRequestContext[Any, Any]
@@ -54,6 +62,8 @@ class ProtocolServer:
         *,
         wait_seconds: float,
     ) -> None:
+        self._tasks = TaskMethods(project)
+        self._key = load_key(find_state_directory(find_place(project.directory).id))
         self._project = project
         self._tools = {tool.name: tool for tool in tools}
         self._find_principal = find_principal
@@ -61,13 +71,17 @@ class ProtocolServer:
 
     def make(self) -> Server[Any]:
         """Return the server of the library."""
-        return Server(
+        server = Server[Any](
             "mimir",
             version=version("mimir"),
             instructions=INSTRUCTIONS,
             on_list_tools=self.list_tools,
-            on_call_tool=self.call_tool,
         )
+        server.add_request_handler("tools/call", CallToolRequestParams, self.call_tool)
+        self._tasks.register(server, self._find_call)
+        security = RequestStateSecurity(keys=[self._key], bind_principal=self._name_principal)
+        server.middleware.append(RequestStateBoundary(security, default_audience="mimir"))
+        return server
 
     async def list_tools(
         self, context: Context, _: PaginatedRequestParams | None
@@ -79,29 +93,47 @@ class ProtocolServer:
         ]
         return ListToolsResult(tools=listed, ttl_ms=TTL_MS, cache_scope="private")
 
-    async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Call one tool; its errors are results."""
-        principal = self._find_principal(context)
+    async def call_tool(self, context: Context, params: CallToolRequestParams) -> HandlerResult:
+        """Call one tool; its errors are results.
+
+        A client with tasks gets a task for work that continues, one with forms those of questions.
+        """
+        call = self._find_call(context)
         tool = self._tools.get(params.name)
-        if tool is None or not principal.has_any(tool.scopes):
+        if tool is None or not call.principal.has_any(tool.scopes):
             # A tool outside of the scopes is answered like an unknown one.
-            known = [one.name for one in self._tools.values() if principal.has_any(one.scopes)]
+            known = [one.name for one in self._tools.values() if call.principal.has_any(one.scopes)]
             raise MCPError(
                 INVALID_PARAMS,
                 f"There is no tool {params.name[:80]!r} for you. Tools: {', '.join(known)}.",
             )
-        call = IncomingCall(
+        # The second part of a call that asked for forms.
+        if params.input_responses is not None:
+            return to_result(await _take_forms(tool, call, params))
+        answer = await _answer(tool, call, params.arguments or {})
+        if answer.task and has_tasks(context):
+            return make_task(answer)
+        if answer.forms and has_forms(context):
+            return request_forms(answer.forms)
+        return to_result(answer)
+
+    def _find_call(self, context: Context) -> IncomingCall:
+        return IncomingCall(
             arguments=ToolArguments({}),
-            principal=principal,
+            principal=self._find_principal(context),
             project=self._project,
             wait=self._limit_wait(context),
         )
-        return to_result(await _answer(tool, call, params.arguments or {}))
+
+    def _name_principal(self, context: Context) -> str:
+        return self._find_principal(context).name
 
     def _limit_wait(self, context: Context) -> WaitLimit:
         meta = context.meta or {}
         has_progress = meta.get("progress_token") is not None
         seconds = PROGRESS_WAIT_SECONDS if has_progress else self._wait_seconds
+        # A client with tasks polls: it gets the task as soon as the run exists.
+        seconds = 0.0 if has_tasks(context) else seconds
 
         async def report(elapsed: float, message: str) -> None:
             await context.session.report_progress(elapsed, None, message)
@@ -110,14 +142,37 @@ class ProtocolServer:
 
 
 async def _answer(tool: ServedTool, call: IncomingCall, given: dict[str, object]) -> ToolAnswer:
+    """Check the arguments and call the handler; errors become an answer."""
     spec = ToolSpec(name=tool.name, description="", input_schema=tool.input_schema)
-    try:
+
+    async def work() -> ToolAnswer:
         arguments = parse_arguments(json.dumps(given), spec)
-        return await tool.handle(
-            IncomingCall(
-                arguments=arguments, principal=call.principal, project=call.project, wait=call.wait
-            )
-        )
+        return await tool.handle(replace(call, arguments=arguments))
+
+    return await _describe_errors(tool, call, work)
+
+
+async def _take_forms(
+    tool: ServedTool, call: IncomingCall, params: CallToolRequestParams
+) -> ToolAnswer:
+    """Take the forms that the user filled in for the questions of the sealed state."""
+    shown = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+    given, left = read_responses(
+        as_object(shown.get("inputResponses")), read_state(params.request_state)
+    )
+
+    async def work() -> ToolAnswer:
+        content = await close_questions(call, given, transport=FORM)
+        return ToolAnswer(content={**content, "left_open": left})
+
+    return await _describe_errors(tool, call, work)
+
+
+async def _describe_errors(
+    tool: ServedTool, call: IncomingCall, work: Callable[[], Awaitable[ToolAnswer]]
+) -> ToolAnswer:
+    try:
+        return await work()
     except Exception as error:  # noqa: BLE001  the boundary of a call: every error becomes a result
         found = describe_error(error, call)
         # The place, not the text: a text of a library may hold secrets.

@@ -11,9 +11,12 @@ import pytest
 import yaml
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from mimir.domain.usage import estimate
 from mimir.planning.renderer import render
+from tests.support.mcp_tasks import TaskClient, ask_task
 from tests.support.projects import make_project
 from tests.support.terminal import environment
 from tests.support.whole_run import REST, calls, plan, step, worker, writes, wrote
@@ -44,7 +47,8 @@ class Caller:
 
     async def call(self, tool: str, **arguments: object) -> dict[str, Any]:
         result = await self.client.call_tool(tool, arguments)
-        assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+        if result.content:
+            assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
         return {**result.structured_content, "is_error": result.is_error}
 
 
@@ -55,8 +59,17 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
+async def choose_us_east(_: object, asked: ElicitRequestFormParams) -> ElicitResult:
+    """Fill in the form of a question, as the user does."""
+    assert "Which region?" in asked.message
+    assert asked.requested_schema["properties"]["answer"]["enum"] == ["eu-west", "us-east"]
+    return ElicitResult(action="accept", content={"answer": "us-east"})
+
+
 @contextlib.asynccontextmanager
-async def connected(project: Path, **variables: str) -> AsyncGenerator[Caller]:
+async def connected(
+    project: Path, *, forms: bool = False, tasks: bool = False, **variables: str
+) -> AsyncGenerator[Caller]:
     """Start a server and connect to it; the server ends with the block."""
     command = StdioServerParameters(
         command=sys.executable,
@@ -69,7 +82,12 @@ async def connected(project: Path, **variables: str) -> AsyncGenerator[Caller]:
             **variables,
         },
     )
-    async with Client(stdio_client(command)) as client:
+    client = Client(
+        stdio_client(command),
+        elicitation_callback=choose_us_east if forms else None,  # type: ignore[arg-type]
+        extensions=[TaskClient()] if tasks else None,
+    )
+    async with client:
         yield Caller(client)
 
 
@@ -156,3 +174,37 @@ async def test_a_client_drives_a_story_across_restarts(project: Path):
     assert "answered at" in again["refused"][0]["problem"]
     assert "us-east" in report["text"]
     assert not (project / "c.txt").exists(), "nothing is applied unless it is asked for"
+
+
+async def test_a_task_survives_restarts_between_all_steps(project: Path):
+    async with connected(project, tasks=True, forms=True) as first:
+        task = (await first.call("execute", request=REQUEST))["taskId"]
+    async with connected(project, tasks=True, forms=True) as second:
+        while (asked := await ask_task(second.client, "get", task))["status"] == "working":
+            assert asked["pollIntervalMs"] == 1000
+        with pytest.raises(MCPError, match="There is no task"):
+            await ask_task(second.client, "get", "run-none")
+    ((id, form),) = asked["inputRequests"].items()
+    assert asked["status"] == "input_required"
+    assert "Which region?" in form["params"]["message"]
+    async with connected(project, tasks=True, forms=True) as third:
+        given = {id: {"action": "accept", "content": {"answer": "us-east"}}}
+        await ask_task(third.client, "update", task, inputResponses=given)
+    async with connected(project, tasks=True, forms=True) as fourth:
+        while (ended := await ask_task(fourth.client, "get", task))["status"] == "working":
+            assert "result" not in ended
+    result = ended["result"]["structuredContent"]
+    assert (ended["status"], result["status"]) == ("completed", "completed")
+    assert result["tasks"] == {"completed": 2}
+
+
+async def test_the_user_answers_in_a_form_of_the_client(project: Path):
+    (project / "plan.md").write_text(render(plan(MADE.task("c"))), encoding="utf-8")
+    async with connected(project, forms=True) as caller:
+        paused = await caller.call("execute", plan="plan.md")
+        answered = await caller.call("answer")
+        listed = await caller.call("answer")
+    assert answered["answered"] == [
+        {"id": paused["questions"][0]["id"], "run": paused["run"], "answer": "us-east"}
+    ]
+    assert listed["open"] == []

@@ -13,9 +13,9 @@ from typing import Any
 import httpx2
 
 VERSION = "2026-07-28"
-META = {
+META: Mapping[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
 }
 
 
@@ -44,10 +44,10 @@ class HttpSite:
             **({"Mcp-Name": str(given["name"])} if "name" in given else {}),
             **changed.pop("headers", {}),
         }
-        sent = {"content": json.dumps(body), **changed}
-        url = self.url + sent.pop("query", "")
+        content: bytes = changed.get("content") or json.dumps(body).encode()
+        url = self.url + str(changed.get("query", ""))
         kept = {name: value for name, value in headers.items() if value}
-        return httpx2.post(url, headers=kept, timeout=60, trust_env=False, **sent)
+        return httpx2.post(url, headers=kept, timeout=60, trust_env=False, content=content)
 
     def call(self, token: str, tool: str, **arguments: object) -> dict[str, Any]:
         """Call a tool; return its structured content and whether it is an error."""

@@ -135,7 +135,7 @@ def test_a_token_sees_nothing_of_the_runs_of_another(served: Served):
     assert all(one["is_error"] for one in answers)
     assert answers[1]["problem"] == unknown["problem"].replace("run-none", served.run)
     assert site.call(other, "inbox")["questions"] == []
-    assert site.call(other, "answer")["open"] == []
+    assert site.call(other, "answer")["next"] == "No question is open."
     assert SECRET not in json.dumps([answers, site.call(other, "memory_search", text=SECRET)])
     # And the owner sees all of it.
     assert site.call(owner, "status")["run"] == served.run
@@ -153,3 +153,26 @@ def test_a_hundred_requests_at_once_are_limited(served: Served):
     assert all("Retry-After" in one.headers for one in answers if one.status_code == 429)
     # The limit is that of one token.
     assert served.site.post(served.tokens["reader"]).status_code == 200
+
+
+def test_a_sealed_state_answers_for_its_principal_and_call_only_and_once(served: Served):
+    site, owner, other = served.site, served.tokens["owner"], served.tokens["other"]
+    asked = site.post(owner, "tools/call", {"name": "answer"}).json()["result"]
+    assert list(asked["inputRequests"]) == [served.question]
+    form = {"action": "accept", "content": {"answer": "us-east"}}
+    filled = {
+        "name": "answer",
+        "requestState": asked["requestState"],
+        "inputResponses": {served.question: form},
+    }
+    forged = [
+        site.post(other, "tools/call", filled),
+        site.post(owner, "tools/call", {**filled, "arguments": {"questions": ["q-1"]}}),
+        site.post(owner, "tools/call", {**filled, "requestState": f"{asked['requestState']}A"}),
+    ]
+    first, second = (site.post(owner, "tools/call", filled).json()["result"] for _ in range(2))
+
+    assert {one.json()["error"]["code"] for one in forged} == {-32602}
+    assert first["structuredContent"]["answered"][0]["answer"] == "us-east"
+    assert second["structuredContent"]["answered"] == []
+    assert "was answered" in second["structuredContent"]["refused"][0]["problem"]

@@ -43,6 +43,12 @@ def describe_run(status: Mapping[str, object], *, is_served: bool) -> dict[str, 
     return {**kept, "next": next_call(status, shown)}
 
 
+def describe_planning(status: Mapping[str, object], *, is_served: bool) -> dict[str, object]:
+    """Return the result of a planning run, with the path of its plan."""
+    found = describe_run(status, is_served=is_served)
+    return {**found, "path": found.pop("plan", "")}
+
+
 def next_call(status: Mapping[str, object], shown: str) -> str:
     """Return what to do next with a run."""
     run, plan = as_text(status.get("run")), as_text(status.get("plan"))

@@ -16,8 +16,8 @@ from mimir.mcp_server.tools.run_reading import (
     find_visible_run,
     load_status,
 )
-from mimir.mcp_server.tools.run_results import WORKING, describe_run
-from mimir.mcp_server.tools.tool_values import IncomingCall, ToolAnswer, WaitLimit
+from mimir.mcp_server.tools.run_results import WORKING, describe_planning, describe_run
+from mimir.mcp_server.tools.tool_values import EXECUTING, IncomingCall, ToolAnswer, WaitLimit
 from mimir.planning.format.slug import slug
 
 POLL_SECONDS = 0.2
@@ -42,13 +42,12 @@ async def plan(call: IncomingCall) -> ToolAnswer:
     run = await _wait_for_planning(call.project, started, path)
     await _wait_for_end(started, call.wait, run)
     status = await load_status(call.project, call.principal, run)
-    found = describe_run(status, is_served=not started.has_ended)
-    content = {**found, "path": as_text(status.get("plan"))}
-    content.pop("plan", None)
+    content = describe_planning(status, is_served=not started.has_ended)
     if started.has_ended:
         content |= _describe_plan(call.project, started)
     is_error = content["status"] not in (WORKING, "completed")
-    return ToolAnswer(content=content, is_error=is_error)
+    task = run if content["status"] == WORKING else ""
+    return ToolAnswer(content=content, is_error=is_error, task=task)
 
 
 async def execute(call: IncomingCall) -> ToolAnswer:
@@ -85,7 +84,10 @@ async def execute(call: IncomingCall) -> ToolAnswer:
         error = _find_error(call.project, started)
         content |= {"problem": error[0], "next": error[1] or content["next"]}
         return ToolAnswer(content=content, is_error=True)
-    return ToolAnswer(content=content, is_error=content["status"] in ("failed", "cancelled"))
+    is_planning = as_text(status.get("kind")) == "plan"
+    task = f"{run}{EXECUTING if is_planning else ''}" if content["status"] == WORKING else ""
+    is_error = content["status"] in ("failed", "cancelled")
+    return ToolAnswer(content=content, is_error=is_error, task=task)
 
 
 def _start_planning(

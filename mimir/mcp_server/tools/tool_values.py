@@ -1,6 +1,6 @@
 """Values of the tools of the server: principal, tool, call and answer."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,6 +8,8 @@ from mimir.mcp_server.project_access import ProjectAccess
 from mimir.tools.calls.arguments import ToolArguments
 
 Scope = Literal["read", "work", "answer", "admin"]
+EXECUTING = "/execute"
+"""End of the id of a task whose planning run is followed by the execution."""
 SCOPES: tuple[Scope, ...] = ("read", "work", "answer", "admin")
 
 
@@ -50,6 +52,10 @@ class ToolAnswer:
 
     content: Mapping[str, object]
     is_error: bool = False
+    task: str = ""
+    """Id of the task that continues. Empty: nothing continues."""
+    forms: Sequence[Mapping[str, object]] = ()
+    """Open questions that a client may show as forms."""
 
 
 Handle = Callable[[IncomingCall], Awaitable[ToolAnswer]]

@@ -143,7 +143,7 @@ async def _list_questions(call: IncomingCall) -> ToolAnswer:
         f"{count} question{'' if is_one else 's'} {'is' if is_one else 'are'} open. "
         f"The user can answer {'it' if is_one else 'them'} with `mimir inbox`."
     )
-    return ToolAnswer(content={"open": questions, "next": next_step})
+    return ToolAnswer(content={"open": questions, "next": next_step}, forms=questions)
 
 
 def _read_answer(id: str, value: object) -> GivenAnswer:
