@@ -26,6 +26,7 @@ from mimir.domain.message import ToolSpec
 from mimir.mcp_server.elicitation import FORM, read_responses, read_state, request_forms
 from mimir.mcp_server.messages import describe_error, log, to_result
 from mimir.mcp_server.project_access import ProjectAccess
+from mimir.mcp_server.resources import ServedResources
 from mimir.mcp_server.state_key import load_key
 from mimir.mcp_server.tasks import TaskMethods, has_forms, has_tasks, make_task
 from mimir.mcp_server.tools.tool_values import (
@@ -79,6 +80,7 @@ class ProtocolServer:
         )
         server.add_request_handler("tools/call", CallToolRequestParams, self.call_tool)
         self._tasks.register(server, self._find_call)
+        ServedResources(self._find_call).register(server)
         security = RequestStateSecurity(keys=[self._key], bind_principal=self._name_principal)
         server.middleware.append(RequestStateBoundary(security, default_audience="mimir"))
         return server

@@ -1,7 +1,7 @@
 """The tasks extension: a run is the task, so every process of the server answers for it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -14,7 +14,6 @@ from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.stored_project import ProjectPlace
 from mimir.domain.clock import moment
 from mimir.domain.json_value import as_objects, as_text
-from mimir.domain.run import INPUT
 from mimir.errors import MimirError
 from mimir.mcp_server.elicitation import FORM, MAX_FORMS, make_form, read_responses
 from mimir.mcp_server.messages import to_result
@@ -24,6 +23,7 @@ from mimir.mcp_server.tools.run_results import (
     WORKING,
     describe_planning,
     describe_run,
+    is_working,
     list_open_questions,
 )
 from mimir.mcp_server.tools.tool_values import (
@@ -41,9 +41,6 @@ TTL_MS = 7 * 24 * 3_600_000
 POLL_MS = 1_000
 SLOW_POLL_MS = 3_000
 """Of a run that works for over a minute."""
-START_GRACE = timedelta(seconds=60)
-"""Longest time in which a process that was started appears in the store."""
-
 Context = ServerRequestContext[Any, Any]
 
 
@@ -186,31 +183,6 @@ class TaskMethods:
         if id.endswith(EXECUTING) and executed:
             return await load_status(self._project, principal, executed)
         return status
-
-
-def is_working(status: Mapping[str, object], now: datetime, *, is_followed: bool) -> bool:
-    """Return whether a process works on a task, or was started a moment ago.
-
-    Args:
-        status: `status --json` of the run.
-        now: Time of day.
-        is_followed: Whether another run follows the planning run.
-    """
-    state, questions = as_text(status.get("status")), as_objects(status.get("questions"))
-    if state == "running":
-        return True
-    started = moment(as_text(status.get("started")))
-    seconds = status.get("elapsed_seconds")
-    elapsed = timedelta(seconds=seconds if isinstance(seconds, float) else 0.0)
-    if state == "paused" and not as_text(status.get("reason")):
-        # No process leads it: it was created a moment ago, or its process died.
-        return now - started < START_GRACE
-    if state == "paused" and status.get("reason") == INPUT and not list_open_questions(questions):
-        # Answered: the process that continues it needs a moment.
-        closed = [as_text(one.get("closed_at")) for one in questions if one.get("closed_at")]
-        return bool(closed) and now - moment(max(closed)) < START_GRACE
-    is_planned = as_text(status.get("kind")) == "plan" and state == "completed"
-    return is_followed and is_planned and now - started - elapsed < START_GRACE
 
 
 def _require_call(context: Context, find_call: Any) -> IncomingCall:

@@ -51,6 +51,10 @@ class Caller:
             assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
         return {**result.structured_content, "is_error": result.is_error}
 
+    async def read(self, uri: str) -> str:
+        """Read a resource."""
+        return (await self.client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -129,19 +133,6 @@ async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: 
         assert "Traceback" not in text
 
 
-async def test_a_call_that_takes_long_returns_the_run(project: Path):
-    async with connected(project, MIMIR_MCP__WAIT_SECONDS="0") as first:
-        planned = await first.call("execute", request=REQUEST, max_calls=40)
-    # Without a time to wait the call returns as soon as the run exists.
-    assert (planned["status"], planned["is_error"]) == ("working", False)
-    assert planned["run"] in planned["next"]
-    async with connected(project) as second:
-        while not (found := await second.call("status", run=planned["run"])).get("executed_by"):
-            assert not found["is_error"]
-        while (ended := await second.call("status"))["reason"] != "input":
-            assert ended["run"] == found["executed_by"]
-
-
 async def test_a_client_drives_a_story_across_restarts(project: Path):
     # Given a plan that the first server makes
     async with connected(project) as first:
@@ -149,30 +140,40 @@ async def test_a_client_drives_a_story_across_restarts(project: Path):
     assert planned["status"] == "completed", planned
     assert [one["id"] for one in planned["tasks"]] == ["a", "c"]
 
-    # When the second server executes it, its worker asks
-    async with connected(project) as second:
-        paused = await second.call("execute", plan=planned["path"])
-    assert (paused["status"], paused["is_error"]) == ("paused", False), paused
-    (question,) = paused["questions"]
+    # When the second server executes it and has no time to wait, the call returns with the run
+    async with connected(project, MIMIR_MCP__WAIT_SECONDS="0") as second:
+        working = await second.call("execute", plan=planned["path"], max_calls=40)
+    assert (working["status"], working["is_error"]) == ("working", False)
+    run = working["run"]
 
-    # Then the third server knows the run, and lists the question without blocking
+    # Then the third server sees it pause for a question, and lists that without blocking
     async with connected(project) as third:
-        status = await third.call("status")
+        paused = await third.call("status", run=run, wait_seconds=50)
         listed = await third.call("answer")
-    assert (status["run"], status["reason"]) == (paused["run"], "input")
+        ledger = await third.read("mimir://ledger")
+    assert (paused["status"], paused["reason"], paused["max_calls"]) == ("paused", "input", 40)
     assert "1 question is open. The user can answer it with `mimir inbox`." in listed["next"]
+    (question,) = listed["open"]
+    assert question["id"] in ledger
 
     # And the answer through the fourth continues the run without any server
     async with connected(project) as fourth:
         answered = await fourth.call("answer", answers={question["id"]: "us-east"})
-        assert answered["continued"] == [paused["run"]]
+        assert answered["continued"] == [run]
         again = await fourth.call("answer", answers={question["id"]: "eu-west"})
-        while (ended := await fourth.call("status", run=paused["run"]))["status"] != "completed":
-            assert ended["status"] in ("running", "paused"), ended
-        report = await fourth.call("report", run=paused["run"], section="Outcome")
+        ended = await fourth.call("status", run=run, wait_seconds=50)
+        report = await fourth.call("report", run=run, section="Outcome")
+        texts = {name: await fourth.read(f"mimir://runs/{run}/{name}") for name in ("plan", "diff")}
+        prompt = await fourth.client.get_prompt("delegate", {"task": "Write {it}"})
+        with pytest.raises(MCPError, match="There is no resource"):
+            await fourth.read("mimir://runs/none/secret")
     assert again["is_error"]
     assert "answered at" in again["refused"][0]["problem"]
+    assert ended["status"] == "completed", ended
     assert "us-east" in report["text"]
+    assert "Write c.txt" in texts["plan"]
+    assert "+us-east" in texts["diff"]
+    assert "Write {it}" in prompt.messages[0].content.text  # type: ignore[union-attr]
     assert not (project / "c.txt").exists(), "nothing is applied unless it is asked for"
 
 

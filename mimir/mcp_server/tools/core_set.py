@@ -86,10 +86,10 @@ CORE: tuple[ServedTool, ...] = (
     ),
     ServedTool(
         name="status",
-        description="State of a run and its tasks.",
+        description="State of a run and its tasks; with wait_seconds, when it has stopped.",
         scopes=_READ,
         handle=reading.status,
-        input_schema=_object(run=_RUN),
+        input_schema=_object(run=_RUN, wait_seconds=_whole(0, 50)),
         output_schema=_result(**_STARTED, tasks="array"),
     ),
     ServedTool(

@@ -1,8 +1,10 @@
 """Tools that read: `status`, `report`, `memory_search` and `inbox`."""
 
+import asyncio
 import re
 from functools import partial
 
+from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.stored_project import ProjectPlace, StoredProject
 from mimir.errors import ToolError
 from mimir.mcp_server.tools.run_reading import (
@@ -10,7 +12,7 @@ from mimir.mcp_server.tools.run_reading import (
     load_status,
     read_visible_inbox,
 )
-from mimir.mcp_server.tools.run_results import limit_tasks, next_call
+from mimir.mcp_server.tools.run_results import is_working, limit_tasks, next_call
 from mimir.mcp_server.tools.tool_values import IncomingCall, ToolAnswer
 from mimir.store.protocol import ReadOps
 from mimir.store.schema import NodeLabel
@@ -18,11 +20,18 @@ from mimir.store.schema import NodeLabel
 PAGE_CHARS = 20_000
 """Most characters of a report in one answer."""
 DEFAULT_LIMIT = 10
+POLL_SECONDS = 0.5
 
 
 async def status(call: IncomingCall) -> ToolAnswer:
-    """Return the state of a run, by default of the latest one."""
-    found = await load_status(call.project, call.principal, call.arguments.text("run") or None)
+    """Return the state of a run; with `wait_seconds`, when no process works on it any more."""
+    given = call.arguments
+    load = partial(load_status, call.project, call.principal, given.text("run") or None)
+    found, waited, most = await load(), 0.0, given.number("wait_seconds", 0)
+    while waited < most and is_working(found, SystemClock().now(), is_followed=False):
+        await asyncio.sleep(POLL_SECONDS)
+        waited += POLL_SECONDS
+        found = await load()
     limited = limit_tasks(found)
     return ToolAnswer(content={**limited, "next": next_call(found, str(found.get("status")))})
 

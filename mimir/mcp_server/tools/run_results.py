@@ -2,13 +2,18 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
+from mimir.domain.clock import moment
 from mimir.domain.json_value import as_object, as_objects, as_text
 from mimir.domain.question_states import OPEN
+from mimir.domain.run import INPUT
 
 MAX_TASKS = 100
 """Most tasks of a status; those that are not completed come first."""
 WORKING = "working"
+START_GRACE = timedelta(seconds=60)
+"""Longest time in which a process that was started appears in the store."""
 _CRITERIA = ("executed", "judged", "unverified", "failed")
 _ENDED = ("completed", "failed", "cancelled", "answered")
 
@@ -43,6 +48,31 @@ def describe_run(status: Mapping[str, object], *, is_served: bool) -> dict[str, 
     return {**kept, "next": next_call(status, shown)}
 
 
+def is_working(status: Mapping[str, object], now: datetime, *, is_followed: bool) -> bool:
+    """Return whether a process works on a task, or was started a moment ago.
+
+    Args:
+        status: `status --json` of the run.
+        now: Time of day.
+        is_followed: Whether another run follows the planning run.
+    """
+    state, questions = as_text(status.get("status")), as_objects(status.get("questions"))
+    if state == "running":
+        return True
+    started = moment(as_text(status.get("started")))
+    seconds = status.get("elapsed_seconds")
+    elapsed = timedelta(seconds=seconds if isinstance(seconds, float) else 0.0)
+    if state == "paused" and not as_text(status.get("reason")):
+        # No process leads it: it was created a moment ago, or its process died.
+        return now - started < START_GRACE
+    if state == "paused" and status.get("reason") == INPUT and not list_open_questions(questions):
+        # Answered: the process that continues it needs a moment.
+        closed = [as_text(one.get("closed_at")) for one in questions if one.get("closed_at")]
+        return bool(closed) and now - moment(max(closed)) < START_GRACE
+    is_planned = as_text(status.get("kind")) == "plan" and state == "completed"
+    return is_followed and is_planned and now - started - elapsed < START_GRACE
+
+
 def describe_planning(status: Mapping[str, object], *, is_served: bool) -> dict[str, object]:
     """Return the result of a planning run, with the path of its plan."""
     found = describe_run(status, is_served=is_served)
@@ -54,7 +84,7 @@ def next_call(status: Mapping[str, object], shown: str) -> str:
     run, plan = as_text(status.get("run")), as_text(status.get("plan"))
     executed = as_text(status.get("executed_by"))
     if shown in (WORKING, "running"):
-        return f'Call status with run "{run}" later; it continues without this call.'
+        return f'Call status with run "{run}" and wait_seconds 45; it continues without this call.'
     if shown == "paused":
         if list_open_questions(as_objects(status.get("questions"))):
             return "Call answer: the user answers the open questions."
