@@ -11,7 +11,7 @@ from tests.support.crash.crash_points import DIED, Point
 from tests.support.crash.process_forge import Forge, Order
 from tests.support.killed_processes import Place, environment, repeated
 from tests.support.script_server import PlayServer
-from tests.support.whole_run import REST, calls, plan, step, worker, writes
+from tests.support.whole_run import REST, calls, plan, step, worker, writes, wrote
 
 ASKS = {"calls": [calls("ask_user", title="Which region?", text="Where?", options=["eu", "us"])]}
 ASKER = worker(
@@ -44,10 +44,16 @@ class Processes:
 @pytest.mark.timeout(240)
 def test_deaths_around_both_transactions_repeat_no_model_call(tmp_path: Path, forge: Forge):
     log, script = tmp_path / "requests.jsonl", tmp_path / "play.yaml"
+    # Twelve tasks, of which one asks.
     asking = step("c", tools=("write_file", "ask_user"))
+    others = [f"t{number}" for number in range(1, 12)]
     (tmp_path / "project").mkdir()
-    (tmp_path / "project/plan.md").write_text(render(plan(asking)), encoding="utf-8")
-    script.write_text(yaml.safe_dump({"parts": [ASKER, *REST]}), encoding="utf-8")
+    (tmp_path / "project/plan.md").write_text(
+        render(plan(asking, *map(step, others))), encoding="utf-8"
+    )
+    script.write_text(
+        yaml.safe_dump({"parts": [ASKER, *map(wrote, others), *REST]}), encoding="utf-8"
+    )
 
     with PlayServer(script, log=log) as server:
         mimir = Processes(tmp_path, server.url, forge)
@@ -57,8 +63,13 @@ def test_deaths_around_both_transactions_repeat_no_model_call(tmp_path: Path, fo
         for moment in MOMENTS:
             assert mimir.run(*words, die_at=moment.format("asked"))[0] == DIED
             words = ["resume"]
-        assert mimir.run("resume")[0] == 75
+        code, paused = mimir.run("resume")
         (question,) = json.loads(mimir.run("inbox", "--json")[1])["questions"]
+        assert code == 75, paused
+        at_pause = repeated(log)
+        named = f"1 question is open ({question['id']}); 11 of 12 tasks are done."
+        assert named in paused
+        assert "Answer: mimir inbox" in paused
 
         # And around that of the answer
         for moment in MOMENTS:
@@ -66,15 +77,25 @@ def test_deaths_around_both_transactions_repeat_no_model_call(tmp_path: Path, fo
             death = mimir.run("answer", question["id"], "us", die_at=moment.format("answered"))
             assert death[0] == DIED
         assert mimir.run("answer", question["id"], "eu")[0] == 1
+        before = turns(log)
         code, said = mimir.run("resume")
 
     assert code == 0, said
     place = Place(project=tmp_path / "project", env=mimir.env)
     status = place.status()
-    assert [task["attempts"] for task in status["tasks"]] == [1]  # type: ignore[attr-defined]
+    # The conversation has one further turn for the answer, and its closing one; none was asked for twice
+    assert (before, turns(log)) == ([0, 1], [0, 1, 2, 3])
+    assert [task["attempts"] for task in status["tasks"]] == [1] * 12  # type: ignore[attr-defined]
     assert place.result(str(status["run"]))["c.txt"] == "c\nus\n"
-    assert repeated(log) == 0
+    # Calls of the other tasks may have been in flight at the first deaths; later ones repeat nothing
+    assert repeated(log) == at_pause
     assert place.run("verify").returncode == 0
+
+
+def turns(log: Path) -> list[int]:
+    """Return the turns of the worker that asks, as the model was asked for them."""
+    made = map(json.loads, log.read_text(encoding="utf-8").splitlines())
+    return [call["turn"] for call in made if call["lane"].endswith("/c/1/worker")]
 
 
 PROGRAM = """#!/usr/bin/python3

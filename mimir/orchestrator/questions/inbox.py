@@ -32,12 +32,15 @@ def find_question(reads: ReadOps, project_id: str, name: str) -> QuestionRecord:
     """
     if "/" in name:
         return _find_of_task(reads, project_id, name)
-    known = {one.id: one for one in question_rows.load_of_project(reads, project_id, every=True)}
     # The prefix of all ids need not be typed.
     short = name if name.startswith("q-") else f"q-{name}"
+    exact = question_rows.find(reads, short)
+    if exact is not None and exact.project_id == project_id:
+        return exact
+    known = {one.id: one for one in question_rows.load_of_project(reads, project_id, every=True)}
     # An open question is meant, unless the text names a closed one alone.
     open_ids = [id for id, one in known.items() if one.state == OPEN]
-    found = [id for id in open_ids if id.startswith(short)] if short not in known else []
+    found = [id for id in open_ids if id.startswith(short)]
     titles = {id: known[id].name for id in found or known}
     id = match_id(short, titles, "questions")
     if not id:

@@ -49,7 +49,7 @@ def refusal(reads: ReadOps, place: QuestionPlace, limits: QuestionLimits) -> str
 def put_question(ops: WriteOps, place: QuestionPlace, new: NewQuestion) -> str:
     """Create a question with its event; return its id. One that was asked before stays."""
     number = 0
-    while (known := _load(ops, id := _id(place, number))) is not None:
+    while (known := find(ops, id := _id(place, number))) is not None:
         # A process may have died between the question and the outcome of its call.
         if known.state == OPEN:
             return id
@@ -124,7 +124,7 @@ def load(reads: ReadOps, id: str) -> QuestionRecord:
     Raises:
         StoreError: There is none.
     """
-    record = _load(reads, id)
+    record = find(reads, id)
     if record is None:
         raise StoreError(f"There is no question {id!r}.")
     return record
@@ -162,7 +162,8 @@ def _find(reads: ReadOps, where: Where) -> list[QuestionRecord]:
     return run_reading.find_records(reads, QuestionRecord, where, order=("createdAt", "id"))
 
 
-def _load(reads: ReadOps, id: str) -> QuestionRecord | None:
+def find(reads: ReadOps, id: str) -> QuestionRecord | None:
+    """Return a question; None: there is none."""
     return run_reading.load_record(reads, QuestionRecord, id)
 
 

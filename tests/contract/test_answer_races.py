@@ -1,0 +1,104 @@
+"""Answers to one question at the same moment, from processes of one store: the first one counts."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mimir.domain.ids import lane_id
+from mimir.domain.question import NewQuestion, QuestionForm, QuestionLimits
+from mimir.errors import MimirError
+from mimir.orchestrator.questions.answering import (
+    Answerer,
+    AnswerResult,
+    GivenAnswer,
+    answer_question,
+)
+from mimir.store.operations import claims, runs
+from mimir.store.operations.claims import Claim
+from mimir.store.protocol import GraphStore, WriteOps
+from mimir.store.transcripts import call_rows, waiting_calls
+from mimir.store.transcripts.call_rows import CallRequest, TranscriptKey
+from tests.support.clock import FrozenClock
+from tests.support.stored_run import start, task
+from tests.support.stores import EACH_KIND, KINDS, opened
+
+TASKS = "abcdefghij"
+ROUNDS = 10
+"""Each task asks once in a round, so that there are a hundred races."""
+ASKED = NewQuestion(
+    title="Which region?",
+    text="Where?",
+    form=QuestionForm(),
+    default=None,
+    is_blocking=True,
+    limits=QuestionLimits(open_per_run=len(TASKS)),
+)
+
+
+def claim_and_ask(ops: WriteOps, number: int) -> list[str]:
+    """Claim every task, and let each wait for a question; return the questions."""
+    return [
+        ask(ops, claim, number)
+        for claim in claims.claim(ops, "r1", "w1", lease_seconds=300, limit=len(TASKS))
+    ]
+
+
+def ask(ops: WriteOps, claim: Claim, number: int) -> str:
+    """Let a claimed task wait for a question; return it."""
+    lane = lane_id("r1", claim.task, 1, "worker")
+    place = TranscriptKey(
+        run="r1", task=claim.task, attempt=1, role="worker", fence=claim.fence, lane=lane
+    )
+    request = {"tool": "ask_user", "arguments": "{}"}
+    asked = CallRequest.from_arguments(
+        number, "tool", request, request, reserve=0, of_answer=0, title="ask_user"
+    )
+    id, refusal = waiting_calls.write_question(ops, place, asked, ASKED)
+    assert not refusal
+    return id
+
+
+async def give(store: GraphStore, id: str, transport: str) -> AnswerResult | MimirError:
+    answerer = Answerer(project_id="p1", by="user", transport=transport, redact=str)
+    given = GivenAnswer(text=f"from {transport}")
+    try:
+        return await store.write(partial(answer_question, name=id, given=given, answerer=answerer))
+    except MimirError as error:
+        return error
+
+
+@pytest.mark.parametrize("kind", EACH_KIND)
+async def test_of_answers_at_one_moment_one_wins_and_the_others_learn_it(
+    kind: str, tmp_path: Path, frozen_clock: FrozenClock
+):
+    make = partial(KINDS[kind], tmp_path, frozen_clock)
+    winners: set[str] = set()
+    async with opened(make()) as one, opened(make()) as other:
+        await start(one, *map(task, TASKS))
+        for number in range(ROUNDS):
+            asked = await one.write(partial(claim_and_ask, number=number))
+            assert len(asked) == len(TASKS)
+            races = (race(one, other, id) for id in asked)
+            winners.update(await asyncio.gather(*races))
+        # Each conversation has one outcome for each question
+        for name in TASKS:
+            lane = lane_id("r1", name, 1, "worker")
+            rows = await one.read(partial(call_rows.rows, lane=lane))
+            assert [row["done"] for row in rows] == [True] * ROUNDS
+        events = await one.read(partial(runs.events, run="r1"))
+    assert sum(event.kind.value == "QuestionClosed" for event in events) == ROUNDS * len(TASKS)
+    assert len(winners) > 1, "no two answers were ever at one moment"
+
+
+async def race(one: GraphStore, other: GraphStore, id: str) -> str:
+    """Answer a question from two places at once; return the one that won."""
+    ends = await asyncio.gather(give(one, id, "terminal"), give(other, id, "file"))
+    (won,) = [end for end in ends if isinstance(end, AnswerResult)]
+    winner = won.answer.removeprefix("from ")
+    (late,) = [str(end) for end in ends if isinstance(end, MimirError)]
+    said = f'by user ({winner}): "{won.answer}". Nothing changed.'
+    assert f"{id} was answered at" in late
+    assert said in late
+    return winner
