@@ -140,6 +140,10 @@ class AnswerError(MimirError):
     exit_code = 65
 
 
+class RejectedError(MimirError):
+    """The user rejected the work of a planning step as often as the settings allow."""
+
+
 class ToolError(MimirError):
     """A tool call failed; the gateway turns it into a `ToolResult`."""
 

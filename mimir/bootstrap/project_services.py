@@ -33,13 +33,14 @@ from mimir.domain.invocation import PlanAgent
 from mimir.domain.json_value import as_text
 from mimir.domain.message import ModelRequest
 from mimir.domain.question import QuestionLimits
-from mimir.errors import Paused
+from mimir.errors import Paused, UsageError
 from mimir.llm.endpoints import EndpointRegistry
 from mimir.llm.protocol import ChatModel
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.orchestrator import project_identity, project_ids
 from mimir.orchestrator.delegation.plan_agents import list_plan_agents
 from mimir.orchestrator.delegation.task_building import lacks_tools
+from mimir.orchestrator.patterns.step_agent import SDD, STEP_AGENTS
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.check_runner import CheckRunner
@@ -139,6 +140,8 @@ async def compose_services(
         models=endpoints,
         tools=tools,
         planner_tools=tools.planner,
+        question_limits=question_limits,
+        step_prompts=partial(_load_step_prompts, project, loaded),
         plan_agents=partial(_list_agents, project, loaded),
         own_preambles=own,
         agentinator=_agentinator_factory(
@@ -216,6 +219,25 @@ def _list_agents(project: Path, loaded: LoadedSettings) -> Sequence[PlanAgent]:
         return preset is not None and find_program(preset, environment) is not None
 
     return list_plan_agents(open_agent_files(project, loaded).load(), is_available)
+
+
+def _load_step_prompts(project: Path, loaded: LoadedSettings) -> Mapping[str, str]:
+    """Return the prompts of the planning steps; a definition of the user comes first.
+
+    Raises:
+        UsageError: A definition cannot be used for a step.
+    """
+    catalogue = open_agent_files(project, loaded).load()
+    prompts: dict[str, str] = {}
+    for name in STEP_AGENTS:
+        entry = catalogue.find(f"{SDD}/{name}")
+        if not entry.definition.is_usable or entry.definition.kind == "cli":
+            raise UsageError(
+                f"The definition {entry.address} cannot be used for a step of planning.",
+                next_step=f"See its findings: mimir agents show {entry.address}",
+            )
+        prompts[name] = entry.definition.prompt
+    return prompts
 
 
 def _describe_ignored_templates(own: OwnPreambles) -> list[str]:
@@ -333,5 +355,7 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
             "questions": True,
             # A run does not depend on the server that started it.
             "mcp": True,
+            # A planning run pins its own pattern.
+            "patterns": True,
         },
     )

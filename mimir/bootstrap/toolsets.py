@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mimir.attempts.deliverable import FORBIDDEN, HIDDEN
@@ -10,7 +10,16 @@ from mimir.attempts.delivered_paths import find_completed_repository
 from mimir.attempts.program.journaled_program import JournaledProgram, ServeProgram
 from mimir.attempts.services import Stand, WorkerWorkspace
 from mimir.bootstrap.agents.programs import SandboxedPrograms
-from mimir.domain.agent import ASK_TOOL, NAMED_TOOLS, NOTE_TOOL, ROLES, SKILL_TOOL, grant_notes
+from mimir.domain.agent import (
+    ASK_TOOL,
+    MEMORY_TOOLS,
+    NAMED_TOOLS,
+    NOTE_TOOL,
+    READ_TOOLS,
+    ROLES,
+    SKILL_TOOL,
+    grant_notes,
+)
 from mimir.domain.broken_pipes import forgive_broken_pipes
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.question import QuestionLimits
@@ -37,6 +46,8 @@ from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox
 
 MAX_PROBES = 5
 """Commands that the PM may run for one plan."""
+STEP_FIELDS = 3
+"""Questions that the agent of a planning step asks at once."""
 # The glob matches no path of a project.
 READ_ONLY = PathScope(files=("/",), hidden=HIDDEN)
 
@@ -149,13 +160,36 @@ class ToolFactory:
         placed = LazyWorkspaceTools([files, commands], _prepare_call(tree, stand))
         return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
 
-    def planner(self, where: Path, lane: Transcript) -> Toolset:
-        """Return the PM's tools: read-only files of a checkout, probes, and the memory."""
+    def planner(self, where: Path, lane: Transcript, step: CallQuota | None = None) -> Toolset:
+        """Return the PM's tools: read-only files of a checkout, probes, and the memory.
+
+        Of the agent of another planning step, `step` limits its questions; it has no probes.
+        """
         files = FileTools(DirectoryTree(where), READ_ONLY, redact=self._redact)
         rights = ToolRights(role="pm", role_tools=ROLES["pm"].tools)
+        memory = MemoryTools(self._memory(""))
+        if step is not None:
+            return self._step_tools([files, memory], lane, step)
         probe = ProbeTool(self._sandbox, where, redact=self._redact)
-        tools = [files, probe, MemoryTools(self._memory(""))]
+        tools = [files, probe, memory]
         return self._reading(tools, rights, lane, CallQuota({"probe": MAX_PROBES}))
+
+    def _step_tools(self, tools: Sequence[Toolset], lane: Transcript, quota: CallQuota) -> Toolset:
+        """Return the tools of the agent of a planning step; with a quota, it asks the user."""
+        may_ask = quota.limit_of(ASK_TOOL) > 0
+        limits = replace(self._question_limits, fields=STEP_FIELDS)
+        asking = AskUserTool(limits, redact=self._redact)
+        names = (*READ_TOOLS, *MEMORY_TOOLS, *((ASK_TOOL,) if may_ask else ()))
+        rights = ToolRights(role="planning step", role_tools=names)
+        return gateway(
+            [*tools, asking],
+            granted=rights.granted_tools(names),
+            transcript=lane,
+            redact=self._redact,
+            why=rights.why,
+            quota=quota,
+            ask=asking.read_question if may_ask else None,
+        )
 
     def _memory(self, run: str) -> ProjectMemory:
         return ProjectMemory(self._store, MemoryScope(project=self._project_id, hidden_run=run))

@@ -16,7 +16,7 @@ from mimir.domain.json_value import (
     is_array,
     is_object,
 )
-from mimir.domain.question_states import QuestionState
+from mimir.domain.question_states import QuestionKind, QuestionState
 
 FieldKind = Literal["string", "number", "boolean", "choice", "choices"]
 
@@ -49,6 +49,8 @@ class QuestionLimits:
     open_per_run: int = 10
     expire_days: float = 7
     """0: questions do not expire."""
+    fields: int = MAX_FIELDS
+    """Most fields of one question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,15 @@ class NewQuestion:
     """Values by field; None: there is no default."""
     is_blocking: bool
     limits: QuestionLimits
+    subject: str = ""
+    """File that the user approves or rejects. Empty: it asks for input."""
+    subject_hash: str = ""
+    """SHA-256 of its text."""
+
+    @property
+    def kind(self) -> QuestionKind:
+        """Kind of the question."""
+        return "approval" if self.subject else "input"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +130,10 @@ class QuestionClosing:
     """Who answered; empty: mimir closed it."""
     transport: str
     """How: `terminal`, `file`; empty: mimir closed it."""
+    replaced_by: str = ""
+    """Question that follows, as the subject changed. Empty: none."""
+    subject_hash: str = ""
+    """Of the changed subject."""
 
 
 def read_form(schema: Mapping[str, object]) -> QuestionForm:
@@ -182,6 +197,8 @@ def parse_answer(
 
 def describe_values(values: Mapping[str, object]) -> str:
     """Return an answer on one line: the value, or names and values as JSON."""
+    if set(values) == {WHOLE, "reason"}:  # of a rejection
+        return f"{values[WHOLE]}: {values['reason']}"
     if len(values) == 1:
         (one,) = values.values()
         return one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)
@@ -273,6 +290,11 @@ def require_plain(text: str, name: str, limit: int, *, one_line: bool = False) -
         raise ValueError(f"the {name} has {len(text):,} characters; {limit:,} are the maximum")
     if control := find_control(text) or ("U+000A" if one_line and "\n" in text else ""):
         raise ValueError(f"the {name} holds the control character {control}")
+
+
+def remove_control(text: str) -> str:
+    """Return a text without control characters."""
+    return re.sub(_CONTROL, "", text)
 
 
 def find_control(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
-QuestionState = Literal["open", "answered", "expired", "withdrawn"]
+QuestionKind = Literal["input", "approval"]
+QuestionState = Literal["open", "answered", "rejected", "expired", "withdrawn"]
 
 OPEN: QuestionState = "open"

@@ -8,19 +8,29 @@ from mimir.domain.event import Event
 from mimir.domain.finding import Finding
 from mimir.domain.forecast import RunForecast
 from mimir.domain.invocation import InvocationRequest, PinnedDefinition
+from mimir.domain.json_value import as_object
 from mimir.domain.plan import Plan
+from mimir.domain.requirement import REQUIREMENTS_TEXT
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
+from mimir.domain.task_states import RunStatus
 from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
 from mimir.orchestrator.delegation.documents import describe_documents
 from mimir.orchestrator.delegation.stored_response import load_response
 from mimir.orchestrator.delegation.task_building import require_fit
 from mimir.orchestrator.patterns import ledger_import, ledger_state
-from mimir.orchestrator.plan_creation import PlanningResult
+from mimir.orchestrator.patterns.choose import (
+    DIRECT,
+    KEPT,
+    PatternOptions,
+    PlanFollowing,
+    read_options,
+)
+from mimir.orchestrator.patterns.planning_run import PlanningResult
 from mimir.orchestrator.questions.answering import (
     Answerer,
     AnswerResult,
     GivenAnswer,
-    answer_question,
+    give_answer,
 )
 from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.runs.forecasting import forecast_plan
@@ -30,7 +40,7 @@ from mimir.reporting.audit.verification import AuditResult, verify
 from mimir.reporting.summary.run_data import RunData
 from mimir.reporting.summary.run_loader import gather
 from mimir.store.operations import estimates, runs
-from mimir.store.operations.record_loading import load_run
+from mimir.store.operations.record_loading import find_json, load_run
 from mimir.store.protocol import ReadOps
 
 
@@ -45,7 +55,7 @@ class Mimir:
         """Address of the store, without secrets."""
         return self._parts.store.uri
 
-    async def plan(
+    async def create_planning_run(
         self,
         request: str,
         *,
@@ -53,11 +63,50 @@ class Mimir:
         output: str | None,
         model: str,
         limits: RunBudget = NO_LIMITS,
-    ) -> PlanningResult:
-        """Plan a request in its own run and write the plan, within `limits`."""
-        run = await plan_creation.create_planning_run(
-            self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
+        pattern: PatternOptions = DIRECT,
+    ) -> str:
+        """Create a run that plans a request within `limits`; return its id."""
+        return await plan_creation.create_planning_run(
+            self._parts,
+            request,
+            with_ecko=ecko,
+            output=output or "",
+            model=model,
+            limits=limits,
+            pattern=pattern,
         )
+
+    async def plan(
+        self, request: str, *, ecko: bool, output: str | None, model: str
+    ) -> PlanningResult:
+        """Plan a request in its own run, without a stop, and write the plan."""
+        run = await self.create_planning_run(request, ecko=ecko, output=output, model=model)
+        return await self.make_plan(run)
+
+    async def find_following(self, run: str) -> PlanFollowing:
+        """Return the plan that a planning run has made, and what follows it."""
+
+        def look(reads: ReadOps) -> PlanFollowing:
+            record = load_run(reads, run)
+            settings = record.settings.mapping()
+            then = read_options(settings).then
+            if record.kind != "plan" or record.status is not RunStatus.COMPLETED:
+                then = "stop"
+            # An approved plan needs no further confirmation.
+            elif then == "confirm" and find_json(reads, run, REQUIREMENTS_TEXT):
+                then = "execute"
+            own = as_object(settings.get("run"))
+            kept = {f"run.{name}": own[name] for name in KEPT if own.get(name) is not None}
+            return PlanFollowing(path=record.plan_path, then=then, settings=kept)
+
+        return await self._parts.store.read(look)
+
+    async def make_plan(self, run: str) -> PlanningResult:
+        """Plan in a planning run, or continue it, and write the plan.
+
+        Raises:
+            Paused: The run can be resumed, or the user must answer.
+        """
         return await plan_creation.make_plan(self._parts, run)
 
     async def create_run(
@@ -145,7 +194,7 @@ class Mimir:
         """Serve a run to its end, or until it pauses; cancelling the call pauses the run."""
         record = await self._parts.store.read(partial(load_run, run=run), brief=True)
         if record.kind == "plan":
-            return await execution.resume_planning(self._parts, run, limits)
+            return await plan_creation.resume_planning(self._parts, run, limits)
         return await execution.execute_run(
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
@@ -204,10 +253,9 @@ class Mimir:
             by="user",
             transport="prompt",
             redact=self._parts.redact,
+            project=self._parts.project,
         )
-        return await self._parts.store.write(
-            partial(answer_question, name=name, given=given, answerer=answerer)
-        )
+        return await give_answer(self._parts.store, name, given, answerer)
 
     async def cancel(self, run: str) -> None:
         """Cancel a run that has not ended."""

@@ -14,6 +14,7 @@ from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.invocation import PlanAgent
 from mimir.domain.money import ModelPrice
 from mimir.domain.plan import Plan
+from mimir.domain.question import QuestionLimits
 from mimir.domain.run import RunBudget
 from mimir.llm.protocol import ChatModel
 from mimir.llm.wrappers.journaled_model import JournaledModel
@@ -27,13 +28,14 @@ from mimir.store.protocol import GraphStore
 from mimir.store.sealing.run_facts import SEAL_FORM
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.tools.protocol import Toolset
+from mimir.tools.wrappers.quota import CallQuota
 from mimir.workspace.git.base_capture import BaseCommit
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.sandbox.sandbox import Sandbox
 
-PlannerToolFactory = Callable[[Path, Transcript], Toolset]
-"""Makes the PM's tools from a checkout and a transcript: read-only files, and the memory."""
+PlannerToolFactory = Callable[[Path, Transcript, CallQuota | None], Toolset]
+"""Makes the tools of the PM, or of a step with a quota, from a checkout and a transcript."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,9 @@ class ProjectServices:
     models: ModelSource
     tools: RoleTools
     planner_tools: PlannerToolFactory
+    question_limits: QuestionLimits
+    step_prompts: Callable[[], Mapping[str, str]]
+    """Returns the prompts of the definitions of the planning steps now, by name."""
     plan_agents: Callable[[], Sequence[PlanAgent]]
     """Returns the agent definitions that a plan may name now."""
     own_preambles: OwnPreambles
@@ -143,6 +148,10 @@ class ProjectServices:
             seal_form=SEAL_FORM,
         )
 
+    def choice_of(self, role: str) -> ModelChoice:
+        """Return the model of a role; the agents of planning steps have that of the PM."""
+        return self.choices.get(role) or self.choices["pm"]
+
     async def open_transcript(self, run: str, role: str, number: int = 1) -> StoredTranscript:
         """Open a transcript of an agent of the run itself; no lease protects it."""
         return await StoredTranscript.open(
@@ -154,5 +163,5 @@ class ProjectServices:
     ) -> ChatModel:
         """Return the model of an agent of the run itself, journaled in its transcript."""
         name = lane_id(run, PLAN_TASK, number, role)
-        model = self.models.for_lane(role, name, self.choices[role].model)
+        model = self.models.for_lane(role, name, self.choice_of(role).model)
         return JournaledModel(model, transcript)

@@ -23,6 +23,8 @@ class PlanProposal:
     plan: Plan
     findings: tuple[Finding, ...]
     repairs: int
+    messages: tuple[Message, ...] = ()
+    """Conversation with the PM; a further user message continues it."""
 
     @property
     def acceptable(self) -> bool:
@@ -41,8 +43,8 @@ class PlannerServices:
     """Whether a path is in the project."""
     try_checks: Callable[[Plan, SourceMap], Awaitable[Sequence[Finding]]]
     """Runs the checks of a plan without errors, and returns what they show."""
-    check_agents: Callable[[Plan, SourceMap], Sequence[Finding]]
-    """Returns the findings of the agents that a plan names."""
+    check_more: Callable[[Plan, SourceMap], Sequence[Finding]]
+    """Returns the findings of agents that a plan names, and of requirements that it loses."""
     on_proposal: Callable[[PlanProposal], Awaitable[None]]
 
 
@@ -70,9 +72,10 @@ async def propose(
             plan=replace(parsed.plan, request=" ".join(request.split())),
             findings=(
                 *check(parsed, tools=services.tools, exists=services.exists),
-                *services.check_agents(parsed.plan, parsed.places),
+                *services.check_more(parsed.plan, parsed.places),
             ),
             repairs=repairs,
+            messages=talk.messages,
         )
         if proposal.acceptable:
             tried = await services.try_checks(parsed.plan, parsed.places)

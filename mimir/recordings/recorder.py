@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from mimir.domain.json_value import is_object
-from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
-from mimir.orchestrator import plan_creation
+from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.orchestrator.api import Mimir
-from mimir.orchestrator.plan_creation import PlanningResult
+from mimir.orchestrator.patterns.planning_run import PlanningResult
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning.renderer import render
 from mimir.recordings.format.recording import RecordedRun, build
@@ -38,21 +37,10 @@ class RecordingMimir(Mimir):
         super().__init__(services)
         self._recorder = recorder
 
-    async def plan(
-        self,
-        request: str,
-        *,
-        ecko: bool,
-        output: str | None,
-        model: str,
-        limits: RunBudget = NO_LIMITS,
-    ) -> PlanningResult:
+    async def make_plan(self, run: str) -> PlanningResult:
         """Make a plan, and record it."""
-        run = await plan_creation.create_planning_run(
-            self._parts, request, with_ecko=ecko, output=output or "", model=model, limits=limits
-        )
         async with self._recorder.record_while(run):
-            return await plan_creation.make_plan(self._parts, run)
+            return await super().make_plan(run)
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool

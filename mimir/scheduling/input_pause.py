@@ -77,8 +77,28 @@ def expire_due(ops: WriteOps, run: str) -> int:
     return len(due)
 
 
+def pause_planning(ops: WriteOps, run: str, owner: str) -> Paused | None:
+    """Decide that a planning run pauses for an answer; None: it has come already.
+
+    The caller writes the pause. An answer that comes between the two does no harm: a resume finds it.
+    """
+    found = [one for one in question_rows.load_open(ops, run) if one.is_blocking]
+    lifecycle.must_lead(ops, run, owner)
+    if not found:
+        return None
+    return Paused(
+        _name_open(found),
+        reason=INPUT,
+        next_step=f"Answer: mimir inbox  Then continue: mimir resume {run}",
+    )
+
+
 def _describe(found: Sequence[QuestionRecord], done: int, tasks: int) -> str:
+    return f"{_name_open(found).removesuffix('.')}; {done} of {tasks} tasks are done."
+
+
+def _name_open(found: Sequence[QuestionRecord]) -> str:
     names = ", ".join(one.id for one in found[:SHOWN])
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     are = "1 question is" if len(found) == 1 else f"{len(found)} questions are"
-    return f"{are} open ({names}{more}); {done} of {tasks} tasks are done."
+    return f"{are} open ({names}{more})."

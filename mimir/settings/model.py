@@ -332,6 +332,16 @@ class McpSettings(_SettingsSection):
     """Longest wait of a call; clients stop to wait after a minute."""
 
 
+class PatternSettings(_SettingsSection):
+    """Stops of planning at which the user decides."""
+
+    default: Literal["direct", "ask", "sdd", "auto"] = "direct"
+    rounds: int = Field(default=3, ge=0, le=20)
+    """Rounds of questions of the interviewer."""
+    rejections: int = Field(default=5, ge=1, le=100)
+    """Rejections of one subject that end the run."""
+
+
 class Settings(_SettingsSection):
     """All settings."""
 
@@ -347,6 +357,7 @@ class Settings(_SettingsSection):
     agents: AgentSettings = AgentSettings()
     questions: QuestionSettings = QuestionSettings()
     mcp: McpSettings = McpSettings()
+    patterns: PatternSettings = PatternSettings()
 
     @field_validator("sandbox", mode="before")
     @classmethod

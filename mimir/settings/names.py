@@ -17,6 +17,7 @@ from mimir.settings.model import (
     LlmSettings,
     McpSettings,
     Neo4jSettings,
+    PatternSettings,
     QuestionSettings,
     RoleName,
     RoleSettings,
@@ -98,6 +99,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "agents": AgentSettings,
     "questions": QuestionSettings,
     "mcp": McpSettings,
+    "patterns": PatternSettings,
     **{f"roles.{role}": RoleSettings for role in get_args(RoleName)},
 }
 KNOWN = ("store", "sandbox", *(f"{s}.{k}" for s, m in SECTIONS.items() for k in m.model_fields))

@@ -230,7 +230,10 @@ def _read(reads: ReadOps, project: Path, run: str) -> Facts:
         row=dict(row),
         nodes=nodes,
         events=runs.events(reads, run),
-        plan=runs.read_plan(str(row["planJson"])),
+        # A planning run has none yet.
+        plan=runs.read_plan(str(row["planJson"]))
+        if "planJson" in row
+        else Plan(title="", tasks=()),
         git=Git(project / ".mimir" / "work" / "history.git", _objects(project)),
     )
 

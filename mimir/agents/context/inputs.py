@@ -206,7 +206,9 @@ class PMInput:
     request: str
     """The user's own words."""
     specification: str = ""
-    """Ecko's; empty: none."""
+    """Ecko's, or the approved one; empty: none."""
+    is_approved: bool = False
+    """True: the user approved the specification."""
     repository: tuple[tuple[str, int], ...] = ()
     """(path, bytes), sorted."""
     files: tuple[FileView, ...] = ()

@@ -37,7 +37,11 @@ def write_pm_context(given: PMInput, budgets: ContextBudgets, sheet: ContextBuil
         "request", f"## The request, word for word\n\n{quotation.fence_block(given.request)}"
     )
     if given.specification.strip():
-        words = "Worked out from the request; where the two differ, the request decides."
+        words = (
+            "The user approved it; it decides what is planned."
+            if given.is_approved
+            else "Worked out from the request; where the two differ, the request decides."
+        )
         body = quotation.fence_block(given.specification)
         sheet.add_text("specification", f"## Specification\n\n{words}\n\n{body}")
     sheet.add(_repository(given, budgets.repository))

@@ -75,9 +75,10 @@ def fixed_rules(kind: str) -> str:
     return "\n".join(_read_packaged(f"fixed/{name}.md") for name in ("every", *names))
 
 
-def system_message(name: Name, read: OwnReader | None) -> str:
+def system_message(name: Name, read: OwnReader | None, *, addition: str = "") -> str:
     """Return the system message of a role without generated preamble: PM, reporters, Ecko."""
-    return f"{load_template(name, read).text}\n\n{fixed_rules(name)}"
+    own = load_template(name, read).text
+    return "\n\n".join(part for part in (own, addition, fixed_rules(name)) if part)
 
 
 def digest(text: str) -> str:

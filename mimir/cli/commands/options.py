@@ -10,6 +10,10 @@ Request = Annotated[list[str] | None, Argument(metavar="REQUEST", hidden=True)]
 PlanName = Annotated[str | None, Argument(metavar="PLAN", hidden=True)]
 TryChecks = Annotated[bool, Option("--run", help="Run the checks too, on your files as they are.")]
 Ecko = Annotated[bool, Option("--ecko", help="Turn the request into a specification first.")]
+Pattern = Annotated[
+    Literal["direct", "ask", "sdd", "auto"] | None,
+    Option("--pattern", help="Stops of planning at which you decide; default: direct."),
+]
 Output = Annotated[
     str | None,
     Option("--output", metavar="FILE", help="File of the plan; default: a new folder in chains/."),

@@ -1,14 +1,23 @@
 """`mimir chain` makes a plan of a request; `mimir check` lists the findings of a plan."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimir.cli.arguments import PLAN_NAME, display_path, find_plan_or_newest, read_request
-from mimir.cli.commands.options import Ecko, Model, Output, PlanName, Record, Request, TryChecks
+from mimir.cli.commands.options import (
+    Ecko,
+    Model,
+    Output,
+    Pattern,
+    PlanName,
+    Record,
+    Request,
+    TryChecks,
+)
 from mimir.cli.session import CommandSession
-from mimir.errors import Location, PlanError, UsageError
+from mimir.errors import Location, Paused, PlanError, UsageError
 
 if TYPE_CHECKING:
     from mimir.domain.finding import Finding
@@ -16,7 +25,8 @@ if TYPE_CHECKING:
     from mimir.domain.plan import Plan
     from mimir.domain.run import RunBudget
     from mimir.orchestrator.api import Mimir
-    from mimir.orchestrator.plan_creation import PlanningResult
+    from mimir.orchestrator.patterns.choose import Following, PatternOptions
+    from mimir.orchestrator.patterns.planning_run import PlanningResult
     from mimir.planning.format.diagnostics import SourceMap
     from mimir.qc.scope.owned_tests import OwnedTest
     from mimir.registry.catalogue import AgentEntry
@@ -33,6 +43,8 @@ class PlanRequest:
     """File of the plan. None: a new folder of `chains/`."""
     model: str
     """Empty: the model of the settings."""
+    then: "Following" = "stop"
+    """What follows the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +69,7 @@ def chain(
     session: CommandSession,
     request: Request = None,
     ecko: Ecko = False,
+    pattern: Pattern = None,
     output: Output = None,
     model: Model = None,
     record: Record = None,
@@ -74,16 +87,16 @@ def chain(
         model=model or "",
     )
     session.record = record
-    loaded = session.load({"llm.model": model})
+    loaded = session.load({"llm.model": model, "patterns.default": pattern})
     session.require_model(loaded)
 
-    async def job() -> "PlanningResult":
+    async def job() -> int:
         async with session.open(loaded) as mimir:
-            return await make_plan(session, mimir, loaded, options)
+            result = await make_plan(session, mimir, loaded, options)
+        report_plan(session, result)
+        return result.exit_code
 
-    result = session.run(job())
-    report_plan(session, result)
-    return result.exit_code
+    return plan_until_paused(session, job())
 
 
 def check(session: CommandSession, plan: PlanName = None, run: TryChecks = False) -> int:
@@ -139,19 +152,66 @@ async def make_plan(
     """Plan a request; an interruption prints the next step."""
     import asyncio
 
+    from mimir.cli.output.people.question_prompt import ask_open_questions
+    from mimir.domain.run import INPUT
+
+    run = ""
     try:
-        with session.show_wait("Planning", loaded):
-            return await mimir.plan(
-                options.request,
-                ecko=options.ecko,
-                output=options.output,
-                model=options.model,
-                limits=run_limits(loaded),
-            )
+        run = await mimir.create_planning_run(
+            options.request,
+            ecko=options.ecko,
+            output=options.output,
+            model=options.model,
+            limits=run_limits(loaded),
+            pattern=_read_pattern(session, loaded, options.then),
+        )
+        while True:
+            try:
+                with session.show_wait("Planning", loaded):
+                    return await mimir.make_plan(run)
+            except Paused as paused:
+                if paused.reason != INPUT or not session.console.can_ask or session.json:
+                    raise
+                if not await ask_open_questions(session, mimir, run):
+                    raise
     except asyncio.CancelledError:
         session.console.note("interrupted: planning is paused; no answer is lost.")
-        session.console.note("next: mimir resume")
+        session.console.note(f"next: mimir resume {run}".rstrip())
         raise
+
+
+def plan_until_paused(session: CommandSession, job: "Coroutine[object, object, int]") -> int:
+    """Do a job that plans; a pause until the user answers is no error. Return the exit code."""
+    from mimir.domain.run import INPUT
+
+    try:
+        return session.run(job)
+    except Paused as paused:
+        if paused.reason != INPUT:
+            raise
+        step = paused.next_step or ""
+        if session.json:
+            shape = {"schema": 1, "outcome": "paused", "reason": INPUT, "message": str(paused)}
+            session.console.json({**shape, "next": step})
+        else:
+            session.console.say(f"paused: {paused}")
+            session.console.say(f"next: {step}")
+        return paused.exit_code
+
+
+def _read_pattern(
+    session: CommandSession, loaded: "LoadedSettings", then: "Following"
+) -> "PatternOptions":
+    from mimir.orchestrator.patterns.choose import PatternOptions
+
+    own = loaded.settings.patterns
+    return PatternOptions(
+        name=own.default,
+        rounds=own.rounds,
+        rejections=own.rejections,
+        is_terminal=session.console.can_ask and not session.json,
+        then=then,
+    )
 
 
 def run_limits(loaded: "LoadedSettings") -> "RunBudget":
@@ -179,12 +239,22 @@ def report_plan(session: CommandSession, result: "PlanningResult") -> None:
         session.console.json({**shape, "run": result.run, "path": result.path})
         return
     verb = "check" if result.exit_code else "execute"
+    note_pattern(session, result)
     for line in (
         *findings.as_lines(result.findings, result.path),
         findings.summary(result.findings, len(result.plan.tasks), result.path),
         f"next: mimir {verb} {shorten_path(result.path)}",
     ):
         session.console.say(line)
+
+
+def note_pattern(session: CommandSession, result: "PlanningResult") -> None:
+    """Print the pattern that mimir chose, and why."""
+    chosen = result.pattern
+    if chosen.reason:
+        session.console.note(f"pattern {chosen.pattern}: {chosen.reason}")
+    if chosen.warning:
+        session.console.note(f"warning: {chosen.warning}")
 
 
 def print_warnings(session: CommandSession, found: "Sequence[Finding]", name: str) -> None:

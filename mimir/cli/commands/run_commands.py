@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mimir.domain.plan import Plan
     from mimir.domain.run import RunBudget, RunResult
     from mimir.orchestrator.api import Mimir
+    from mimir.orchestrator.patterns.choose import PlanFollowing
     from mimir.settings.layers import LoadedSettings
 
 DECLINED = 1
@@ -52,6 +53,7 @@ def execute(
     yes: opt.Yes = False,
     apply: opt.ApplyMode = None,
     ecko: opt.Ecko = False,
+    pattern: opt.Pattern = None,
     output: opt.Output = None,
     model: opt.Model = None,
     record: opt.Record = None,
@@ -72,16 +74,24 @@ def execute(
     flags |= _limit_flags(max_calls, max_tokens, max_cost, time_limit)
     options = RunOptions(only=tasks, from_run=from_run, is_confirmed=yes, is_strict=strict)
     if target.plan is not None:
-        if ecko or output is not None:
-            raise UsageError("--ecko and --output need a request, but the argument is a plan.")
+        if ecko or pattern is not None or output is not None:
+            raise UsageError(
+                "--ecko, --pattern and --output need a request, but the argument is a plan."
+            )
         return _execute_plan(session, target.plan, flags, options)
     # Before the planning: a request that cannot be confirmed must cost nothing.
     require_confirmable(session, options)
     free = plan_commands.require_free_output(session.project, output)
-    request = PlanRequest(request=target.request, ecko=ecko, output=free, model=model or "")
-    loaded = session.load(flags)
+    request = PlanRequest(
+        request=target.request,
+        ecko=ecko,
+        output=free,
+        model=model or "",
+        then="execute" if yes else "confirm",
+    )
+    loaded = session.load({**flags, "patterns.default": pattern})
     session.require_model(loaded)
-    return session.run(run_request(session, loaded, request, options))
+    return plan_commands.plan_until_paused(session, run_request(session, loaded, request, options))
 
 
 def _limit_flags(
@@ -97,9 +107,16 @@ def _limit_flags(
 
 
 def _execute_plan(
-    session: CommandSession, path: Path, flags: Mapping[str, object], options: RunOptions
+    session: CommandSession,
+    path: Path,
+    flags: Mapping[str, object],
+    options: RunOptions,
+    spent: Mapping[str, object] | None = None,
 ) -> int:
-    """Check a plan file and execute it; the exit code."""
+    """Check a plan file and execute it; the exit code.
+
+    `spent` is the status of the run that planned it: a limit holds for both.
+    """
     # The plan is checked before the settings: a bad plan needs no key and no store.
     checked = plan_commands.read_plan_file(session, path)
     if not checked.can_run:
@@ -117,6 +134,8 @@ def _execute_plan(
             session.console.say(f"{checked.name}: {count_noun(len(plan.tasks), 'task')}")
         async with session.open(loaded) as mimir:
             limits = plan_commands.run_limits(loaded)
+            if spent is not None:
+                limits = remaining_limits(limits, spent)
             return await _run(session, mimir, loaded, plan, checked.name, options, limits, agents)
 
     return session.run(job())
@@ -152,15 +171,25 @@ def resume(
     )
     loaded = session.load({"run.workers": workers, "llm.model": model})
 
-    async def job() -> int:
+    async def job() -> "tuple[int, PlanFollowing, Mapping[str, object]]":
         async with session.open(loaded, create=False) as mimir:
             id = await mimir.find_run(run, resumable=True)
             session.console.note(f"Resuming from: {await mimir.handoff(id)}")
-            return await run_and_show(
+            code = await run_and_show(
                 session, mimir, loaded, id, limits=limits, apply=apply, resumed=True
             )
+            return code, await mimir.find_following(id), await mimir.status(id)
 
-    return session.run(job())
+    code, following, spent = session.run(job())
+    # A request that was to be executed goes on with its plan.
+    if code or following.then == "stop":
+        return code
+    if following.then == "confirm" and not session.console.can_ask:
+        return code
+    given = {"run.workers": workers, "llm.model": model, "run.apply": apply}
+    given |= {name: value for name, value in following.settings.items() if not given.get(name)}
+    options = RunOptions(only=(), from_run="", is_confirmed=following.then == "execute")
+    return _execute_plan(session, session.project / following.path, given, options, spent)
 
 
 def worker(
@@ -273,6 +302,7 @@ async def run_request(
 
     async with session.open(loaded) as mimir:
         result = await plan_commands.make_plan(session, mimir, loaded, request)
+        plan_commands.note_pattern(session, result)
         plan_commands.print_warnings(session, result.findings, result.path)
         if result.exit_code:
             return result.exit_code

@@ -16,6 +16,7 @@ from mimir.orchestrator.questions.answering import (
     AnswerResult,
     GivenAnswer,
     answer_question,
+    conclude_answer,
 )
 from mimir.orchestrator.questions.inbox import find_question
 from mimir.store.protocol import ReadOps, WriteOps
@@ -54,6 +55,7 @@ async def close_questions(
             by=call.principal.name,
             transport=transport,
             redact=redact,
+            project=opened.directory,
             dead=opened.find_dead(),
         )
         for id, one in given.items():
@@ -68,7 +70,7 @@ async def close_questions(
             )
             # Each has its own transaction: a refused answer must not undo the others.
             try:
-                done.append(await opened.store.write(write))
+                done.append(conclude_answer(await opened.store.write(write), answerer))
             except MimirError as error:
                 refused.append({"id": id, "problem": str(error), "next": error.next_step or ""})
         return done, refused

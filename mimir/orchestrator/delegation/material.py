@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from mimir.domain.invocation import MemoryHit, PinnedDefinition
-from mimir.orchestrator.patterns.ledger_state import find_handoff
+from mimir.orchestrator.delegation.handoffs import find_handoff
 from mimir.orchestrator.services import ProjectServices
 from mimir.registry.domain_terms import select_paths
 from mimir.store.operations import memory

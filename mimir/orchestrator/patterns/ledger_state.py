@@ -7,6 +7,7 @@ from mimir.domain.clock import stamp
 from mimir.domain.criteria_counts import CriteriaCounts
 from mimir.domain.question_states import OPEN
 from mimir.domain.task_states import EXECUTING, RUN_ENDED, RunStatus, TaskStatus
+from mimir.orchestrator.delegation.handoffs import add_handoff, find_handoff
 from mimir.orchestrator.patterns.ledger import (
     ArchivedRun,
     Ledger,
@@ -18,7 +19,7 @@ from mimir.orchestrator.patterns.ledger import (
 )
 from mimir.reporting.summary.state_triangle import load_triangle, select_noting
 from mimir.store.operations import memory
-from mimir.store.protocol import ReadOps, Where, WriteOps
+from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.run_records import NoteRecord, RunOverviewRecord, RunRecord
 from mimir.store.records.task_records import TaskStatusRecord
@@ -26,8 +27,6 @@ from mimir.store.run_reading import NEWEST_FIRST, find_records, load_run
 
 MOST_LEARNINGS = 20
 MOST_ARCHIVED = 5
-HANDOFF = "handoff"
-"""Kind of the note that `mimir handoff` writes."""
 _LEARNED = ("learning", "lesson", "note", "decision")
 _KINDS = {"lesson": "Correction", "decision": "Decision"}
 
@@ -106,29 +105,6 @@ def list_learnings(reads: ReadOps, project: str) -> list[LedgerLearning]:
         for note in newest
         if one_line(note.text)
     ]
-
-
-def find_handoff(reads: ReadOps, project: str, *, before: str = "") -> Sequence[NoteRecord]:
-    """Return the hand-offs of the user since the last plan, oldest first.
-
-    `before` is a time, ISO-8601 UTC: plans made then or later do not count. Empty: all count.
-    """
-    where: Where = {"projectId": project, "kind": HANDOFF, "state": "accepted"}
-    found = find_records(reads, NoteRecord, where, order=("createdAt", "id"))
-    if not found:
-        return ()
-    plans: Where = {"projectId": project, "kind": "plan"}
-    # A resumed planning run must not count itself.
-    if before:
-        plans = {**plans, "createdAt": ("<", before)}
-    planned = find_records(reads, RunOverviewRecord, plans, order=NEWEST_FIRST, limit=1)
-    made = planned[0].created_at if planned else ""
-    return [note for note in found if note.created_at > made]
-
-
-def add_handoff(ops: WriteOps, project: str, text: str) -> str:
-    """Store a hand-off of the user for the next plan; return the id of the note."""
-    return memory.add(ops, project, "Hand-off", text, kind=HANDOFF)
 
 
 def synchronize(ops: WriteOps, project: str, edits: LedgerEdits) -> None:

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
-from mimir.domain.call_outcome import outcome_of_closing
+from mimir.domain import approval
+from mimir.domain.call_outcome import CallOutcome, outcome_of_closing
 from mimir.domain.event import EventKind
 from mimir.domain.question import (
     QuestionClosing,
-    QuestionForm,
     describe_values,
     parse_answer,
     placeholder,
@@ -20,11 +22,12 @@ from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.questions.inbox import find_question
 from mimir.store.operations import runs
 from mimir.store.operations.record_loading import find_task
-from mimir.store.protocol import WriteOps
+from mimir.store.protocol import Transactions, WriteOps
 from mimir.store.questions import question_rows
 from mimir.store.records.question_records import QuestionRecord
 from mimir.store.run_reading import load_run
-from mimir.store.transcripts.waiting_calls import close_question
+from mimir.store.transcripts.waiting_calls import close_question, replace_question
+from mimir.workspace.state_dir import write_state_file
 
 SAME = "It is what the task has assumed."
 CORRECTED = (
@@ -41,6 +44,10 @@ class GivenAnswer:
     text: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     """Typed values by field."""
+    reason: str = ""
+    """Words of a rejection."""
+    edited: str | None = None
+    """Text that is approved in place of the subject. None: the file as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +66,10 @@ class AnswerResult:
 
     Empty: the question waited, and its task continues.
     """
+    refusal: str = ""
+    """Why the subject of an approval must be decided again. Empty: the answer was taken."""
+    edited: tuple[str, str] | None = None
+    """(path, text) of a subject that the user approved in another form."""
 
     @property
     def next_step(self) -> str:
@@ -76,14 +87,43 @@ class Answerer:
     transport: str
     """`terminal` or `file`."""
     redact: Callable[[str], str]
+    project: Path
+    """Directory with the files that approvals are about."""
     dead: Collection[str] = ()
     """Owners of leases whose process is dead."""
+
+
+async def give_answer(
+    store: Transactions, name: str, given: GivenAnswer, answerer: Answerer
+) -> AnswerResult:
+    """Answer a question by its id, or by `RUN/TASK`, in a transaction of its own.
+
+    Raises:
+        UsageError: There is no such question, or the answer does not fit its form.
+        MimirError: It is closed, or its subject has changed.
+    """
+    write = partial(answer_question, name=name, given=given, answerer=answerer)
+    return conclude_answer(await store.write(write), answerer)
+
+
+def conclude_answer(result: AnswerResult, answerer: Answerer) -> AnswerResult:
+    """Return the result of `answer_question` after its transaction; write an edited subject.
+
+    Raises:
+        MimirError: The subject of an approval has changed, so it was not taken.
+    """
+    if result.refusal:
+        raise MimirError(result.refusal, next_step="mimir inbox")
+    if result.edited is not None:
+        path, text = result.edited
+        write_state_file(answerer.project, path, text.encode())
+    return result
 
 
 def answer_question(
     ops: WriteOps, name: str, given: GivenAnswer, answerer: Answerer
 ) -> AnswerResult:
-    """Answer a question by its id, or by `RUN/TASK`.
+    """Answer a question; an approval whose subject changed is asked again instead.
 
     Raises:
         UsageError: There is no such question, or the answer does not fit its form.
@@ -98,24 +138,93 @@ def answer_question(
             f"{question.id} belongs to run {run.id}, which has ended ({run.status.value}). Nothing changed.",
             next_step=f"mimir report {run.id}",
         )
+    shown = run.shown_status(ops.now(), answerer.dead)
+    result = AnswerResult(
+        question=question.id,
+        run=run.id,
+        task=question.task,
+        answer="",
+        is_served=shown is RunStatus.RUNNING,
+    )
+    if question.kind == "approval":
+        return _decide(ops, question, given, answerer, result)
+    if given.reason or given.edited is not None:
+        raise UsageError(
+            f"{question.id} is no approval: it takes no reason and no edited file.",
+            next_step=answer_command(question),
+        )
     # Checked before it is redacted, so that the user reads about the own words.
     values = _redact_texts(_parse(question, given), answerer.redact)
     closing = QuestionClosing(
         state="answered", values=values, by=answerer.by, transport=answerer.transport
     )
-    closed = close_question(ops, question.id, closing, outcome_of_closing(closing))
+    return _close(ops, question, closing, outcome_of_closing(closing), result)
+
+
+def _decide(
+    ops: WriteOps,
+    question: QuestionRecord,
+    given: GivenAnswer,
+    answerer: Answerer,
+    result: AnswerResult,
+) -> AnswerResult:
+    """Close an approval with the subject as it is now; ask again if that is another one."""
+    values = _redact_texts(_parse(question, given), answerer.redact)
+    is_rejected = approval.is_rejection(values)
+    if is_rejected and given.edited is not None:
+        raise UsageError(
+            "--edit approves the edited file, so it excludes a rejection.",
+            next_step=answer_command(question),
+        )
+    text = given.edited
+    if text is None:
+        text = read_subject(answerer.project, question.subject)
+        if approval.hash_subject(text) != question.subject_hash:
+            id = replace_question(ops, question, approval.hash_subject(text))
+            noun = approval.subject_noun(question.name)
+            refusal = f"The {noun} changed after {question.id} was asked. {question.id} is withdrawn; {id} replaces it."
+            return replace(result, refusal=refusal)
+    closing = QuestionClosing(
+        state="rejected" if is_rejected else "answered",
+        values=values,
+        by=answerer.by,
+        transport=answerer.transport,
+    )
+    outcome = approval.outcome_of_decision(closing, text)
+    edited = None if given.edited is None else (question.subject, text)
+    return replace(_close(ops, question, closing, outcome, result), edited=edited)
+
+
+def read_subject(project: Path, path: str) -> str:
+    """Return the text of the file that an approval is about.
+
+    Raises:
+        UsageError: It cannot be read; the question stays open.
+    """
+    try:
+        data = (project / path).read_bytes()
+        if len(data) > approval.MAX_SUBJECT_BYTES:
+            raise ValueError(f"it has more than {approval.MAX_SUBJECT_BYTES:,} bytes")
+        return data.decode()
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path} cannot be read: {error}. The question stays open.",
+            next_step="Write the file again, or give its text: --edit FILE",
+        ) from None
+
+
+def _close(
+    ops: WriteOps,
+    question: QuestionRecord,
+    closing: QuestionClosing,
+    outcome: CallOutcome,
+    result: AnswerResult,
+) -> AnswerResult:
+    closed = close_question(ops, question.id, closing, outcome)
     if closed is None:
         raise MimirError(describe_closed(question_rows.load(ops, question.id)))
     effect = "" if closed.is_blocking else _describe_effect(ops, closed)
-    shown = run.shown_status(ops.now(), answerer.dead)
-    return AnswerResult(
-        question=question.id,
-        run=run.id,
-        task=question.task,
-        answer=describe_values(values),
-        is_served=shown is RunStatus.RUNNING,
-        effect=effect,
-    )
+    return replace(result, answer=describe_values(closing.values or {}), effect=effect)
 
 
 def _describe_effect(ops: WriteOps, question: QuestionRecord) -> str:
@@ -139,34 +248,55 @@ def describe_closed(question: QuestionRecord) -> str:
     # To the minute: the stored time has microseconds.
     at = question.closed_at[:16].replace("T", " ")
     match question.state:
-        case "answered":
+        case "answered" | "rejected":
             answer = describe_values(question.values or {})
             shown = json.dumps(answer[:200], ensure_ascii=False)
             how = f" ({question.transport})" if question.transport else ""
-            what = f"was answered at {at} UTC by {question.answered_by}{how}: {shown}"
+            what = f"was {question.state} at {at} UTC by {question.answered_by}{how}: {shown}"
         case "expired":
             what = f"expired at {at} UTC"
+        case _ if question.kind == "approval":
+            what = f"was withdrawn at {at} UTC, when its subject changed or its run ended"
         case _:
             what = f"was withdrawn at {at} UTC, when its run ended"
     return f"{question.id} {what}. Nothing changed."
 
 
 def _parse(question: QuestionRecord, given: GivenAnswer) -> Mapping[str, object]:
-    form = read_form(question.schema.mapping())
-    if given.text is None and not given.fields:
-        raise UsageError(f"{question.id} needs an answer.", next_step=_usage(question, form))
+    usage = answer_command(question)
+    if given.text is None and not given.fields and given.edited is None:
+        raise UsageError(f"{question.id} needs an answer.", next_step=usage)
     try:
+        if question.kind == "approval":
+            return _parse_decision(given)
+        form = read_form(question.schema.mapping())
         return parse_answer(form, given.text, given.fields)
     except ValueError as error:
         raise UsageError(
             f"The answer to {question.id} was not taken: {error}. The question stays open.",
-            next_step=_usage(question, form),
+            next_step=usage,
         ) from None
 
 
-def _usage(question: QuestionRecord, form: QuestionForm) -> str:
+def _parse_decision(given: GivenAnswer) -> Mapping[str, object]:
+    fields = dict(given.fields)
+    # A file of answers names it `decision`, a form has the field of the question.
+    named = fields.pop("decision", None) or fields.pop(approval.DECISION, None)
+    text = given.text if given.text is not None else named
+    reason = given.reason or fields.pop("reason", "")
+    if fields:
+        raise ValueError(f"an approval has no field {next(iter(fields))[:60]!r}")
+    # A file that was edited for it is an approval by itself.
+    return approval.parse_decision(
+        "yes" if text is None and given.edited is not None else text, reason
+    )
+
+
+def answer_command(question: QuestionRecord) -> str:
     """Return the command that answers a question."""
-    return f"mimir answer {question.id} {placeholder(form)}"
+    if question.kind == "approval":
+        return f"mimir answer {question.id} {approval.USAGE}"
+    return f"mimir answer {question.id} {placeholder(read_form(question.schema.mapping()))}"
 
 
 def _redact_texts(

@@ -14,6 +14,7 @@ from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
 from mimir.domain.json_value import as_object, as_objects
 from mimir.domain.plan import Plan
+from mimir.domain.requirement import REQUIREMENTS_TEXT
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
@@ -259,6 +260,9 @@ def _save_provenance(ops: WriteOps, run: str, project: str, plan_path: str) -> N
     save_change(ops, run, RunPinnedChange(plan_run=planning.id))
     ops.link(EdgeType.FOLLOWS, [(run, planning.id)])
     save_run_text(ops, run, "background", pack(receipt.as_json()))
+    approved = find_json(ops, planning.id, REQUIREMENTS_TEXT)
+    if approved is not None:
+        save_run_text(ops, run, REQUIREMENTS_TEXT, approved.value.text)
 
 
 def _receipt_of_pm(reads: ReadOps, lane: str) -> ContextReceipt:

@@ -18,7 +18,6 @@ from mimir.domain.run import Apply, RunBudget, RunResult, exit_code
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, MimirError, ModelError, Paused, SandboxError, WorkspaceError
 from mimir.orchestrator import (
-    plan_creation,
     preflight,
     project_identity,
     result_application,
@@ -168,20 +167,6 @@ def result_if_ended(run: RunRecord) -> RunResult:
         branch=run.result_branch or ids.branch(run.id),
         seal=run.seal,
         is_read_only=run.is_read_only,
-    )
-
-
-async def resume_planning(services: ProjectServices, run: str, limits: RunBudget) -> RunResult:
-    """Continue a planning run."""
-    await plan_creation.raise_limits(services, run, limits)
-    settings = run_models.resume_settings(services, await _load(services, run))
-    planned = await plan_creation.make_plan(settings.services, run, models=settings.models)
-    return RunResult(
-        run=run,
-        outcome=planned.outcome,
-        exit_code=planned.exit_code,
-        plan_path=planned.path,
-        next_step=f"Check it: mimir check {planned.path}  Run it: mimir execute {planned.path}",
     )
 
 

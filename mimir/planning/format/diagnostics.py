@@ -57,6 +57,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "tool-unknown": ("error", "an unknown name in `Tools`"),
     "agent-unknown": ("error", "an agent that does not exist"),
     "agent-unusable": ("error", "an agent that may not or cannot do the task"),
+    "requirement-lost": ("error", "an approved requirement that no criterion names"),
     "path-outside": ("error", "a path or glob outside the workspace"),
     "path-protected": ("error", "an existing path that the task both protects and writes"),
     "number-out-of-range": ("error", "a negative or zero limit, estimate or timeout"),

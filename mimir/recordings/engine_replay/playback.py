@@ -33,6 +33,7 @@ from mimir.store.operations import record_loading
 from mimir.store.protocol import GraphStore, ReadOps
 from mimir.store.schema import pack
 from mimir.tools.protocol import Toolset
+from mimir.tools.wrappers.quota import CallQuota
 
 Delay = Callable[[str], Awaitable[None]]
 """Awaited before each outcome, with its transcript; tests reorder the outcomes with it."""
@@ -212,9 +213,9 @@ class PlaybackTools:
         """Return QC's tools."""
         return self.inner.judge(run, where, self._lane(lane), artifacts, stand, base_commit)
 
-    def planner(self, where: Path, lane: Transcript) -> Toolset:
-        """Return the PM's tools."""
-        return self.planners(where, self._lane(lane))
+    def planner(self, where: Path, lane: Transcript, step: CallQuota | None = None) -> Toolset:
+        """Return the tools of the PM, or of another planning step."""
+        return self.planners(where, self._lane(lane), step)
 
     def _lane(self, lane: Transcript) -> Transcript:
         # The protocol has no name; every transcript of the store has one.

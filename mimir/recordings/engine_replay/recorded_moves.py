@@ -141,6 +141,9 @@ def close_question(ops: WriteOps, recorded: RecordedRun, event: Event) -> None:
     question = load_record(ops, QuestionRecord, as_text(event.data.get("question")))
     if question is None:
         raise RecordingMiss(f"{event_label(event)}: this question was not asked")
+    if as_text(event.data.get("replacedBy")):
+        waiting_calls.replace_question(ops, question, as_text(event.data.get("subjectHash")))
+        return
     call = recorded.lanes.get(question.transcript, {}).get(question.number)
     if call is None and question.is_blocking:
         raise RecordingMiss(f"{event_label(event)}: the outcome of its call is not recorded")

@@ -14,7 +14,14 @@ from typing import cast
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.task_states import RunStatus, TaskStatus
-from mimir.errors import Paused, RecordingMiss, Waiting
+from mimir.errors import (
+    AnswerError,
+    ModelError,
+    Paused,
+    RecordingMiss,
+    RejectedError,
+    Waiting,
+)
 from mimir.orchestrator import plan_creation, run_models
 from mimir.orchestrator.runs import creation, inspection
 from mimir.orchestrator.services import ProjectServices
@@ -55,7 +62,9 @@ END_EVENTS = (
     EventKind.CHECK_RUN, EventKind.GATE_PASSED, EventKind.GATE_FAILED, EventKind.REPORT_WRITTEN,
     EventKind.RUN_FINISHED,
 )  # fmt: skip
-_EXTERNAL_EVENTS = (EventKind.RUN_CREATED, EventKind.RUN_PAUSED, EventKind.LANE_CUT)
+_EXTERNAL_EVENTS = (
+    EventKind.RUN_CREATED, EventKind.RUN_PAUSED, EventKind.LANE_CUT, EventKind.QUESTION_CLOSED,
+)  # fmt: skip
 """Events of a planning run that its own process did not write."""
 STALL_SECONDS = 60.0
 """Without progress for this time, the engine waits for an outcome that is not recorded."""
@@ -342,8 +351,8 @@ class RunReplay:
         await self.simulation.write(partial(_emit, event=event))
 
     async def _plan(self, event: Event) -> None:
-        # A pause is in the recording: the next event applies it.
-        with contextlib.suppress(Paused):
+        # A pause is in the recording: the next event applies it. After a failure it has ended.
+        with contextlib.suppress(Paused, AnswerError, ModelError, RejectedError):
             await plan_creation.make_plan(self.services, self.recorded.id, models=_models(event))
 
     async def _finish(self) -> None:

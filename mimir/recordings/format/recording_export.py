@@ -10,7 +10,9 @@ from mimir.domain.event import Event, EventKind
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.invocation import AGENT_TEXT, PLAN_AGENTS_TEXT
 from mimir.domain.json_value import as_text, as_whole_number
+from mimir.domain.requirement import REQUIREMENTS_TEXT
 from mimir.domain.task_states import TaskStatus
+from mimir.orchestrator.patterns.step_agent import PROMPTS_TEXT
 from mimir.scheduling.execution.preparation import AttemptStart
 from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import ReadOps
@@ -21,7 +23,10 @@ from mimir.store.transfer import recording_rows
 
 Line = dict[str, object]
 
-TEXTS = ("preambles", "brief", "background", AGENT_TEXT, PLAN_AGENTS_TEXT)
+TEXTS = (
+    *("preambles", "brief", "background"),
+    *(AGENT_TEXT, PLAN_AGENTS_TEXT, PROMPTS_TEXT, REQUIREMENTS_TEXT),
+)
 """Artifacts of a run that are used by everything after; its preambles grow."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
 ATTEMPTS = (EventKind.WORK_ANSWERED, EventKind.TASK_RETRIED, EventKind.TASK_FAILED)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """Schema of the JSON twin; grows with every change that could break a script."""
 
-_IF_KNOWN = ("prices_as_of", "questions", "triangle")
+_IF_KNOWN = ("prices_as_of", "questions", "triangle", "requirements")
 """Members that are left out while they are empty."""
 _BY_A_MODEL = (
     "Written by a model from the facts of this report. It proves nothing and decides nothing."
@@ -77,6 +77,7 @@ def _sections(
     """Yield each section as its lines; only the first one always has some."""
     yield _one(sections.outcome(summary))
     yield _NarrativeSlot(heading="## Narrative of the PM (model)", of=lambda prose: prose.run)
+    yield sections.requirements_section(summary)
     yield sections.tasks_section(summary)
     yield sections.proof(summary)
     yield sections.files_section(summary)

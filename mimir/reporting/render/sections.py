@@ -13,6 +13,7 @@ from mimir.reporting.render.markdown_escape import cell, code, fence_text, one_l
 from mimir.reporting.render.numbers import amount, format_time, points, share, span
 from mimir.reporting.summary.decisions import ReportedDecision
 from mimir.reporting.summary.proofs import CheckLine, CheckRunLine, ControlLine, VerdictLine
+from mimir.reporting.summary.requirement_lines import describe_requirements
 from mimir.reporting.summary.summary import RunSummary, RunTotals
 from mimir.reporting.summary.task_lines import TaskLine
 
@@ -94,6 +95,18 @@ def _cost(totals: RunTotals) -> str:
     more = f" and {amount(totals.unpriced_calls, 'call')} without a price"
     dated = f" (prices of {totals.prices_as_of})" if totals.prices_as_of else ""
     return f", cost {totals.cost}{dated}{more if totals.unpriced_calls else ''}"
+
+
+def requirements_section(summary: RunSummary) -> Iterator[str]:
+    """Yield the requirements that the user approved, with what decided each."""
+    if not summary.requirements:
+        return
+    yield from ("## Requirements", "")
+    yield f"Of the approved specification: {', '.join(describe_requirements(summary.requirements))}."
+    yield from ("", "| Requirement | State | Criteria | Text |\n|---|---|---|---|")
+    for one in summary.requirements:
+        criteria = ", ".join(cell(name) for name in one.criteria) or "none"
+        yield f"| {cell(one.id)} | {one.state} | {criteria} | {cell(one.text)} |"
 
 
 def tasks_section(summary: RunSummary) -> Iterator[str]:

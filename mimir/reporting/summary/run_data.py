@@ -9,6 +9,7 @@ from mimir.agents.context.receipt import ReceiptTotals
 from mimir.domain.event import Event
 from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.plan import Plan
+from mimir.domain.requirement import Requirement
 from mimir.domain.task_states import RunStatus, TaskStatus
 from mimir.domain.verdict import Verdict
 from mimir.reporting.summary.event_totals import EventTotals
@@ -212,6 +213,8 @@ class RunData:
     """Oldest first."""
     triangle: StateTriangle | None = None
     """None: nothing was asked and nothing was assumed."""
+    requirements: tuple[Requirement, ...] = ()
+    """Of the specification that the user approved. Empty: there is none."""
     pm_context: tuple[tuple[str, int | None], ...] = ()
     """(time of the answer, input tokens) of each model call of the PM, in order."""
 

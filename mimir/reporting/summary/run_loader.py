@@ -15,6 +15,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.ids import lane_id
 from mimir.domain.question import describe_values
+from mimir.domain.requirement import REQUIREMENTS_TEXT, Requirement
 from mimir.domain.task_states import RunStatus
 from mimir.domain.verdict import Verdict
 from mimir.reporting.summary.event_totals import EventTotals, total_events
@@ -91,6 +92,7 @@ def _load_run(reads: ReadOps, run: str) -> RunData:
         gate_evidence=record_loading.load_evidence(reads, [data.gate]).get(data.gate, ()),
         questions=tuple(map(_reported_question, questions)),
         triangle=triangle if questions or triangle.assumptions else None,
+        requirements=_load_requirements(reads, run) if record.plan_run else (),
         measured=count_metric_inputs(reads, record, pm_calls),
         pm_context=tuple(
             (call.finished_at, call.input_tokens)
@@ -98,6 +100,11 @@ def _load_run(reads: ReadOps, run: str) -> RunData:
             if call.kind == "model" and call.finished_at
         ),
     )
+
+
+def _load_requirements(reads: ReadOps, run: str) -> tuple[Requirement, ...]:
+    saved = record_loading.find_json(reads, run, REQUIREMENTS_TEXT)
+    return saved.value.decode(tuple[Requirement, ...]) if saved else ()
 
 
 def _reported_question(one: QuestionRecord) -> ReportedQuestion:

@@ -25,6 +25,7 @@ from mimir.reporting.summary.decisions import ReportedDecision
 from mimir.reporting.summary.metric_tally import MetricTally
 from mimir.reporting.summary.metrics import ContextUse, Metric, context_use, metrics
 from mimir.reporting.summary.proofs import ProofReport, TaskProof, prove_run, prove_task
+from mimir.reporting.summary.requirement_lines import RequirementLine, requirement_lines
 from mimir.reporting.summary.run_data import (
     ReportedQuestion,
     RunData,
@@ -128,6 +129,8 @@ class RunSummary:
     """Questions to the user, oldest first."""
     triangle: StateTriangle | None = None
     """None: nothing was asked and nothing was assumed."""
+    requirements: tuple[RequirementLine, ...] = ()
+    """Requirements that the user approved. Empty: there is no approved specification."""
 
 
 class _TaskCollection:
@@ -234,6 +237,7 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         next_steps=_next_steps(outcome, data),
         questions=data.questions,
         triangle=data.triangle,
+        requirements=requirement_lines(data.requirements, tasks.lines, is_red=bool(data.gate_red)),
     )
 
 

@@ -2,14 +2,14 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from mimir.domain import ids
 from mimir.domain.clock import moment, stamp
 from mimir.domain.event import EventKind
 from mimir.domain.question import NewQuestion, QuestionClosing, QuestionLimits, correction_text
-from mimir.domain.question_states import OPEN
+from mimir.domain.question_states import OPEN, QuestionKind
 from mimir.errors import StoreError
 from mimir.store import run_reading
 from mimir.store.operations import runs
@@ -19,6 +19,7 @@ from mimir.store.records.record_codec import ABSENT, PackedJson, encode
 from mimir.store.schema import EdgeType, NodeLabel
 
 _DIGITS = 10
+_RISKS: Mapping[QuestionKind, int] = {"input": 1, "approval": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +31,15 @@ class QuestionPlace:
     attempt: int
     role: str
     fence: int
+    """0: a planning run asks."""
     lane: str
     seq: int
     request_hash: str
+
+    @property
+    def asker(self) -> str:
+        """Node that asks: the attempt, or the planning run."""
+        return ids.attempt_id(self.run, self.task, self.attempt) if self.fence else self.run
 
 
 def refusal(reads: ReadOps, place: QuestionPlace, limits: QuestionLimits) -> str:
@@ -48,12 +55,10 @@ def refusal(reads: ReadOps, place: QuestionPlace, limits: QuestionLimits) -> str
 
 def put_question(ops: WriteOps, place: QuestionPlace, new: NewQuestion) -> str:
     """Create a question with its event; return its id. One that was asked before stays."""
-    number = 0
-    while (known := find(ops, id := _id(place, number))) is not None:
-        # A process may have died between the question and the outcome of its call.
-        if known.state == OPEN:
-            return id
-        number += 1
+    id, is_open = _next_id(ops, place)
+    # A process may have died between the question and the outcome of its call.
+    if is_open:
+        return id
     run = run_reading.load_run(ops, place.run)
     # The store's time, as for leases: clocks of processes may differ.
     days = new.limits.expire_days
@@ -68,20 +73,68 @@ def put_question(ops: WriteOps, place: QuestionPlace, new: NewQuestion) -> str:
         transcript=place.lane,
         number=place.seq,
         fence=place.fence,
+        kind=new.kind,
+        risk=_RISKS[new.kind],
         text=new.text,
         schema=PackedJson.pack(new.form.as_schema()),
         default=ABSENT if new.default is None else PackedJson.pack(new.default),
         is_blocking=new.is_blocking,
         asked_by=place.role,
+        subject=new.subject,
+        subject_hash=new.subject_hash,
         created_at=ops.now(),
         expires_at=expires,
     )
+    _write_question(ops, place, record)
+    return id
+
+
+def replace_question(
+    ops: WriteOps, old: QuestionRecord, place: QuestionPlace, subject_hash: str
+) -> str:
+    """Withdraw an approval whose subject changed, and ask it again; return the new id."""
+    id, _ = _next_id(ops, place, beside=old.id)
+    closing = QuestionClosing(
+        state="withdrawn",
+        values=None,
+        by="",
+        transport="",
+        replaced_by=id,
+        subject_hash=subject_hash,
+    )
+    close(ops, old.id, closing)
+    expires = old.expires_at
+    if expires:
+        lasts = moment(expires) - moment(old.created_at)
+        expires = stamp(moment(ops.now()) + lasts)
+    again = replace(old, id=id, subject_hash=subject_hash, created_at=ops.now(), expires_at=expires)
+    _write_question(ops, place, again)
+    return id
+
+
+def _write_question(ops: WriteOps, place: QuestionPlace, record: QuestionRecord) -> None:
     ops.upsert(NodeLabel.QUESTION, [encode(record)])
-    ops.link(EdgeType.ASKED, [(ids.attempt_id(place.run, place.task, place.attempt), id)])
-    data = {"question": id, "kind": record.kind, "title": new.title, "blocking": new.is_blocking}
+    ops.link(EdgeType.ASKED, [(place.asker, record.id)])
+    data: dict[str, object] = {
+        "question": record.id,
+        "kind": record.kind,
+        "title": record.name,
+        "blocking": record.is_blocking,
+    }
+    if record.subject:
+        data |= {"subject": record.subject, "subjectHash": record.subject_hash}
     kind = EventKind.QUESTION_ASKED
     runs.append_event(ops, place.run, kind, task=place.task, attempt=place.attempt, data=data)
-    return id
+
+
+def _next_id(ops: WriteOps, place: QuestionPlace, beside: str = "") -> tuple[str, bool]:
+    """Return the id of the next question of a call, and whether it is asked already."""
+    number = 0
+    while (known := find(ops, id := _id(place, number))) is not None:
+        if known.state == OPEN and id != beside:
+            return id, True
+        number += 1
+    return id, False
 
 
 def close(ops: WriteOps, id: str, closing: QuestionClosing) -> QuestionRecord | None:
@@ -98,7 +151,7 @@ def close(ops: WriteOps, id: str, closing: QuestionClosing) -> QuestionRecord | 
     if row is None:
         return None
     record = QuestionRecord.from_row(row)
-    data: Mapping[str, object] = {
+    data: dict[str, object] = {
         "question": id,
         "state": closing.state,
         "answer": closing.values,
@@ -106,6 +159,8 @@ def close(ops: WriteOps, id: str, closing: QuestionClosing) -> QuestionRecord | 
         "transport": closing.transport,
         "blocking": record.is_blocking,
     }
+    if closing.replaced_by:
+        data |= {"replacedBy": closing.replaced_by, "subjectHash": closing.subject_hash}
     kind = EventKind.QUESTION_CLOSED
     runs.append_event(ops, record.run_id, kind, task=record.task, attempt=record.attempt, data=data)
     return record

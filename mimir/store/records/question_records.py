@@ -1,9 +1,9 @@
 """Records of questions to the user."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
-from mimir.domain.question_states import QuestionState
+from mimir.domain.question_states import QuestionKind, QuestionState
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
@@ -24,8 +24,8 @@ class QuestionRecord(StoredRecord, label=NodeLabel.QUESTION):
     number: Annotated[int, Property(name="seq")]
     """Of the call in its transcript."""
     fence: int
-    """Of the lease under which it was asked."""
-    kind: Literal["input"] = "input"
+    """Of the lease under which it was asked. 0: a planning run asked, which has no task."""
+    kind: QuestionKind = "input"
     risk: int = 1
     """0 to 3."""
     text: str
@@ -37,6 +37,10 @@ class QuestionRecord(StoredRecord, label=NodeLabel.QUESTION):
     """False: the agent continued with the default."""
     asked_by: str
     """Role of the agent."""
+    subject: str = ""
+    """File that an approval is about. Empty: it asks for input."""
+    subject_hash: str = ""
+    """SHA-256 of the text that an approval is bound to."""
     state: QuestionState = "open"
     answer: PackedJson = ABSENT
     answered_by: str = ""

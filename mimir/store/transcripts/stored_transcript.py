@@ -94,6 +94,11 @@ class StoredTranscript:
         row = self._rows.get(self._live_from)
         return 0 if row is None else int_field(row, "tries")
 
+    @property
+    def is_next_begun(self) -> bool:
+        """Whether an earlier process began the next call."""
+        return self._next in self._rows
+
     async def call(
         self,
         kind: Literal["model", "tool"],
@@ -257,7 +262,7 @@ class StoredTranscript:
         if refusal:
             return _text_outcome(refused_text(refusal))
         if question.is_blocking or question.default is None:
-            raise Waiting(f"Task {self._place.task} waits for the answer to {id}.")
+            raise Waiting(f"{self._place.lane} waits for the answer to {id}.")
         return _text_outcome(assumed_text(question.default))
 
     async def _ended_before(self, seq: int) -> None:

@@ -28,32 +28,33 @@ def write_question(
 ) -> tuple[str, str]:
     """Write the intent of a call that asks, and its question; return (question, refusal).
 
-    With a blocking question, the lease of the task ends in the same transaction.
+    With a blocking question, the lease of the task ends in the same transaction. A planning run has no task: it pauses.
 
     Raises:
         LeaseLost: The fence is old.
     """
     call_rows.write_intent(ops, place, asked, ())
-    # A planning run has no task that could wait.
-    if place.fence is None:
-        return "", "only the agent of a task can ask."
-    where = QuestionPlace(
-        run=place.run,
-        task=place.task,
-        attempt=place.attempt,
-        role=place.role,
-        fence=place.fence,
-        lane=place.lane,
-        seq=asked.seq,
-        request_hash=asked.hash,
-    )
-    if why := question_rows.refusal(ops, where, question.limits):
+    where = _place_of(place, asked.seq, asked.hash)
+    if place.fence is None and not question.is_blocking:
+        return "", "before the plan is made, every question waits: leave out `blocking`."
+    # The limits hold for agents: the engine asks for each approval once.
+    if question.kind == "input" and (why := question_rows.refusal(ops, where, question.limits)):
         return "", why
     id = question_rows.put_question(ops, where, question)
     if question.is_blocking:
         ops.patch(NodeLabel.CALL, ids.call_id(place.lane, asked.seq), {"waitsFor": id})
-        claims.wait(ops, place.run, place.task, place.fence, id)
+        if place.fence is not None:
+            claims.wait(ops, place.run, place.task, place.fence, id)
     return id, ""
+
+
+def replace_question(ops: WriteOps, old: QuestionRecord, subject_hash: str) -> str:
+    """Withdraw an open approval whose subject changed, and ask it again; return the new id."""
+    call = _load_waiting(ops, old)
+    where = _place_of(_key_of(old), old.number, call.request_hash)
+    id = question_rows.replace_question(ops, old, where, subject_hash)
+    ops.patch(NodeLabel.CALL, call.id, {"waitsFor": id})
+    return id
 
 
 def close_question(
@@ -71,23 +72,47 @@ def close_question(
     record = question_rows.close(ops, id, closing)
     if record is None or not record.is_blocking:
         return record
-    name = ids.call_id(record.transcript, record.number)
-    call = load_record(ops, CallRecord, name)
-    if call is None or call.is_done:
-        raise StoreError(f"The call {name!r} does not wait for the question {id}.")
-    place = TranscriptKey(
-        run=record.run_id,
-        task=record.task,
-        attempt=record.attempt,
-        role=record.asked_by,
-        fence=record.fence,
-        lane=record.transcript,
-    )
+    call = _load_waiting(ops, record)
     # Under the fence of the question: no process has claimed the task since.
-    call_rows.write_outcomes(ops, place, [_complete_call(ops, call, outcome)])
-    if not claims.wake(ops, record.run_id, record.task, record.fence, id):
+    call_rows.write_outcomes(ops, _key_of(record), [_complete_call(ops, call, outcome)])
+    # A planning run has no task to wake; its transcript continues when it is resumed.
+    is_awake = not record.fence or claims.wake(ops, record.run_id, record.task, record.fence, id)
+    if not is_awake:
         raise StoreError(f"Task {record.task!r} of run {record.run_id} does not wait for {id}.")
     return record
+
+
+def _load_waiting(ops: WriteOps, question: QuestionRecord) -> CallRecord:
+    """Load the call that waits for a question."""
+    name = ids.call_id(question.transcript, question.number)
+    call = load_record(ops, CallRecord, name)
+    if call is None or call.is_done:
+        raise StoreError(f"The call {name!r} does not wait for the question {question.id}.")
+    return call
+
+
+def _key_of(question: QuestionRecord) -> TranscriptKey:
+    return TranscriptKey(
+        run=question.run_id,
+        task=question.task,
+        attempt=question.attempt,
+        role=question.asked_by,
+        fence=question.fence or None,
+        lane=question.transcript,
+    )
+
+
+def _place_of(key: TranscriptKey, number: int, request_hash: str) -> QuestionPlace:
+    return QuestionPlace(
+        run=key.run,
+        task=key.task,
+        attempt=key.attempt,
+        role=key.role,
+        fence=key.fence or 0,
+        lane=key.lane,
+        seq=number,
+        request_hash=request_hash,
+    )
 
 
 def _complete_call(ops: WriteOps, call: CallRecord, outcome: CallOutcome) -> CompletedCall:

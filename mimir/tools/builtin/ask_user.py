@@ -57,6 +57,10 @@ class AskUserTool(LocalTools):
             default = None if wanted is None else read_default(form, wanted)
         except ValueError as error:
             raise ToolError(f"Not asked: {error}.") from None
+        if len(form.fields) > self._limits.fields:
+            raise ToolError(
+                f"Not asked: it has {len(form.fields)} fields; {self._limits.fields} are the maximum."
+            )
         if found := find_secret(title, text, form):
             raise ToolError(
                 f"Not asked: the question asks for a secret ({quote_text(found)}).",

@@ -23,3 +23,11 @@ class CallQuota:
             return f"the quota of {quote_text(tool)} in this attempt ({count_noun(limit, 'call')}) is used up."
         self._used[tool] += 1
         return None
+
+    def limit_of(self, tool: str) -> int:
+        """Return the limit of a tool; 0: it has none."""
+        return self._limits.get(tool, 0)
+
+    def refill(self) -> None:
+        """Begin to count again."""
+        self._used.clear()

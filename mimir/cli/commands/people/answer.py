@@ -1,6 +1,5 @@
 """`mimir answer`: answer questions of agents, from any terminal."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +22,13 @@ File = Annotated[
     Path | None,
     typer.Option("--file", metavar="FILE", help="YAML file with an answer for each question id."),
 ]
+Reason = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why you reject; it goes to the author.")
+]
+Edit = Annotated[
+    Path | None,
+    typer.Option("--edit", metavar="FILE", help="Approve this text in place of the file."),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Then continue the run here.")]
 
 
@@ -31,18 +37,20 @@ def answer(
     words: Words = None,
     fields: Fields = None,
     file: File = None,
+    reason: Reason = "",
+    edit: Edit = None,
     resume: Resume = False,
 ) -> int:
-    """Answer a question of an agent.
+    """Answer a question of an agent, or approve or reject its work.
 
-    ID is a question id or its beginning, or RUN/TASK. TEXT is the answer. The first answer
-    counts. The conversation of the agent continues with it.
+    ID is a question id or its beginning, or RUN/TASK. TEXT is the answer; of an approval yes, or
+    no with the reason. The first answer counts. The conversation of the agent continues with it.
     """
-    from mimir.orchestrator.questions.answering import GivenAnswer
+    from mimir.orchestrator.questions.answering import GivenAnswer, read_subject
 
     if file is not None:
-        if words or fields:
-            raise UsageError("--file excludes an ID and --field: the file holds all answers.")
+        if words or fields or reason or edit:
+            raise UsageError("--file excludes an ID, --field, --reason and --edit.")
         from mimir.orchestrator.questions.answer_file import read_answers
 
         answers = read_answers(session.project / file, str(file))
@@ -54,7 +62,12 @@ def answer(
             )
         # Words of an answer need no quotes.
         name, text = words[0], " ".join(words[1:]) if len(words) > 1 else None
-        given = GivenAnswer(text=text, fields=_parse_fields(fields or []))
+        given = GivenAnswer(
+            text=text,
+            fields=_parse_fields(fields or []),
+            reason=reason,
+            edited=None if edit is None else read_subject(session.project, str(edit)),
+        )
         done, refused = _answer_all(session, [(name, given)], transport="terminal")
         # The only answer is an error of the command.
         if refused:
@@ -88,7 +101,7 @@ def _answer_all(
     transport: str,
 ) -> "tuple[list[AnswerResult], list[tuple[str, MimirError]]]":
     """Answer questions one after another, each in its own transaction."""
-    from mimir.orchestrator.questions.answering import Answerer, answer_question
+    from mimir.orchestrator.questions.answering import Answerer, give_answer
     from mimir.tools.secrets import Redactor
 
     loaded = session.load()
@@ -102,13 +115,13 @@ def _answer_all(
                 by="user",
                 transport=transport,
                 redact=Redactor(loaded.secrets),
+                project=session.project,
                 dead=opened.find_dead(),
             )
             for name, given in answers:
                 # Each has its own transaction: a refused answer must not undo the others.
-                write = partial(answer_question, name=name, given=given, answerer=answerer)
                 try:
-                    done.append(await opened.store.write(write))
+                    done.append(await give_answer(opened.store, name, given, answerer))
                 except MimirError as error:
                     refused.append((name, error))
         return done, refused

@@ -139,11 +139,9 @@ def handoff(session: CommandSession, words: Words) -> int:
 
     async def job() -> int:
         async with session.open_store(loaded) as opened:
-            from mimir.orchestrator.patterns import ledger_state
+            from mimir.orchestrator.delegation.handoffs import add_handoff
 
-            id = await opened.store.write(
-                lambda ops: ledger_state.add_handoff(ops, opened.id, text)
-            )
+            id = await opened.store.write(lambda ops: add_handoff(ops, opened.id, text))
         if session.json:
             session.console.json({"schema": 1, "note": id})
         else:

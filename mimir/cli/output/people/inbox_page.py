@@ -27,6 +27,8 @@ def question_lines(one: Shape, width: int) -> list[str]:
     origin = f"{as_text(one.get('agent'))} of {as_text(one.get('subject'))}, asked {_time(one, 'asked_at')}"
     lines += wrap(clean_line(origin), width, first="  ")
     lines += text_block(clean(as_text(one.get("text")).strip()), width)
+    if is_approval(one):
+        lines += wrap(f"{as_text(one.get('run'))}", width, first="  run: ", rest="    ")
     if default := as_text(one.get("default_text")):
         lines += wrap(clean_line(default), width, first="  default: ", rest="    ")
     if one.get("state") == "open":
@@ -45,10 +47,18 @@ def question_lines(one: Shape, width: int) -> list[str]:
     return [*lines, *wrap(clean_line(head), width, first="  ", rest="    ")]
 
 
+def is_approval(one: Shape) -> bool:
+    """Return whether the user approves or rejects."""
+    return one.get("kind") == "approval"
+
+
 def answer_command(one: Shape) -> str:
     """Return the command that answers a question."""
+    from mimir.domain.approval import USAGE
     from mimir.domain.question import placeholder, read_form
 
+    if is_approval(one):
+        return clean_line(f"mimir answer {as_text(one.get('id'))} {USAGE}")
     form = read_form(as_object(one.get("schema")))
     return clean_line(f"mimir answer {as_text(one.get('id'))} {placeholder(form)}")
 

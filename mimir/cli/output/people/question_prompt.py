@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mimir.cli.console import clean_line
-from mimir.cli.output.people.inbox_page import question_lines
+from mimir.cli.output.people.inbox_page import is_approval, question_lines
 from mimir.cli.session import CommandSession
 from mimir.domain.json_value import as_object, as_objects, as_text
 from mimir.domain.question import FormField, read_form
@@ -13,6 +13,7 @@ from mimir.errors import MimirError, UsageError
 
 if TYPE_CHECKING:
     from mimir.orchestrator.api import Mimir
+    from mimir.orchestrator.questions.answering import GivenAnswer
 
 Shape = Mapping[str, object]
 
@@ -32,22 +33,17 @@ async def ask_open_questions(session: CommandSession, mimir: "Mimir", run: str) 
 
 async def _ask(session: CommandSession, mimir: "Mimir", question: Shape) -> bool:
     """Ask one question until its answer is taken; an empty line leaves it open."""
-    from mimir.orchestrator.questions.answering import GivenAnswer
-
     for line in ("", *question_lines(question, session.console.width)):
         session.console.note(line)
-    form = read_form(as_object(question.get("schema")))
     while True:
-        given: dict[str, str] = {}
-        for one in form.fields:
-            text = await _ask_field(session, field_prompt(one, alone=len(form.fields) == 1))
-            # Every field needs a value, so the first empty one ends the form.
-            if not text:
-                session.console.note("It stays open: mimir inbox")
-                return False
-            given[one.name] = text
+        given = await (
+            _ask_decision(session) if is_approval(question) else _ask_form(session, question)
+        )
+        if given is None:
+            session.console.note("It stays open: mimir inbox")
+            return False
         try:
-            await mimir.answer(as_text(question.get("id")), GivenAnswer(fields=given))
+            await mimir.answer(as_text(question.get("id")), given)
         except UsageError as error:
             session.console.note(f"not taken: {error}")
         except MimirError as error:
@@ -56,6 +52,29 @@ async def _ask(session: CommandSession, mimir: "Mimir", question: Shape) -> bool
             return True
         else:
             return True
+
+
+async def _ask_decision(session: CommandSession) -> "GivenAnswer | None":
+    """Ask for an approval; None: later."""
+    from mimir.orchestrator.questions.answering import GivenAnswer
+
+    text = await _ask_field(session, "Your decision (yes, or no and the reason; empty: later):")
+    return GivenAnswer(text=text) if text else None
+
+
+async def _ask_form(session: CommandSession, question: Shape) -> "GivenAnswer | None":
+    """Ask for each field of a question; None: later."""
+    from mimir.orchestrator.questions.answering import GivenAnswer
+
+    form = read_form(as_object(question.get("schema")))
+    given: dict[str, str] = {}
+    for one in form.fields:
+        text = await _ask_field(session, field_prompt(one, alone=len(form.fields) == 1))
+        # Every field needs a value, so the first empty one ends the form.
+        if not text:
+            return None
+        given[one.name] = text
+    return GivenAnswer(fields=given)
 
 
 def field_prompt(one: FormField, *, alone: bool) -> str:

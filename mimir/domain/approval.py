@@ -1,0 +1,164 @@
+"""Approvals: the decision of the user on a subject, bound to its hash. Pure."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from mimir.domain.call_outcome import CallOutcome, encode_result
+from mimir.domain.json_value import as_text, is_object
+from mimir.domain.message import ToolResult
+from mimir.domain.question import (
+    MAX_ANSWER,
+    MAX_TEXT,
+    NewQuestion,
+    QuestionClosing,
+    QuestionForm,
+    QuestionLimits,
+    choice_form,
+    find_control,
+    remove_control,
+)
+
+Decision = Literal["approve", "reject"]
+APPROVE: Decision = "approve"
+REJECT: Decision = "reject"
+DECISION = "answer"
+"""Name of the field with the decision."""
+REASON = "reason"
+MAX_SUBJECT_BYTES = 400_000
+
+FORM: QuestionForm = choice_form((APPROVE, REJECT))
+USAGE = 'yes, or no --reason "TEXT"'
+_YES = ("yes", "y", "true", APPROVE, "approved", "accept")
+_NO = ("no", "n", "false", REJECT, "rejected", "decline")
+_WORDS = re.compile(r"\s*([A-Za-z]+)\s*(?:[,.:;–—-]+\s*|\s+|$)(.*)", re.DOTALL)
+_SHOWN = 3000
+"""Characters of a subject that a question quotes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalSubject:
+    """What the user decides on."""
+
+    noun: str
+    """`summary`, `specification` or `plan`."""
+    path: str
+    """File in the project."""
+    text: str
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the text."""
+        return hash_subject(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalDecision:
+    """What the user decided."""
+
+    decision: Decision
+    reason: str
+    """Words of a rejection."""
+    text: str
+    """The subject as it was when the user decided."""
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether the user approved."""
+        return self.decision == APPROVE
+
+
+def hash_subject(text: str) -> str:
+    """Return the SHA-256 of a subject."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def new_approval(
+    subject: ApprovalSubject, consequence: str, notes: str, limits: QuestionLimits
+) -> NewQuestion:
+    """Return the question that asks for an approval.
+
+    Args:
+        subject: What is to be approved.
+        consequence: What the approval starts.
+        notes: What the user must know beside it; empty: nothing.
+        limits: Of the questions of the run.
+    """
+    shown = remove_control(subject.text.strip())
+    cut = f"{shown[:_SHOWN]}\n… [the rest is in the file]" if len(shown) > _SHOWN else shown
+    head = f"yes: {consequence} no: your words go back to its author."
+    text = "\n\n".join(part for part in (head, remove_control(notes.strip())[:700], cut) if part)
+    return NewQuestion(
+        title=f"Approve the {subject.noun}?",
+        text=text[:MAX_TEXT],
+        form=FORM,
+        default=None,
+        is_blocking=True,
+        limits=limits,
+        subject=subject.path,
+        subject_hash=subject.hash,
+    )
+
+
+def subject_noun(title: str) -> str:
+    """Return the noun of the subject in the title of an approval."""
+    return title.removesuffix("?").rsplit(" ", 1)[-1]
+
+
+def parse_decision(text: str | None, reason: str) -> Mapping[str, object]:
+    """Return the values of a typed decision: `yes`, or `no` with words.
+
+    Raises:
+        ValueError: It is neither, or a rejection has no words.
+    """
+    found = _WORDS.fullmatch(text or "")
+    word = found[1].lower() if found else ""
+    rest = found[2].strip() if found else ""
+    words = reason.strip() or rest
+    if word in _YES and not rest:
+        if words:
+            raise ValueError(
+                "a reason belongs to a rejection; to change the subject, edit its file"
+            )
+        return {DECISION: APPROVE}
+    if word not in _NO:
+        raise ValueError("it must be yes, or no with a reason")
+    if not words:
+        raise ValueError("a rejection needs a reason: it goes back to the author")
+    if len(words) > MAX_ANSWER:
+        raise ValueError(
+            f"the reason has {len(words):,} characters; at most {MAX_ANSWER:,} are taken"
+        )
+    if control := find_control(words):
+        raise ValueError(f"the reason holds the control character {control}")
+    return {DECISION: REJECT, REASON: words}
+
+
+def is_rejection(values: Mapping[str, object]) -> bool:
+    """Return whether the values of an approval reject it."""
+    return values.get(DECISION) == REJECT
+
+
+def outcome_of_decision(closing: QuestionClosing, subject: str) -> CallOutcome:
+    """Return the outcome of the call that asked for an approval."""
+    result = encode_result(ToolResult(text=f"{closing.state}."))
+    return CallOutcome(value={**result, "answer": closing.values, "subject": subject})
+
+
+def read_decision(outcome: CallOutcome) -> ApprovalDecision | None:
+    """Return the decision of a recorded outcome; None: it expired.
+
+    Only an explicit approval approves: any other value rejects.
+    """
+    value = outcome.value
+    answer = value.get("answer")
+    if not is_object(answer):
+        return None
+    is_approved = answer.get(DECISION) == APPROVE
+    return ApprovalDecision(
+        decision=APPROVE if is_approved else REJECT,
+        reason=as_text(answer.get(REASON)),
+        text=as_text(value.get("subject")),
+    )

@@ -1,0 +1,71 @@
+"""Lines of the report about the requirements that the user approved. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from mimir.domain.requirement import Requirement, find_named
+from mimir.domain.task_states import TaskStatus
+from mimir.domain.verdict import CriterionResult
+from mimir.reporting.summary.task_lines import TaskLine
+
+RequirementState = Literal["executed", "judged", "unverified", "failed"]
+STATES: Sequence[RequirementState] = get_args(RequirementState)
+"""From the best to the worst."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequirementLine:
+    """One requirement, with the criteria that name it."""
+
+    id: str
+    text: str
+    """Of the specification; untrusted."""
+    state: RequirementState
+    criteria: tuple[str, ...]
+    """Task and criterion of each."""
+
+
+def requirement_lines(
+    requirements: Sequence[Requirement], tasks: Sequence[TaskLine], *, is_red: bool
+) -> tuple[RequirementLine, ...]:
+    """Return the state of each requirement.
+
+    It is no better than its weakest criterion. Only criteria of completed tasks count, and none while the final gate is red.
+    """
+    known = {one.id: list[tuple[str, CriterionResult, bool]]() for one in requirements}
+    for task in tasks:
+        is_completed = task.status == TaskStatus.COMPLETED.value
+        for criterion in task.criteria:
+            for id in find_named(criterion.text) & known.keys():
+                place = f"{task.id}/{criterion.id}"
+                known[id].append((place, criterion, is_completed and not is_red))
+    return tuple(
+        RequirementLine(
+            id=one.id,
+            text=one.text,
+            state=_weakest([_state(*each) for each in known[one.id]]),
+            criteria=tuple(place for place, _, _ in known[one.id]),
+        )
+        for one in requirements
+    )
+
+
+def describe_requirements(lines: Sequence[RequirementLine]) -> Iterator[str]:
+    """Yield how many requirements have each state, as words."""
+    for state in STATES:
+        if count := sum(one.state == state for one in lines):
+            yield f"{count} {state}"
+
+
+def _state(_: str, criterion: CriterionResult, counts: bool) -> RequirementState:
+    if criterion.state == "failed":
+        return "failed"
+    return criterion.basis if counts and criterion.state == "passed" else "unverified"
+
+
+def _weakest(states: Sequence[RequirementState]) -> RequirementState:
+    for state in reversed(STATES):
+        if state in states:
+            return state
+    return "unverified"

@@ -1,0 +1,274 @@
+"""Patterns of planning: an interview, an approved specification, an approved plan, and the report by requirement."""
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mimir.domain.event import EventKind
+from mimir.domain.plan import Criterion, Plan
+from mimir.planning.renderer import render
+from tests.support.cli_runner import Desk, Said
+from tests.support.run_facts import Facts, load
+from tests.support.whole_run import REST, Part, calls, check, plan, qc, step, worker, writes
+
+REQUEST = "Limit the calls of each client."
+FOLDER = "chains/limit-calls-each-client"
+SPEC = """# Limiter
+## Goal
+Calls are limited.
+## Out of scope
+- Redis
+## Requirements
+- R1: when a client calls too often, then the limiter shall refuse.
+- R2: when it refuses, then it shall name the time to wait.
+- R3: when the process restarts, then the limiter shall count anew.
+## Assumptions
+- one process
+## Open points
+- None.
+"""
+ASKED = calls(
+    "ask_user", title="Which limit?", text="Calls a minute.", options=["60", "600"], default="60"
+)
+JUDGED = {
+    "verdict": "PASS", "score": 100, "feedback": "Good.",
+    "criteria": [
+        {"id": "c1", "state": "passed"},
+        {"id": "c2", "state": "passed", "quote_from": {"source": "file:limiter.txt", "pattern": "wait"}},
+        {"id": "c3", "state": "passed", "quote": "this stands nowhere", "source": "check:unit"},
+    ],
+}  # fmt: skip
+POINTS = {"R1": 50, "R2": 40, "R3": 10}
+INTERVIEW = {
+    "role": "interviewer",
+    "turns": [
+        {"calls": [ASKED]},
+        {"choose": [{"when": {"last_has": "600"}, "text": "## Goal\n600 calls a minute."}]},
+        "## Goal\n600 calls a minute, per client.",
+    ],
+}
+
+
+def planned(*requirements: str) -> str:
+    """The PM's plan, whose criteria name these requirements."""
+    texts = {"R1": "limiter.txt holds 600", "R2": "limiter.txt says wait", "R3": "it is right"}
+    criteria = tuple(
+        Criterion(id=f"c{n}", text=f"{id}: {texts[id]}", points=Fraction(POINTS[id]))
+        for n, id in enumerate(requirements, 1)
+    )
+    checks = (check("grep", "-q", "600", "limiter.txt"),)
+    made = plan(step("a", criteria=criteria, checks=checks, files=("limiter.txt",)))
+    return render(made)
+
+
+def author(role: str, *turns: Any) -> Part:
+    return {"role": role, "turns": list(turns)}
+
+
+def sdd(*plans: str) -> Sequence[Part]:
+    return [
+        INTERVIEW,
+        author("spec_writer", SPEC, SPEC.replace("Calls are", "All calls are")),
+        author("oracle", "## Parts\none", "## Parts\none, R3 first"),
+        author("pm", *plans),
+        worker(
+            "a",
+            writes("limiter.txt", "600\nwait sixty seconds before the next call\n"),
+            "limiter.txt is written.",
+        ),
+        qc("a", {"verdict": JUDGED, "repeat": "forever"}),
+        *REST[:2],
+    ]
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+    desk.write("README.md", "# A project\n")
+    desk.environ(MIMIR_MODEL="play:../script.yaml", MIMIR_CHECKS__CONTROLS="never")
+    return desk
+
+
+def script(desk: Desk, parts: Sequence[Part]) -> None:
+    text = yaml.safe_dump({"parts": list(parts)})
+    (desk.project.parent / "script.yaml").write_text(text, encoding="utf-8")
+
+
+def answer(desk: Desk, *words: str) -> Said:
+    """Answer the only open question, and continue."""
+    (question,) = desk.type("inbox", "--json").json["questions"]
+    return desk.type("answer", question["id"], *words, "--resume")
+
+
+def planning(desk: Desk) -> Facts:
+    runs = desk.type("runs", "--json").json["runs"]
+    return load(desk.project, next(one["run"] for one in runs if one["run"].startswith("plan-")))
+
+
+def repeated_calls(facts: Facts) -> list[object]:
+    made = Counter(
+        (e.data["role"], e.attempt, e.data["seq"]) for e in facts.told(EventKind.MODEL_CALLED)
+    )
+    return [call for call, count in made.items() if count > 1]
+
+
+def test_a_specified_request_stops_three_times_and_is_reported_by_requirement(desk: Desk):
+    # Given a PM that loses R3, and is rejected once
+    script(desk, sdd(planned("R1", "R2"), planned("R1", "R2", "R3"), planned("R1", "R2", "R3")))
+
+    # When the request is executed, the first stop is the question of the interviewer
+    first = desk.type("execute", REQUEST, "--pattern", "sdd", "--yes", "--apply", "never")
+    assert first.code == 75
+    assert "1 question is open" in first.out
+    assert "mimir resume plan-" in first.out
+
+    # Then the specification, whose rejection returns to its author
+    assert answer(desk, "600").code == 75
+    (stop,) = desk.type("inbox", "--json").json["questions"]
+    assert (stop["kind"], stop["risk"], stop["subject"]) == (
+        "approval", 2, f"{FOLDER}/specification.md",
+    )  # fmt: skip
+    assert answer(desk, "no, all calls").code == 75
+    assert "All calls are limited." in (desk.project / FOLDER / "specification.md").read_text()
+    assert answer(desk, "yes").code == 75
+
+    # Then the plan; the engine found the lost requirement, and the user's words reach oracle and PM
+    (stop,) = desk.type("inbox", "--json").json["questions"]
+    assert stop["subject"] == f"{FOLDER}/chain-output.md"
+    assert answer(desk, "no", "--reason", "R3 comes first").code == 75
+    facts = planning(desk)
+    findings = [e.data["errors"] for e in facts.told(EventKind.PLAN_PROPOSED)]
+    assert (findings, len(facts.told(EventKind.PLAN_REPAIRED))) == ([1, 0], 1)
+    asked = {role: str(facts.nodes["Call"]).count("R3 comes first") for role in ("oracle", "pm")}
+    assert min(asked.values()) > 0
+
+    # Then the run of the plan, and its report
+    last = answer(desk, "yes")
+    assert last.code in (0, 1), last.err
+    report = desk.type("report", "--json").json
+    assert {one["id"]: one["state"] for one in report["requirements"]} == {
+        "R1": "executed", "R2": "judged", "R3": "unverified",
+    }  # fmt: skip
+    assert "## Requirements" in desk.type("report").out
+    facts = planning(desk)
+    assert repeated_calls(facts) == []
+    closed = [e.data["state"] for e in facts.told(EventKind.QUESTION_CLOSED)]
+    assert closed == ["answered", "rejected", "answered", "rejected", "answered"]
+    assert desk.type("verify").code == 0
+    for run in desk.type("runs", "--json").json["runs"]:
+        assert "equal bytes" in desk.type("replay", run["run"]).out
+
+
+def test_an_edited_specification_is_asked_about_again_and_holds_as_it_was_approved(desk: Desk):
+    script(desk, sdd(planned("R1", "R2", "R3")))
+    desk.type("chain", REQUEST, "--pattern", "sdd")
+    answer(desk, "600")
+    (old,) = desk.type("inbox", "--json").json["questions"]
+    spec = desk.project / FOLDER / "specification.md"
+    spec.write_text(spec.read_text().replace("count anew", "count on"))
+
+    refused = desk.type("answer", old["id"], "yes")
+
+    (new,) = desk.type("inbox", "--json").json["questions"]
+    assert refused.code == 1
+    assert (
+        f"The specification changed after {old['id']} was asked. {old['id']} is withdrawn; {new['id']} replaces it."
+        in refused.err
+    )
+    # A resume does not undo the edit, and the late answer learns what holds
+    assert desk.type("resume").code == 75
+    assert "count on" in spec.read_text()
+    assert "was withdrawn" in desk.type("answer", old["id"], "yes").err
+    assert answer(desk, "yes").code == 75
+    # The plan is approved in an edited form
+    edited = desk.write("edited.md", planned("R1", "R2", "R3").replace("says wait", "says: wait"))
+    assert answer(desk, "--edit", edited.name).code == 0
+    assert "says: wait" in (desk.project / FOLDER / "chain-output.md").read_text()
+    assert "count on" in str(planning(desk).nodes["Artifact"])
+    run = desk.type("runs", "--json").json["runs"][0]["run"]
+    assert "equal bytes" in desk.type("replay", run).out
+
+
+def test_a_summary_is_approved_before_the_plan_and_too_many_rejections_end_the_run(desk: Desk):
+    script(desk, [INTERVIEW, author("pm", planned("R1", "R2", "R3"))])
+    desk.environ(MIMIR_PATTERNS__REJECTIONS="2", MIMIR_PATTERNS__DEFAULT="ask")
+    desk.type("chain", REQUEST)
+    answer(desk, "600")
+
+    # A wrong decision changes nothing
+    (stop,) = desk.type("inbox", "--json").json["questions"]
+    for words in (
+        ["no"],
+        ["perhaps"],
+        ["yes", "--reason", "x"],
+        ["no", "a\x1bb"],
+        ["--field", "a=b"],
+    ):
+        refused = desk.type("answer", stop["id"], *words)
+        assert (refused.code, "stays open" in refused.err) == (2, True), refused.err
+    desk.write("answers.yaml", f"{stop['id']}: {{decision: reject, reason: per client}}\n")
+    assert desk.type("answer", "--file", "answers.yaml").code == 0
+    assert desk.type("resume").code == 75
+    assert "per client" in (desk.project / FOLDER / "summary.md").read_text()
+
+    last = answer(desk, "no", "never mind")
+
+    assert last.code == 1
+    assert "rejected 2 times" in last.err
+    ended = planning(desk).told(EventKind.RUN_FINISHED)[-1]
+    assert (ended.data["outcome"], ended.data["cause"]) == ("failed", "rejected")
+    run = desk.type("runs", "--json").json["runs"][0]["run"]
+    assert "equal bytes" in desk.type("replay", run).out
+
+
+def test_an_expired_approval_pauses_the_run_and_is_asked_again(desk: Desk):
+    script(desk, [author("interviewer", "## Goal\nA limiter."), author("pm", planned("R1"))])
+    desk.environ(MIMIR_QUESTIONS__EXPIRE_DAYS="0.000000001")
+
+    assert desk.type("chain", REQUEST, "--pattern", "ask").code == 75
+    assert desk.type("resume").code == 75
+
+    questions = desk.type("inbox", "--all", "--json").json["questions"]
+    assert sorted(one["state"] for one in questions) == ["expired", "open"]
+    assert answer(desk, "yes").code == 0
+    run = desk.type("runs", "--json").json["runs"][0]["run"]
+    assert "equal bytes" in desk.type("replay", run).out
+
+
+def test_a_cancelled_planning_run_withdraws_its_approval(desk: Desk):
+    script(desk, [author("interviewer", "## Goal\nA limiter.")])
+    desk.type("chain", REQUEST, "--pattern", "ask")
+    (stop,) = desk.type("inbox", "--json").json["questions"]
+
+    assert desk.type("cancel", stop["run"]).code == 0
+
+    assert "was withdrawn" in desk.type("answer", stop["id"], "yes").err
+
+
+def test_a_pattern_that_mimir_chooses_is_named_with_its_reason(desk: Desk):
+    facts = {
+        "clear": True, "new_feature": False,
+        "quotes": {"clear": "Limit the calls", "new_feature": "of each client"},
+    }  # fmt: skip
+    text = f"Here: {facts}".replace("'", '"').replace("True", "true").replace("False", "false")
+    script(desk, [author("ecko", text), author("pm", planned("R1"))])
+
+    made = desk.type("chain", REQUEST, "--pattern", "auto")
+
+    assert made.code == 0, made.err
+    assert "pattern direct: the request is clear and no new feature" in made.err
+    run = desk.type("runs", "--json").json["runs"][0]["run"]
+    assert "equal bytes" in desk.type("replay", run).out
+
+
+def test_a_pattern_needs_a_request(desk: Desk):
+    desk.write("plan.md", render(Plan(title="A", tasks=(step("a"),))))
+
+    assert desk.type("execute", "plan.md", "--pattern", "sdd", "--yes").code == 2
