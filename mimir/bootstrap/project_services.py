@@ -231,6 +231,7 @@ def _load_step_prompts(project: Path, loaded: LoadedSettings) -> Mapping[str, st
     prompts: dict[str, str] = {}
     for name in STEP_AGENTS:
         entry = catalogue.find(f"{SDD}/{name}")
+        # A program has no conversation that could continue after an answer.
         if not entry.definition.is_usable or entry.definition.kind == "cli":
             raise UsageError(
                 f"The definition {entry.address} cannot be used for a step of planning.",

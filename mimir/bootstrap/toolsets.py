@@ -177,6 +177,7 @@ class ToolFactory:
     def _step_tools(self, tools: Sequence[Toolset], lane: Transcript, quota: CallQuota) -> Toolset:
         """Return the tools of the agent of a planning step; with a quota, it asks the user."""
         may_ask = quota.limit_of(ASK_TOOL) > 0
+        # One call is one round: the user answers its questions together.
         limits = replace(self._question_limits, fields=STEP_FIELDS)
         asking = AskUserTool(limits, redact=self._redact)
         names = (*READ_TOOLS, *MEMORY_TOOLS, *((ASK_TOOL,) if may_ask else ()))

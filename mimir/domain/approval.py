@@ -88,6 +88,7 @@ def new_approval(
     """
     shown = remove_control(subject.text.strip())
     cut = f"{shown[:_SHOWN]}\n… [the rest is in the file]" if len(shown) > _SHOWN else shown
+    # First what the answer does, as the quoted text may be long.
     head = f"yes: {consequence} no: your words go back to its author."
     text = "\n\n".join(part for part in (head, remove_control(notes.strip())[:700], cut) if part)
     return NewQuestion(
@@ -117,6 +118,7 @@ def parse_decision(text: str | None, reason: str) -> Mapping[str, object]:
     word = found[1].lower() if found else ""
     rest = found[2].strip() if found else ""
     words = reason.strip() or rest
+    # "yes, but …" is no approval: the words would be lost.
     if word in _YES and not rest:
         if words:
             raise ValueError(
@@ -156,6 +158,7 @@ def read_decision(outcome: CallOutcome) -> ApprovalDecision | None:
     answer = value.get("answer")
     if not is_object(answer):
         return None
+    # In doubt it is rejected: nothing is executed by mistake.
     is_approved = answer.get(DECISION) == APPROVE
     return ApprovalDecision(
         decision=APPROVE if is_approved else REJECT,

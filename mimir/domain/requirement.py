@@ -38,6 +38,7 @@ def read_specification(text: str) -> SpecificationReading:
     for line in sections.get("Requirements", ()):
         if item := _ITEM.match(line):
             found.append(Requirement(id=item[1].upper(), text=item[2].strip()))
+        # A wrapped line belongs to the item above it.
         elif found and line.strip():
             last = found.pop()
             found.append(Requirement(id=last.id, text=f"{last.text} {line.strip()}".strip()))
@@ -52,6 +53,7 @@ def read_specification(text: str) -> SpecificationReading:
         problems.append("there is no requirement of the form '- R1: when … then … shall …'")
     if len(found) > MAX_REQUIREMENTS:
         problems.append(f"there are {len(found)} requirements; at most {MAX_REQUIREMENTS} are read")
+    # Of two with one id the first counts; the second is a problem that is named.
     unique = {one.id: one for one in reversed(found[:MAX_REQUIREMENTS])}
     kept = sorted(unique.values(), key=lambda one: int(one.id[1:]))
     return SpecificationReading(requirements=tuple(kept), problems=tuple(problems))

@@ -105,6 +105,7 @@ async def make_plan(
         models=models,
     )
     record = await store.write(take)
+    # No process waits for an answer, so a question expires when the run is resumed.
     await store.write(partial(expire_due, run=run))
     try:
         planned = await _plan_until_asked(run_models.services_for_run(services, record), record)
@@ -134,6 +135,7 @@ async def resume_planning(services: ProjectServices, run: str, limits: RunBudget
     try:
         planned = await make_plan(settings.services, run, models=settings.models)
     except Paused as paused:
+        # A pause for an answer is a result: on a terminal, the command asks for it.
         if paused.reason != INPUT:
             raise
         return RunResult(

@@ -172,6 +172,7 @@ async def make_plan(
             except Paused as paused:
                 if paused.reason != INPUT or not session.console.can_ask or session.json:
                     raise
+                # The user left it open: the inbox has it.
                 if not await ask_open_questions(session, mimir, run):
                     raise
     except asyncio.CancelledError:

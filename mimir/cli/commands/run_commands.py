@@ -187,6 +187,7 @@ def resume(
     if following.then == "confirm" and not session.console.can_ask:
         return code
     given = {"run.workers": workers, "llm.model": model, "run.apply": apply}
+    # What was given when the request was written, unless it is given now.
     given |= {name: value for name, value in following.settings.items() if not given.get(name)}
     options = RunOptions(only=(), from_run="", is_confirmed=following.then == "execute")
     return _execute_plan(session, session.project / following.path, given, options, spent)

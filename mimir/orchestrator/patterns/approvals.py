@@ -52,7 +52,8 @@ class ApprovalStop:
         while True:
             asked = _readable(text)
             decision = await self._ask(asked, check(asked))
-            if decision is None:  # it expired
+            # It expired: nothing was decided, so the same text is asked about again.
+            if decision is None:
                 continue
             if decision.is_approved:
                 # The user may have edited the file: what was approved is what counts.
@@ -75,6 +76,7 @@ class ApprovalStop:
             write_state_file(self.project, self.path, text.encode())
         notes = f"Noted by mimir: {'; '.join(problems)}." if problems else ""
         question = new_approval(subject, self.consequence, notes, self.limits)
+        # Of the text as it was written, so that a resume finds the same call.
         request = {"tool": "approve", "subject": self.path, "hash": hash_subject(text)}
         outcome = await self.transcript.ask(request, question, title=question.title)
         return read_decision(outcome)

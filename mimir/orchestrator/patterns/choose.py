@@ -100,6 +100,7 @@ def read_facts(answer: str, request: str) -> RequestFacts:
     words = _plain(request)
 
     def fact(name: str) -> bool | None:
+        # White space apart, the quote must be there word for word.
         quote, value = _plain(as_text(quotes.get(name))), found.get(name)
         return value if isinstance(value, bool) and quote and quote in words else None
 
@@ -135,6 +136,7 @@ def choose_pattern(facts: RequestFacts, *, is_terminal: bool) -> PatternChoice:
 
 
 def _parse(answer: str) -> Mapping[str, object]:
+    # Models wrap their JSON in words or a fence.
     start, end = answer.find("{"), answer.rfind("}")
     try:
         return as_object(json.loads(answer[start : end + 1]))

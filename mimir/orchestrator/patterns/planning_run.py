@@ -147,6 +147,7 @@ class PlanningRun:
         """Plan along a specification; the user approves it, and then the plan."""
         steps = await self._open_steps()
         spec = await steps.specify(await steps.clarify())
+        # The runs of the plan report by requirement, long after the file was changed.
         rows = PackedJson.pack(spec.requirements).text
         save = partial(save_run_text, run=self._record.id, name=REQUIREMENTS_TEXT, text=rows)
         await self._services.store.write(save)
@@ -165,6 +166,7 @@ class PlanningRun:
             write_state_file(self._services.project, path, proposal.text.encode())
             return await self._finish(choice, proposal, proposal.text)
 
+        # The oracle first: a plan along the rejected strategy would be rejected again.
         async def revise(words: str) -> str:
             nonlocal proposal
             again = await steps.revise_strategy(words)
@@ -179,6 +181,7 @@ class PlanningRun:
 
         stop = await steps.open_stop(2, "plan", self._record.plan_path, "the plan may be executed.")
         approved = await stop.approve(render(proposal.plan), revise, check)
+        # The user may have edited it, so the approved text is read again.
         plan = parser.parse_plan(approved).plan
         final = replace(
             proposal,
@@ -217,6 +220,7 @@ class PlanningRun:
         )
         facts = read_facts(talk.answer.text, request)
         choice = choose_pattern(facts, is_terminal=self._options.is_terminal)
+        # A pipe cannot ask, so the user must learn what was taken as given.
         if choice.warning:
             warn = partial(_warn_once, run=self._record.id, message=choice.warning)
             await self._services.store.write(warn)
@@ -233,11 +237,12 @@ class PlanningRun:
         )
 
     async def _load_prompts(self) -> Mapping[str, str]:
-        """Return the prompts of the steps, looked up once: a definition may change before a resume."""
+        """Return the prompts of the steps, looked up once."""
         run, store = self._record.id, self._services.store
         saved = await store.read(partial(find_json, run=run, name=PROMPTS_TEXT))
         if saved:
             return {name: as_text(text) for name, text in saved.value.mapping().items()}
+        # Pinned: a definition may change before a resume, and a replay has none of the user.
         prompts = await asyncio.to_thread(self._services.step_prompts)
         text = PackedJson.pack(prompts).text
         await store.write(partial(save_run_text, run=run, name=PROMPTS_TEXT, text=text))

@@ -46,6 +46,7 @@ class PlanningSteps:
 
     async def summarise(self) -> str:
         """Hold the interview, and return the summary that the user approved."""
+        # The same conversation after a rejection: what the user said before stays known.
         agent = await self._open_agent("interviewer", rounds=self.limits.rounds)
         text = await agent.ask(self._interview())
         stop = await self.open_stop(
@@ -116,6 +117,7 @@ class PlanningSteps:
             transcript=await self.services.open_transcript(self.record.id, "engine", number),
             project=self.services.project,
             limits=self.services.question_limits,
+            # Counted at each stop: the steps do not share their authors.
             rejections=self.limits.rejections,
         )
 
@@ -130,11 +132,13 @@ class PlanningSteps:
             text = await agent.ask(
                 f"The engine cannot read this specification:\n\n{shown}\n\nAnswer with the whole corrected specification."
             )
+        # Its other problems are shown to the user, who may approve it all the same.
         if not read_specification(text).requirements:
             raise AnswerError("The specification has no requirement of the form '- R1: …'.")
         return text
 
     async def _open_agent(self, name: str, *, rounds: int = 0) -> StepAgent:
+        # Names of transcripts have no hyphen, as those of the roles.
         role = name.replace("-", "_")
         transcript = await self.services.open_transcript(self.record.id, role)
         quota = ask_quota(rounds)

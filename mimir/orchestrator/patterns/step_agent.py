@@ -37,6 +37,7 @@ class StepAgent:
             AnswerError: The model gave no readable answer after one re-ask.
             Waiting: The agent asked the user.
         """
+        # The rounds are those of one request: a rejection may need new questions.
         self.quota.refill()
         before = self._messages or (Message(role="system", text=self.system),)
         head = text if self._messages else f"{HEAD}\n\n{text}"

@@ -114,6 +114,7 @@ def conclude_answer(result: AnswerResult, answerer: Answerer) -> AnswerResult:
     """
     if result.refusal:
         raise MimirError(result.refusal, next_step="mimir inbox")
+    # After the transaction, which may be repeated; the outcome of the call has the text.
     if result.edited is not None:
         path, text = result.edited
         write_state_file(answerer.project, path, text.encode())
@@ -179,6 +180,7 @@ def _decide(
     text = given.edited
     if text is None:
         text = read_subject(answerer.project, question.subject)
+        # Nobody has decided on this text yet, not even to reject it.
         if approval.hash_subject(text) != question.subject_hash:
             id = replace_question(ops, question, approval.hash_subject(text))
             noun = approval.subject_noun(question.name)

@@ -59,12 +59,14 @@ def describe_requirements(lines: Sequence[RequirementLine]) -> Iterator[str]:
 
 
 def _state(_: str, criterion: CriterionResult, counts: bool) -> RequirementState:
+    # Also of an attempt that was rejected: it is the last that is known.
     if criterion.state == "failed":
         return "failed"
     return criterion.basis if counts and criterion.state == "passed" else "unverified"
 
 
 def _weakest(states: Sequence[RequirementState]) -> RequirementState:
+    # A requirement without a criterion is decided by nothing.
     for state in reversed(STATES):
         if state in states:
             return state
