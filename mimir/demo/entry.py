@@ -1,6 +1,8 @@
 """Entry point of the demo: it greets before the libraries of the real path load."""
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from mimir.demo.screen import NarratorScreen, say_wrapped
 
@@ -15,6 +17,19 @@ AGENTS_GREETING = (
     "The model and the program are scripted, and each is wrong once on purpose.",
 )
 
+PEOPLE_GREETING = (
+    "mimir demo people: an ambiguous request, one question and two approvals, offline and without an API key.",
+    "The models are scripted. The answers are yours, and each could come from another terminal on another day.",
+)
+
+
+Scene = Literal["", "agents", "people"]
+GREETINGS: Mapping[Scene, Sequence[str]] = {
+    "": GREETING,
+    "agents": AGENTS_GREETING,
+    "people": PEOPLE_GREETING,
+}
+
 
 async def demo(
     screen: NarratorScreen,
@@ -23,7 +38,8 @@ async def demo(
     directory: Path | None,
     store: str = "",
     record: Path | None = None,
-    has_agents: bool = False,
+    scene: Scene = "",
+    ask: Callable[[str], Awaitable[str]] | None = None,
 ) -> int:
     """Run the demo.
 
@@ -32,7 +48,8 @@ async def demo(
         crash: True: another process works, is killed during two tasks, and the run resumes.
         directory: New or empty directory of the project. None: a temporary one.
         store: Store of the runs. Empty: a file in the project.
-        has_agents: True: agents of files are invoked, instead of the whole run.
+        scene: Empty: the whole run. `agents`: agents of files are invoked. `people`: the user decides.
+        ask: Asks for the answers of `people`. None: defaults and approvals are given.
         record: Recording of the planning run and the run. None: no recording. Not with `crash`.
 
     Returns:
@@ -43,10 +60,14 @@ async def demo(
         UnavailableError: This machine has no sandbox.
     """
     # At once: the imports of the next act take a second or two.
-    for sentence in AGENTS_GREETING if has_agents else GREETING:
+    for sentence in GREETINGS[scene]:
         say_wrapped(screen, "", sentence)
     screen.say("")
-    if has_agents:
+    if scene == "people":
+        from mimir.demo.people_demo import run_people
+
+        return await run_people(screen, ask, directory=directory, store=store)
+    if scene == "agents":
         from mimir.demo.agents_demo import run_agents
 
         return await run_agents(screen, directory=directory, store=store)

@@ -1,7 +1,7 @@
 """`mimir demo`: a whole run on a small project of its own, offline."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -10,7 +10,8 @@ from mimir.cli.session import CommandSession
 from mimir.errors import UsageError
 
 Crash = Annotated[bool, typer.Option("--crash", help="Kill the process in mid-run, then resume.")]
-Scene = Annotated[str, typer.Argument(metavar="[agents]", hidden=True)]
+Scene = Annotated[str, typer.Argument(metavar="[agents|people]", hidden=True)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="With people: give the usual answers.")]
 Directory = Annotated[
     Path | None,
     typer.Option("--directory", metavar="DIR", help="New project; default: a temporary one."),
@@ -23,21 +24,31 @@ def demo(
     crash: Crash = False,
     directory: Directory = None,
     record: Record = None,
+    yes: Yes = False,
 ) -> int:
     """Show a whole run, offline.
 
     It needs no key and no network. The models are scripted; everything else is real. With
-    "agents", a reviewer answers with citations, and a program's work is checked.
+    "agents", a reviewer answers with citations, and a program's work is checked. With "people",
+    you answer one question and approve specification and plan.
     """
     from mimir.demo import entry
     from mimir.demo.screen import NarratorScreen
+    from mimir.domain.json_value import as_member
 
-    if scene not in ("", "agents"):
+    known = as_member(scene, get_args(entry.Scene))
+    if known is None:
         raise UsageError(
-            f"There is no demo {scene[:40]!r}.", next_step="Start: mimir demo, or mimir demo agents"
+            f"There is no demo {scene[:40]!r}.",
+            next_step="Start: mimir demo, mimir demo agents, or mimir demo people",
         )
     if scene and (crash or record):
-        raise UsageError("The demo of agents has no --crash and no --record.")
+        raise UsageError(f"The demo of {scene} has no --crash and no --record.")
+    if scene == "people" and not yes and not session.console.can_ask:
+        raise UsageError(
+            "The answers are typed, and standard input is not a terminal.",
+            next_step="Let the demo answer: mimir demo people --yes",
+        )
     if crash and record:
         raise UsageError(
             "--crash and --record exclude each other: the killed process cannot be recorded.",
@@ -51,6 +62,7 @@ def demo(
             directory=directory,
             store=session.store,
             record=record and record.absolute(),
-            has_agents=bool(scene),
+            scene=known,
+            ask=None if yes else console.ask_line,
         )
     )
