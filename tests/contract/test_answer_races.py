@@ -13,7 +13,7 @@ from mimir.orchestrator.questions.answering import (
     Answerer,
     AnswerResult,
     GivenAnswer,
-    answer_question,
+    give_answer,
 )
 from mimir.store.operations import claims, runs
 from mimir.store.operations.claims import Claim
@@ -61,10 +61,9 @@ def ask(ops: WriteOps, claim: Claim, number: int) -> str:
 
 
 async def give(store: GraphStore, id: str, transport: str) -> AnswerResult | MimirError:
-    answerer = Answerer(project_id="p1", by="user", transport=transport, redact=str)
-    given = GivenAnswer(text=f"from {transport}")
+    answerer = Answerer(project_id="p1", by="user", transport=transport, redact=str, project=Path())
     try:
-        return await store.write(partial(answer_question, name=id, given=given, answerer=answerer))
+        return await give_answer(store, id, GivenAnswer(text=f"from {transport}"), answerer)
     except MimirError as error:
         return error
 
