@@ -30,19 +30,19 @@ LANGUAGES: Mapping[str, Language] = {
 _PANIC = "assert!(std::hint::black_box(false));"
 _NO_PANIC = "if std::hint::black_box(true) { return; }"
 _THROW = f'throw new Error("{MARK}");'
-_JS_TEST = re.compile(r"(?<![\w$])(?:test|it|specify|fit)(?:\.\w+)*\s*\(")
+_JS_TEST = re.compile(r"(?<![\w$])(?:test|it|specify|fit)(?:\.\w+)*(?:\s*`[^`]*`)?\s*\(")
 _JS_BODY = re.compile(r"(?:=>|\bfunction\b[^(]*\([^)]*\))\s*")
 _TESTS: Mapping[Language, tuple[tuple[re.Pattern[str], str], ...]] = {
     "go": (
-        (re.compile(r"^func\s+Test\w*\s*\(\s*(\w+)\s+\*testing\.T\s*\)\s*(?=\{)", re.M), "{0}.Fatal(\"control\");"),
+        (re.compile(r"^func\s+(?:Test|Fuzz)\w*\s*\(\s*(\w+)\s+\*testing\.[TF]\s*\)\s*(?=\{)", re.M), "{0}.Fatal(\"control\");"),
         (re.compile(r"^func\s*\(\s*\w*\s*\*?\w+\s*\)\s*Test\w*\s*\(()\s*\)\s*(?=\{)", re.M), 'panic("control");'),
     ),
     "rust": (
         # `black_box`: a plain `panic!` makes the rest unreachable, which a crate may deny.
-        (re.compile(r"#\[(?:\w+::)*\w*test\b[^\]]*\](?:\s*#\[[^\]]*\])*\s*(?:pub\s+)?(?:async\s+)?fn\s+\w+()[^{;]*(?=\{)"), _PANIC),
+        (re.compile(r"#\[(?:\w+::)*\w*test\w*(?:\[[^\]]*\]|[^\]\[])*\](?:\s*#\[(?:\[[^\]]*\]|[^\]\[])*\])*\s*(?:pub\s+)?(?:async\s+)?fn\s+\w+()[^{;]*(?=\{)"), _PANIC),
     ),
     "java": (
-        (re.compile(r"@(?:\w+\.)*\w*Test\b[^;{}]*(?:\{[^{}]*\}[^;{}]*)?\bvoid\s+\w+()\s*\([^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
+        (re.compile(r"@(?:\w+\.)*\w*Test\w*\b[^;{}]*(?:\{[^{}]*\}[^;{}]*)?(?:\bvoid|[>\]])\s+\w+()\s*\([^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
         (re.compile(r"\bpublic\s+void\s+test\w*()\s*\(\s*\)[^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
     ),
 }  # fmt: skip
@@ -54,12 +54,14 @@ _ASSERTIONS: Mapping[Language, re.Pattern[str]] = {
     "rust": re.compile(r"\bassert_(?P<method>eq)!\s*(?=\()"),
     "java": re.compile(r"(?:\bassert(?P<method>Equals|ArrayEquals|Same)|\.(?P<matcher>isEqualTo))\s*(?=\()"),
 }  # fmt: skip
-_NAME = re.compile(r"\b(?:func(?:\s*\([^)]*\))?|fn|void)\s+(\w+)")
+_NAME = re.compile(r"\b(?:func(?:\s*\([^)]*\))?|fn|void|[>\]](?=\s+\w+\s*\())\s+(\w+)")
 _EQUAL = re.compile(r"(?:eq|equal|equals|eql|is|same|be)$|equal|equals$", re.IGNORECASE)
 _INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
 _FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
 _STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
 _GO_CONDITION = re.compile(r"\bif\b[^{}\n]*!=\s*(?P<value>\"[^\"\n]*\"|-?[\w.]+)\s*\{")
+_GO_OUTPUT = re.compile(r"(?im)^[ \t]*//[ \t]*(?:unordered )?output:.*$")
+"""Expected output of an example."""
 _GO_FAILURE = re.compile(r"\.(?:Fatal|Error|Fail)")
 _EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\((?:\s*0?\s*\))?")
 
@@ -118,6 +120,8 @@ def mutate_tests(text: str, language: Language, step: Step) -> str | None:
                 edits += [one.strict for one in expected if one.strict is not None]
             case _:
                 edits.append(first)
+    if language == "go" and step != "strict":
+        edits += [Edit(start=at, end=at, text=SUFFIX) for at in map(re.Match.end, _GO_OUTPUT.finditer(text))]  # fmt: skip
     return apply_edits(text, edits) if edits else None
 
 
@@ -203,11 +207,15 @@ def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
         if code.mask[end + 1 : end + 2] == "(":
             start, end = end + 1, code.pairs[end + 1]
         body = _JS_BODY.search(code.mask, start, end)
+        values = _arguments(code, start)
+        title = _STRING.match(code.text[slice(*values[0])]) if values else None
+        name = title[0][1:-1] if title else ""
         if body is None:
+            named = [at for at, _ in values[1:] if code.mask[at] != "{"]
+            if title and named:  # A function by its name, perhaps after options.
+                yield _Body(name=name, start=named[0], end=end, failing=f"(() => {{ {_THROW} }}) ||")  # fmt: skip
             continue
         at = body.end()
-        title = _STRING.match(code.text[slice(*_arguments(code, start)[0])])
-        name = title[0][1:-1] if title else ""
         if code.mask[at : at + 1] == "{":
             yield _Body(name=name, start=at + 1, end=code.pairs[at], failing=_THROW)
         elif code.mask.startswith("=>", body.start()):

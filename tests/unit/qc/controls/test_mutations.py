@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimir.qc.controls import lexed_tests, python_tests, scripts
-from mimir.qc.controls.code_lexer import mask_code
+from mimir.qc.controls.code_lexer import Language, mask_code
 from mimir.qc.controls.doctests import fail_examples
 from mimir.qc.controls.inline_programs import count_programs, mutate_program
 from mimir.qc.controls.surface import TrustedFiles, mutate_tests
@@ -117,6 +117,21 @@ def test_expectations_change_in_other_languages(language: str, case: tuple[str, 
     assert found is not None
     assert case[1] in found
     assert found.count("\n") == case[0].count("\n")
+
+
+FORMS = [
+    ("go", "func ExampleAdd() {\n\tf()\n\t// Output:\n\t// 5\n}\n", "// Output:zq7\n"),
+    ("go", "func FuzzAdd(f *testing.F) {\n}\n", '{ f.Fatal("control");'),
+    ("rust", '#[test_case([1, 2]; "x")]\n#[test_case([3]; "y")]\nfn a(x: X) {}\n', "{ assert!("),
+    ("java", "class A {\n  @TestFactory\n  Stream<DynamicTest> a() { }\n}\n", "{ if (true) throw "),
+    ("javascript", "it.each`\n a | b\n ${1} | ${2}\n`('$a', ({a}) => { f(a); });\n", "{ throw "),
+    ("javascript", "test('a', { timeout: 1 }, adds);\n", "(() => { throw new Error(\"control\"); }) ||adds"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "text", "part"), FORMS)
+def test_less_usual_forms_of_tests_fail_too(language: Language, text: str, part: str):
+    assert part in (lexed_tests.mutate_tests(text, language, "statements") or "")
 
 
 SEVERAL = {
