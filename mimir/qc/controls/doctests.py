@@ -35,4 +35,4 @@ def _fail_at_end(found: re.Match[str]) -> str:
     # At the end: the work may end the program of the example early.
     head = found[0][: found.end("code") - found.start()]
     tail = found[0][len(head) :]
-    return f"{head}{found['mark']} ; assert!(std::hint::black_box(false));\n{tail}"
+    return f"{head}{found['mark']} ; assert!(core::hint::black_box(false));\n{tail}"

@@ -27,8 +27,8 @@ LANGUAGES: Mapping[str, Language] = {
 }
 """By the ending of a file."""
 
-_PANIC = "assert!(std::hint::black_box(false));"
-_NO_PANIC = "if std::hint::black_box(true) { return; }"
+_PANIC = "assert!(core::hint::black_box(false));"
+_NO_PANIC = "if core::hint::black_box(true) { return; }"
 _THROW = f'throw new Error("{MARK}");'
 _JS_TEST = re.compile(r"(?<![\w$])(?:test|it|specify|fit)(?:\.\w+)*(?:\s*`[^`]*`)?\s*\(")
 _JS_BODY = re.compile(r"(?:=>|\bfunction\b[^(]*\([^)]*\))\s*")
@@ -60,6 +60,8 @@ _INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
 _FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
 _STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
 _GO_CONDITION = re.compile(r"\bif\b[^{}\n]*!=\s*(?P<value>\"[^\"\n]*\"|-?[\w.]+)\s*\{")
+_INNER_RUST = re.compile(r"(?:\s*#!\[[^\]]*\])+")
+"""Attributes that stand before all statements of a test."""
 _GO_OUTPUT = re.compile(r"(?im)^[ \t]*//[ \t]*(?:unordered )?output:.*$")
 """Expected output of an example."""
 _GO_FAILURE = re.compile(r"\.(?:Fatal|Error|Fail)")
@@ -121,7 +123,8 @@ def mutate_tests(text: str, language: Language, step: Step) -> str | None:
             case _:
                 edits.append(first)
     if language == "go" and step != "strict":
-        edits += [Edit(start=at, end=at, text=SUFFIX) for at in map(re.Match.end, _GO_OUTPUT.finditer(text))]  # fmt: skip
+        places = [found.end() for found in _GO_OUTPUT.finditer(text)]
+        edits += [Edit(start=at, end=at, text=SUFFIX) for at in places]
     return apply_edits(text, edits) if edits else None
 
 
@@ -195,6 +198,8 @@ def _bodies(code: MaskedCode, language: Language) -> Iterator[_Body]:
             if "should_panic" in found[0]:
                 statement = _NO_PANIC
             start, end = found.end() + 1, code.pairs[found.end()]
+            if language == "rust" and (inner := _INNER_RUST.match(code.mask, start)):
+                start = inner.end()
             name = _NAME.findall(found[0])[-1]
             yield _Body(name=name, start=start, end=end, failing=statement, has_result="->" in found[0])  # fmt: skip
 

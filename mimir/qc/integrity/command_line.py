@@ -18,6 +18,14 @@ _WRAPPERS = frozenset(
 )
 _RUN_WRAPPERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "bundle"))
 """Programs whose `run` or `exec` starts the program that follows."""
+_HAVE_VALUES = frozenset(
+    (
+        *("--directory", "--env", "--env-file", "--extra", "--group", "--only-group", "--package"),
+        *("--project", "--python", "--signal", "--with", "--with-editable", "--with-requirements"),
+        *("-C", "-e", "-s", "-u"),
+    )
+)
+"""Options of these whose value is the next word."""
 _KEYWORDS = frozenset(("!", "do", "elif", "else", "if", "then", "until", "while", "{"))
 _LINE_FOLLOWS = re.compile(r"-[a-zA-Z]*c")
 """Option of a shell before its command line, alone or with others: `-c`, `-lc`, `-euc`."""
@@ -148,7 +156,7 @@ def strip_wrappers(words: list[str]) -> list[str]:
 
 def _without_options(words: list[str]) -> list[str]:
     while words and (words[0].startswith("-") or re.fullmatch(r"[0-9.]+[smhd]?", words[0])):
-        words = words[1:]
+        words = words[2 if words[0] in _HAVE_VALUES else 1 :]
     return words
 
 

@@ -155,6 +155,7 @@ def _environment(path: str, *, has_project_python: bool) -> dict[str, str]:
         "CI": "1",
         # There is no network: package managers must use their caches at once.
         "CARGO_NET_OFFLINE": "true",
+        "RUSTUP_AUTO_INSTALL": "0",
         "UV_OFFLINE": "1",
         "npm_config_update_notifier": "false",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",

@@ -123,6 +123,7 @@ FORMS = [
     ("go", "func ExampleAdd() {\n\tf()\n\t// Output:\n\t// 5\n}\n", "// Output:zq7\n"),
     ("go", "func FuzzAdd(f *testing.F) {\n}\n", '{ f.Fatal("control");'),
     ("rust", '#[test_case([1, 2]; "x")]\n#[test_case([3]; "y")]\nfn a(x: X) {}\n', "{ assert!("),
+    ("rust", "#[test]\nfn a() {\n  #![deny(unused)]\n  f();\n}\n", "#![deny(unused)] assert!(core::"),
     ("java", "class A {\n  @TestFactory\n  Stream<DynamicTest> a() { }\n}\n", "{ if (true) throw "),
     ("javascript", "it.each`\n a | b\n ${1} | ${2}\n`('$a', ({a}) => { f(a); });\n", "{ throw "),
     ("javascript", "test('a', { timeout: 1 }, adds);\n", "(() => { throw new Error(\"control\"); }) ||adds"),
@@ -189,7 +190,7 @@ def test_bodies_without_braces_and_panics_fail_too():
     rust = lexed_tests.mutate_tests(RUST, "rust", "statements") or ""
 
     assert '=>  (() => { throw new Error("control"); })() ||expect' in script
-    assert "fn p() { if std::hint::black_box(true) { return; }" in rust
+    assert "fn p() { if core::hint::black_box(true) { return; }" in rust
 
 
 @pytest.mark.parametrize("text", ["test('a', () => {", "a)"])
@@ -355,7 +356,7 @@ def test_examples_in_documents_fail():
 
     assert '    >>> raise AssertionError("control")\n    >>> add(2, 3)\n    5\n' in str(fail_examples(python, "py"))  # fmt: skip
     assert str(fail_examples(rust, "rs")).startswith(
-        "/// ```\n/// assert_eq!(add(2, 3), 5);\n/// ; assert!(std::hint::black_box(false));\n/// ```\n"
+        "/// ```\n/// assert_eq!(add(2, 3), 5);\n/// ; assert!(core::hint::black_box(false));\n/// ```\n"
     )
     assert str(fail_examples(rust, "rs")).endswith(rust[rust.index("/// More.") :])
     assert fail_examples("/// ```\n/// fn main() {}\n/// ```\n", "rs") is None

@@ -62,6 +62,7 @@ PYTEST = ("**/test_*.py", "**/*_test.py")
         ("cd pkg && python -m pytest -q tests/test_a.py | tail -3", ("pkg/tests/test_a.py",)),
         ("cd pkg; pytest", ("pkg/**/test_*.py", "pkg/**/*_test.py")),
         ("env A=b timeout 10s uv run pytest tests/x", ("tests/x",)),
+        ("env -u A timeout -s KILL 9 uv run --package app pytest tests/x", ("tests/x",)),
         ("coverage run -m pytest tests/x", ("tests/x",)),
         # What is looked at, and a script that does not say that it tests, is the work.
         ("test -f tests/test_new.py", ()),
