@@ -53,7 +53,7 @@ from mimir.scheduling.attempt_order import Unordered
 from mimir.scheduling.run_services import WorkSignals
 from mimir.settings.layers import LoadedSettings
 from mimir.settings.model import SandboxSettings, Settings
-from mimir.settings.principal import find_principal
+from mimir.settings.principal import find_principal, find_session
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
 from mimir.store.publishing_store import PublishingStore
@@ -181,6 +181,7 @@ async def compose_services(
         link=stores.node_links(settings),
         show_base=tools.show,
         principal=find_principal(),
+        session=find_session(),
     )
 
 

@@ -34,6 +34,10 @@ class InvocationRequest:
     timeout_seconds: int | None = None
     output_schema: str = ""
     """JSON Schema of the answer as JSON text; empty: that of the definition."""
+    refines: str = ""
+    """Invocation of the same session whose result it improves. Empty: none."""
+    is_forced: bool = False
+    """Whether a task may be similar to an earlier one of its session."""
 
     @property
     def is_read_only(self) -> bool:

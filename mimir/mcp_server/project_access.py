@@ -29,18 +29,18 @@ class StartedCommand:
     process: "subprocess.Popen[bytes]"
     log: Path
     """Its standard output and error."""
-    request: Path | None = None
-    """File with its request, which is removed when the run exists."""
+    inputs: tuple[Path, ...] = ()
+    """Files with its texts, which are removed when the run exists."""
 
     @property
     def has_ended(self) -> bool:
         """Whether the process has ended; it is reaped by the question."""
         return self.process.poll() is not None
 
-    def forget_request(self) -> None:
-        """Remove the file with the request: the store holds it now."""
-        if self.request:
-            self.request.unlink(missing_ok=True)
+    def forget_inputs(self) -> None:
+        """Remove the files with texts: the store holds them now."""
+        for path in self.inputs:
+            path.unlink(missing_ok=True)
 
     def lines(self) -> list[str]:
         """Return the complete lines that it has printed so far."""
@@ -86,7 +86,7 @@ class ProjectAccess:
             return await work(opened)
 
     def start(
-        self, words: Sequence[str], principal: str, request: Path | None = None
+        self, words: Sequence[str], principal: str, *inputs: Path, session: str = ""
     ) -> StartedCommand:
         """Start a command of mimir that outlives this process; its runs are of the principal."""
         # The question reaps the ended ones, so that none stays a zombie.
@@ -99,7 +99,7 @@ class ProjectAccess:
             process = subprocess.Popen(
                 command,
                 cwd=self.directory,
-                env=environment_for(principal),
+                env=environment_for(principal, session),
                 # Standard input is the wire of the client.
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -107,7 +107,7 @@ class ProjectAccess:
                 # A client may kill the process group of the server.
                 start_new_session=True,
             )
-        started = StartedCommand(process=process, log=path, request=request)
+        started = StartedCommand(process=process, log=path, inputs=inputs)
         self._started.append(started)
         return started
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -18,6 +19,7 @@ from mimir.errors import MimirError
 from mimir.mcp_server.elicitation import FORM, MAX_FORMS, make_form, read_responses
 from mimir.mcp_server.messages import to_result
 from mimir.mcp_server.project_access import ProjectAccess
+from mimir.mcp_server.tools.delegating import read_response
 from mimir.mcp_server.tools.run_reading import find_visible_run, load_status
 from mimir.mcp_server.tools.run_results import (
     WORKING,
@@ -139,11 +141,13 @@ class TaskMethods:
                 for one in questions[:MAX_FORMS]
             }
             return {**task, "status": "input_required", "inputRequests": forms}
+        if status.get("kind") == "agent":
+            read = partial(read_response, principal=principal, run=as_text(status.get("run")))
+            content = await self._project.read(read)
+            return {**task, "status": "completed", "result": _shape_result(content, state)}
         describe = describe_planning if status.get("kind") == "plan" else describe_run
         content = describe(status, is_served=False)
-        result = to_result(ToolAnswer(content=content, is_error=state == "failed"))
-        shown = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return {**task, "status": "completed", "result": shown}
+        return {**task, "status": "completed", "result": _shape_result(content, state)}
 
     async def _update(self, call: IncomingCall, params: TaskUpdateParams) -> None:
         status = await self._load(call.principal, params.task_id)
@@ -183,6 +187,11 @@ class TaskMethods:
         if id.endswith(EXECUTING) and executed:
             return await load_status(self._project, principal, executed)
         return status
+
+
+def _shape_result(content: Mapping[str, object], state: str) -> dict[str, Any]:
+    result = to_result(ToolAnswer(content=content, is_error=state == "failed"))
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 def _require_call(context: Context, find_call: Any) -> IncomingCall:

@@ -162,6 +162,7 @@ class Mimir:
             from_run="",
             kind="agent",
             definitions=(definition,),
+            request=request,
         )
 
     async def handoff(self, run: str) -> str:

@@ -98,6 +98,8 @@ class ProjectServices:
     """Whether new runs try their checks first. False: a replay of a recording that did not."""
     has_sandbox: bool = True
     """False: a replay, which runs no command."""
+    session: str = ""
+    """Session whose limits hold for invocations. Empty: none."""
     principal: str = ""
     """Client of the server for which this process works. Empty: the user typed the command."""
     test_command: str = ""

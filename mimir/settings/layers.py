@@ -28,7 +28,14 @@ from mimir.settings.providers import PRESETS
 from mimir.store.neo4j.address import secrets_of
 
 _SHORT = {"MIMIR_MODEL": "llm.model", "MIMIR_STORE": "store"}
-_NOT_SETTINGS = ("MIMIR_CONFIG", "MIMIR_TEST_", "MIMIR_REQUIRE_", "MIMIR_ANSWER", "MIMIR_PRINCIPAL")
+_NOT_SETTINGS = (
+    "MIMIR_CONFIG",
+    "MIMIR_TEST_",
+    "MIMIR_REQUIRE_",
+    "MIMIR_ANSWER",
+    "MIMIR_PRINCIPAL",
+    "MIMIR_SESSION",
+)
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_CREDENTIALS")
 
 

@@ -3,6 +3,7 @@
 import os
 
 VARIABLE = "MIMIR_PRINCIPAL"
+SESSION = "MIMIR_SESSION"
 
 
 def find_principal() -> str:
@@ -10,6 +11,12 @@ def find_principal() -> str:
     return os.environ.get(VARIABLE, "")
 
 
-def environment_for(principal: str) -> dict[str, str]:
+def find_session() -> str:
+    """Return the session whose limits hold for invocations of this process; empty: none."""
+    return os.environ.get(SESSION, "")
+
+
+def environment_for(principal: str, session: str = "") -> dict[str, str]:
     """Return the environment of a command that is started for a principal."""
-    return {**os.environ, VARIABLE: principal}
+    given = {SESSION: session} if session else {}
+    return {**os.environ, VARIABLE: principal, **given}

@@ -1,24 +1,22 @@
 """The server of `mimir mcp`: a real client over standard input and output, with a restart between each two steps."""
 
-import contextlib
 import json
-import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from mimir.domain.usage import estimate
 from mimir.planning.renderer import render
+from tests.support.mcp_client import Caller, connected_client
 from tests.support.mcp_tasks import TaskClient, ask_task
 from tests.support.projects import make_project
-from tests.support.terminal import environment
 from tests.support.whole_run import REST, calls, plan, step, worker, writes, wrote
 
 REQUEST = "Write the file a.txt, and c.txt for the region."
@@ -39,23 +37,6 @@ SCRIPT = {
 }
 
 
-class Caller:
-    """A connected client whose answers are plain values."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-
-    async def call(self, tool: str, **arguments: object) -> dict[str, Any]:
-        result = await self.client.call_tool(tool, arguments)
-        if result.content:
-            assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
-        return {**result.structured_content, "is_error": result.is_error}
-
-    async def read(self, uri: str) -> str:
-        """Read a resource."""
-        return (await self.client.read_resource(uri)).contents[0].text  # type: ignore[union-attr]
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     project = make_project(tmp_path / "project", {"README.md": "# A project\n"})
@@ -70,29 +51,15 @@ async def choose_us_east(_: object, asked: ElicitRequestFormParams) -> ElicitRes
     return ElicitResult(action="accept", content={"answer": "us-east"})
 
 
-@contextlib.asynccontextmanager
-async def connected(
+def connected(
     project: Path, *, forms: bool = False, tasks: bool = False, **variables: str
-) -> AsyncGenerator[Caller]:
-    """Start a server and connect to it; the server ends with the block."""
-    command = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "mimir", "mcp"],
-        cwd=project,
-        env={
-            **environment(),
-            "MIMIR_MODEL": "play:../script.yaml",
-            "MIMIR_CHECKS__CONTROLS": "never",
-            **variables,
-        },
-    )
-    client = Client(
-        stdio_client(command),
+) -> AbstractAsyncContextManager[Caller]:
+    client = partial(
+        Client,
         elicitation_callback=choose_us_east if forms else None,  # type: ignore[arg-type]
         extensions=[TaskClient()] if tasks else None,
     )
-    async with client:
-        yield Caller(client)
+    return connected_client(project, client=client, **variables)
 
 
 BAD: Sequence[tuple[str, Mapping[str, object], str]] = (
@@ -116,10 +83,7 @@ BAD: Sequence[tuple[str, Mapping[str, object], str]] = (
 
 async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: Path):
     async with connected(project) as caller:
-        first, second = [
-            (await caller.client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
-            for _ in range(2)
-        ]
+        first, second = [await caller.list_as_text() for _ in range(2)]
         answers = [(case, await caller.call(case[0], **case[1])) for case in BAD]
 
     assert first == second

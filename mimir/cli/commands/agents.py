@@ -58,6 +58,12 @@ Timeout = Annotated[
     int | None, typer.Option("--timeout", metavar="S", min=10, max=7200, help="Seconds of work.")
 ]
 
+Refines = Annotated[
+    str, typer.Option("--refines", metavar="RUN", help="Invocation whose result it improves.")
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Start it even if its session had a similar task.")
+]
 Strict = Annotated[
     bool, typer.Option("--strict-citations", help="Exit 1 if a citation is not verified.")
 ]
@@ -212,6 +218,8 @@ def invoke(
     apply: opt.ApplyMode = "never",
     record: opt.Record = None,
     mode: Mode = FOREGROUND,
+    refines: Refines = "",
+    force: Force = False,
 ) -> int:
     """Invoke an agent for one task, as a run with one task.
 
@@ -256,6 +264,8 @@ def invoke(
         context_files=tuple(context_file or ()),
         timeout_seconds=timeout,
         output_schema=_read_schema(session, schema),
+        refines=refines,
+        is_forced=force,
     )
     own = loaded.settings.agents
     require_usable(entry, request)

@@ -2,40 +2,19 @@
 
 from collections.abc import Mapping
 
-from mimir.domain.json_value import JsonObject
 from mimir.domain.question import MAX_ANSWER
 from mimir.domain.run import APPLY_OPTIONS
 from mimir.mcp_server.tools import reading, starting, writing
+from mimir.mcp_server.tools.delegation_set import DELEGATION
+from mimir.mcp_server.tools.schemas import FLAG, TEXTS, arguments_of, result_of, text, whole
 from mimir.mcp_server.tools.tool_values import Scope, ServedTool
 
 _READ: frozenset[Scope] = frozenset({"read"})
 _WORK: frozenset[Scope] = frozenset({"work"})
 
 
-def _object(*required: str, **members: JsonObject) -> JsonObject:
-    needed = {"required": list(required)} if required else {}
-    return {"type": "object", "properties": members, **needed, "additionalProperties": False}
-
-
-def _result(**kinds: str) -> JsonObject:
-    """Return a schema of results, which may hold further members."""
-    return {"type": "object", "properties": {name: {"type": kind} for name, kind in kinds.items()}}
-
-
-def _text(description: str = "", most: int = 0, least: int = 0) -> JsonObject:
-    bounds = {"minLength": least} if least else {}
-    bounds |= {"maxLength": most} if most else {}
-    return {"type": "string", **({"description": description} if description else {}), **bounds}
-
-
-def _whole(least: int = 1, most: int = 0) -> JsonObject:
-    return {"type": "integer", "minimum": least, **({"maximum": most} if most else {})}
-
-
-_TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
-_FLAG: JsonObject = {"type": "boolean"}
-_RUN = _text("Run id or its beginning; default: the latest.", 200)
-_REQUEST = _text(most=100_000, least=1)
+_RUN = text("Run id or its beginning; default: the latest.", 200)
+_REQUEST = text(most=100_000, least=1)
 _STARTED: Mapping[str, str] = {"run": "string", "status": "string", "next": "string"}
 
 CORE: tuple[ServedTool, ...] = (
@@ -45,13 +24,13 @@ CORE: tuple[ServedTool, ...] = (
         "nothing. If it takes long, the answer is status `working` with the run.",
         scopes=_WORK,
         handle=starting.plan,
-        input_schema=_object(
+        input_schema=arguments_of(
             "request",
             request=_REQUEST,
-            ecko={**_FLAG, "description": "Specify the request first."},
-            model=_text(most=200),
+            ecko={**FLAG, "description": "Specify the request first."},
+            model=text(most=200),
         ),
-        output_schema=_result(**_STARTED, path="string", tasks="array", findings="array"),
+        output_schema=result_of(**_STARTED, path="string", tasks="array", findings="array"),
         is_read_only=False,
         is_idempotent=False,
         reaches_out=True,
@@ -63,14 +42,14 @@ CORE: tuple[ServedTool, ...] = (
         "status `working` with the run.",
         scopes=_WORK,
         handle=starting.execute,
-        input_schema=_object(
-            plan=_text("File, or folder of chains/.", 500),
+        input_schema=arguments_of(
+            plan=text("File, or folder of chains/.", 500),
             request=_REQUEST,
-            only={**_TEXTS, "description": "Tasks; default: all."},
-            **{"from": _text("Run whose completed tasks are reused.", 200)},
-            model=_text(most=200),
-            max_calls=_whole(),
-            max_tokens=_whole(),
+            only={**TEXTS, "description": "Tasks; default: all."},
+            **{"from": text("Run whose completed tasks are reused.", 200)},
+            model=text(most=200),
+            max_calls=whole(),
+            max_tokens=whole(),
             max_cost={"type": "number", "minimum": 0},
             apply={
                 "type": "string",
@@ -78,7 +57,7 @@ CORE: tuple[ServedTool, ...] = (
                 "description": "Change the user's files; default: never.",
             },
         ),
-        output_schema=_result(**_STARTED, tasks="object", questions="array"),
+        output_schema=result_of(**_STARTED, tasks="object", questions="array"),
         is_read_only=False,
         is_idempotent=False,
         is_destructive=True,
@@ -89,18 +68,18 @@ CORE: tuple[ServedTool, ...] = (
         description="State of a run and its tasks; with wait_seconds, when it has stopped.",
         scopes=_READ,
         handle=reading.status,
-        input_schema=_object(run=_RUN, wait_seconds=_whole(0, 50)),
-        output_schema=_result(**_STARTED, tasks="array"),
+        input_schema=arguments_of(run=_RUN, wait_seconds=whole(0, 50)),
+        output_schema=result_of(**_STARTED, tasks="array"),
     ),
     ServedTool(
         name="report",
         description="Report of a run: proof of each criterion, failures, decisions.",
         scopes=_READ,
         handle=reading.report,
-        input_schema=_object(
-            run=_RUN, section=_text("Beginning of a heading.", 200), offset=_whole(0)
+        input_schema=arguments_of(
+            run=_RUN, section=text("Beginning of a heading.", 200), offset=whole(0)
         ),
-        output_schema=_result(run="string", text="string", characters="integer", next="string"),
+        output_schema=result_of(run="string", text="string", characters="integer", next="string"),
     ),
     ServedTool(
         name="answer",
@@ -108,15 +87,15 @@ CORE: tuple[ServedTool, ...] = (
         "user's words.",
         scopes=frozenset({"work", "answer"}),
         handle=writing.answer,
-        input_schema=_object(
-            questions={**_TEXTS, "description": "Ids; default: all."},
+        input_schema=arguments_of(
+            questions={**TEXTS, "description": "Ids; default: all."},
             answers={
                 "type": "object",
                 "description": "Question id to text.",
                 "additionalProperties": True,
             },
         ),
-        output_schema=_result(open="array", answered="array", refused="array", next="string"),
+        output_schema=result_of(open="array", answered="array", refused="array", next="string"),
         is_read_only=False,
         is_idempotent=False,
     ),
@@ -125,23 +104,23 @@ CORE: tuple[ServedTool, ...] = (
         description="Search accepted notes, lessons and past runs.",
         scopes=_READ,
         handle=reading.memory_search,
-        input_schema=_object(
-            "text", text=_text(most=1000, least=1), labels=_TEXTS, limit=_whole(1, 50)
+        input_schema=arguments_of(
+            "text", text=text(most=1000, least=1), labels=TEXTS, limit=whole(1, 50)
         ),
-        output_schema=_result(memories="array"),
+        output_schema=result_of(memories="array"),
     ),
     ServedTool(
         name="memory_add",
         description="Propose a note for the project's memory. The user accepts it.",
         scopes=frozenset({"work", "answer"}),
         handle=writing.memory_add,
-        input_schema=_object(
+        input_schema=arguments_of(
             "text",
-            text=_text(most=MAX_ANSWER, least=1),
-            name=_text("Title.", 200),
-            about={**_TEXTS, "description": "Node ids."},
+            text=text(most=MAX_ANSWER, least=1),
+            name=text("Title.", 200),
+            about={**TEXTS, "description": "Node ids."},
         ),
-        output_schema=_result(id="string", state="string"),
+        output_schema=result_of(id="string", state="string"),
         is_read_only=False,
     ),
     ServedTool(
@@ -149,11 +128,11 @@ CORE: tuple[ServedTool, ...] = (
         description="Open questions to the user.",
         scopes=_READ,
         handle=reading.inbox,
-        input_schema=_object(all={**_FLAG, "description": "Closed ones too."}),
-        output_schema=_result(questions="array", notifications="array", proposals="array"),
+        input_schema=arguments_of(all={**FLAG, "description": "Closed ones too."}),
+        output_schema=result_of(questions="array", notifications="array", proposals="array"),
     ),
 )
 """In the order of the list."""
 
-TOOL_SETS: Mapping[str, tuple[ServedTool, ...]] = {"core": CORE}
+TOOL_SETS: Mapping[str, tuple[ServedTool, ...]] = {"core": CORE, "delegation": DELEGATION}
 """Name of a set → its tools."""

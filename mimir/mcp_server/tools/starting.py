@@ -2,14 +2,22 @@
 
 import asyncio
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from mimir.domain.json_value import as_object, as_objects, as_text
-from mimir.errors import MimirError, ToolError, UnavailableError
-from mimir.mcp_server.project_access import ProjectAccess, StartedCommand, hide_paths
+from mimir.domain.json_value import as_objects, as_text
+from mimir.errors import ToolError
+from mimir.mcp_server.project_access import ProjectAccess, StartedCommand
+from mimir.mcp_server.tools.command_following import (
+    POLL_SECONDS,
+    START_SECONDS,
+    find_error,
+    list_objects,
+    make_error,
+    wait_for_end,
+    wait_for_events,
+)
 from mimir.mcp_server.tools.run_reading import (
     find_execution,
     find_planning,
@@ -17,15 +25,9 @@ from mimir.mcp_server.tools.run_reading import (
     load_status,
 )
 from mimir.mcp_server.tools.run_results import WORKING, describe_planning, describe_run
-from mimir.mcp_server.tools.tool_values import EXECUTING, IncomingCall, ToolAnswer, WaitLimit
+from mimir.mcp_server.tools.tool_values import EXECUTING, IncomingCall, ToolAnswer
 from mimir.planning.format.slug import slug
 
-POLL_SECONDS = 0.2
-PROGRESS_SECONDS = 1.0
-START_SECONDS = 30.0
-"""Longest wait for the creation of a run."""
-MAX_FINDINGS = 5
-"""Most findings of a plan that cannot run."""
 PLAN_NAME = "chain-output.md"
 _PLAN_MEMBERS = {
     "tasks": ("id", "title", "dependencies"),
@@ -40,12 +42,12 @@ async def plan(call: IncomingCall) -> ToolAnswer:
     options += _option("--model", given.text("model"))
     started, path = _start_planning(call, "chain", options)
     run = await _wait_for_planning(call.project, started, path)
-    await _wait_for_end(started, call.wait, run)
+    await wait_for_end(started, call.wait, run)
     status = await load_status(call.project, call.principal, run)
     content = describe_planning(status, is_served=not started.has_ended)
     if started.has_ended:
         content |= _describe_plan(call.project, started)
-    is_error = content["status"] not in (WORKING, "completed")
+    is_error = content["status"] in ("failed", "cancelled")
     task = run if content["status"] == WORKING else ""
     return ToolAnswer(content=content, is_error=is_error, task=task)
 
@@ -73,15 +75,15 @@ async def execute(call: IncomingCall) -> ToolAnswer:
     else:
         name = _require_plan(call.project.directory, given.text("plan"))
         started = call.project.start(["execute", name, "--json", *options], call.principal.name)
-        run = await _wait_for_events(call.project, started)
-    await _wait_for_end(started, call.wait, run)
+        run = await wait_for_events(call.project, started)
+    await wait_for_end(started, call.wait, run)
     # The plan of a request is executed by a run of its own.
     run = await find_execution(call.project, call.principal, run) or run
     status = await load_status(call.project, call.principal, run)
     content = describe_run(status, is_served=not started.has_ended)
     if started.has_ended and as_text(status.get("kind")) == "plan":
         # The planning has ended, and no run of its plan was created.
-        error = _find_error(call.project, started)
+        error = find_error(call.project, started)
         content |= {"problem": error[0], "next": error[1] or content["next"]}
         return ToolAnswer(content=content, is_error=True)
     is_planning = as_text(status.get("kind")) == "plan"
@@ -154,75 +156,21 @@ async def _wait_for_planning(project: ProjectAccess, started: StartedCommand, pa
             ended = started.has_ended
             run = await find_planning(project, path)
             if run or ended:
-                started.forget_request()
+                started.forget_inputs()
             if run:
                 return run
             if ended:
-                raise _make_error(project, started)
+                raise make_error(project, started)
             await asyncio.sleep(POLL_SECONDS)
-
-
-async def _wait_for_events(project: ProjectAccess, started: StartedCommand) -> str:
-    """Return the run that a command has created, from its first event."""
-    async with asyncio.timeout(START_SECONDS):
-        while True:
-            ended = started.has_ended
-            for event in _objects(started):
-                if run := as_text(event.get("run")):
-                    return run
-            if ended:
-                raise _make_error(project, started)
-            await asyncio.sleep(POLL_SECONDS)
-
-
-async def _wait_for_end(started: StartedCommand, wait: WaitLimit, run: str) -> None:
-    """Wait until a command has ended or the time is over; report progress once a second."""
-    waited = reported = 0.0
-    while not started.has_ended and waited < wait.seconds:
-        await asyncio.sleep(POLL_SECONDS)
-        waited += POLL_SECONDS
-        if waited - reported >= PROGRESS_SECONDS:
-            reported = waited
-            await wait.report(round(waited), f"{run} is working")
 
 
 def _describe_plan(project: ProjectAccess, started: StartedCommand) -> Mapping[str, object]:
     """Return the findings and tasks of a planning that has ended, or its error."""
-    shape = next((one for one in reversed(_objects(started)) if "findings" in one), None)
+    shape = next((one for one in reversed(list_objects(started)) if "findings" in one), None)
     if shape is None:
-        problem, step = _find_error(project, started)
+        problem, step = find_error(project, started)
         return {"problem": problem, "next": step} if problem else {}
     return {
         name: [{member: one.get(member) for member in members} for one in as_objects(shape[name])]
         for name, members in _PLAN_MEMBERS.items()
     }
-
-
-def _objects(started: StartedCommand) -> list[Mapping[str, object]]:
-    """Return the JSON objects that a command has printed."""
-    found: list[Mapping[str, object]] = []
-    for line in started.lines():
-        # Notes for the user are between the events.
-        if line.startswith("{"):
-            try:
-                found.append(as_object(json.loads(line)))
-            except ValueError:
-                continue
-    return found
-
-
-def _find_error(project: ProjectAccess, started: StartedCommand) -> tuple[str, str]:
-    """Return problem and next step of a command that failed; empty: it printed none."""
-    lines = [hide_paths(one, project.directory) for one in started.lines()]
-    printed = [one for one in lines if one and not one.startswith("{")]
-    named = {name: text for name, colon, text in (one.partition(": ") for one in printed) if colon}
-    # A plan that cannot run is reported as findings, one a line.
-    found = [named[name] for name in ("error", "why") if name in named] or printed[:MAX_FINDINGS]
-    return " ".join(found), named.get("next", "")
-
-
-def _make_error(project: ProjectAccess, started: StartedCommand) -> MimirError:
-    problem, step = _find_error(project, started)
-    return UnavailableError(
-        problem or "The command ended before it created a run.", next_step=step or None
-    )

@@ -21,6 +21,8 @@ class Principal:
     """`stdio:USER` or `token:NAME`."""
     scopes: frozenset[Scope]
     is_token: bool = False
+    session: str = ""
+    """Its session. Empty: the newest one of its runs decides."""
 
     def has_any(self, scopes: frozenset[Scope]) -> bool:
         """Return whether one of these scopes is granted."""

@@ -11,7 +11,7 @@ from mimir.attempts.services import PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
+from mimir.domain.invocation import AGENT_TEXT, InvocationRequest, PinnedDefinition
 from mimir.domain.json_value import as_object, as_objects
 from mimir.domain.plan import Plan
 from mimir.domain.requirement import REQUIREMENTS_TEXT
@@ -20,6 +20,7 @@ from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
 from mimir.errors import BusyError, PlanError, UnavailableError, UsageError
 from mimir.orchestrator.delegation.material import pin_material
+from mimir.orchestrator.delegation.sessions import require_room
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.execution.pinned_preambles import Preambles, load_preambles
@@ -65,6 +66,7 @@ async def create_run(
     from_run: str,
     kind: RunKind = "execute",
     definitions: Sequence[PinnedDefinition] = (),
+    request: InvocationRequest | None = None,
 ) -> str:
     """Create a run of a checked plan, or of an invocation, with the definitions of its agents.
 
@@ -99,7 +101,10 @@ async def create_run(
         only=tuple(only),
     )
     if kind == "agent":
-        new = replace(new, agent=definitions[0].address)
+        refines = request.refines if request else ""
+        new = replace(
+            new, agent=definitions[0].address, session_id=services.session, refines=refines
+        )
     environment = RunEnvironmentChange(
         user_head=base.head,
         user_branch=base.branch,
@@ -111,8 +116,12 @@ async def create_run(
     view = await services.sandbox.shared_view(services.project)
     warnings = (*services.warnings, *base.warnings, *view.describe_generated())
 
+    dead = services.owners.find_dead()
+
     def work(ops: WriteOps) -> None:
         runs.create(ops, new, plan_text)
+        if new.session_id and request:
+            require_room(ops, run, dead, is_forced=request.is_forced)
         save_change(ops, run, environment)
         if definitions:
             save_run_text(ops, run, AGENT_TEXT, PackedJson.pack(tuple(definitions)).text)

@@ -59,6 +59,8 @@ class NewRun:
     principal: str = ""
     """Client of the server that asked for the run. Empty: the user typed it."""
     session_id: str = ""
+    refines: str = ""
+    """Invocation whose result this one improves. Empty: none."""
     only: tuple[str, ...] = ()
     """Tasks that the user named; the plan holds them with their dependencies. Empty: all."""
     seal_form: int | None = None
@@ -280,7 +282,7 @@ def _run_row(ops: WriteOps, new: NewRun, number: int) -> Row:
         "id": new.id, "name": new.name, "runId": new.id, "projectId": new.project_id, "kind": new.kind,
         "seq": number, "status": RunStatus.RUNNING.value, "createdAt": ops.now(), "request": new.request,
         "isReadOnly": True if plan and plan.is_read_only else None, "agent": new.agent or None,
-        "principal": new.principal or None,
+        "principal": new.principal or None, "refines": new.refines or None,
         "title": plan.title if plan else "", "goal": plan.goal if plan else "", "planPath": new.plan_path,
         "taskCount": len(plan.tasks) if plan else 0, "only": list(new.only), "sealForm": new.seal_form,
         "settingsJson": pack(new.settings), "engineVersion": new.engine_version,

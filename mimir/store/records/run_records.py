@@ -43,6 +43,8 @@ class RunOverviewRecord(StoredRecord, label=NodeLabel.RUN, is_partial=True):
     coordinator_until: str = ""
     """End of that lease, ISO-8601 UTC."""
 
+    refines: str = ""
+    """Invocation whose result this one improves. Empty: none."""
     agent: str = ""
     """Address of the invoked definition. Empty: the run is no invocation."""
     assurance: str = ""

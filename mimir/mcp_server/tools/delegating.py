@@ -1,0 +1,284 @@
+"""Tools of the set `delegation`: spawn an agent, follow it, read its answer, end it."""
+
+import asyncio
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from mimir.bootstrap.clock import SystemClock
+from mimir.bootstrap.stored_project import ProjectPlace, StoredProject
+from mimir.domain.clock import stamp
+from mimir.domain.json_value import NO_MEMBERS, as_object, as_objects, as_text, as_texts
+from mimir.errors import MimirError, ToolError
+from mimir.mcp_server.tools.command_following import make_error, wait_for_end, wait_for_events
+from mimir.mcp_server.tools.reading import PAGE_CHARS, POLL_SECONDS
+from mimir.mcp_server.tools.run_reading import find_visible_run, load_status
+from mimir.mcp_server.tools.run_results import WORKING, is_working, list_open_questions
+from mimir.mcp_server.tools.tool_values import IncomingCall, Principal, ToolAnswer, WaitLimit
+from mimir.orchestrator.delegation.rules import MAX_ACTIVE, MAX_CALLS
+from mimir.orchestrator.delegation.sessions import find_newest_session, load_session
+from mimir.store.protocol import ReadOps
+from mimir.store.run_reading import load_run
+
+CONTACT = timedelta(minutes=60)
+"""Age of the newest invocation up to which a token continues its session."""
+_REFUSED = re.compile(r"Refused \((\w+)\): ")
+_ENDED = ("completed", "answered", "failed", "cancelled")
+
+
+async def spawn_agent(call: IncomingCall) -> ToolAnswer:
+    """Invoke an agent for one task, in the session of the principal."""
+    given, project = call.arguments, call.project
+    session = await _find_session(call)
+    inputs = [project.write_text(_require_text(given.text("task")))]
+    # In files, as the request of a plan: a text is never read as an option or a path.
+    words = ["invoke", "--json", *_options(given.values)]
+    if given.text("context"):
+        inputs.append(project.write_text(given.text("context")))
+        words.append(f"--context=@{_name(inputs[1], project.directory)}")
+    # The address is no option, whatever it begins with.
+    words += ["--", given.text("chatmode"), f"@{_name(inputs[0], project.directory)}"]
+    started = project.start(words, call.principal.name, *inputs, session=session)
+    try:
+        run = await wait_for_events(project, started)
+    except MimirError as error:
+        # The command names the limit at the beginning of its error.
+        found = _REFUSED.match(str(error))
+        if found is None:
+            raise
+        content = {"refused": found[1], "problem": str(error), "next": error.next_step or ""}
+        return ToolAnswer(content=content, is_error=True)
+    finally:
+        started.forget_inputs()
+    await wait_for_end(started, _limit(call), run)
+    if started.has_ended and not await _has_response(call, run):
+        raise make_error(project, started)
+    return await _describe(call, run, is_served=not started.has_ended)
+
+
+async def get_agent_output(call: IncomingCall) -> ToolAnswer:
+    """Return the answer of an agent, or a part of what it left."""
+    given = call.arguments
+    load = partial(load_status, call.project, call.principal, given.text("session_id"))
+    found, waited, most = await load(), 0.0, given.number("wait_seconds", 0)
+    while waited < most and is_working(found, SystemClock().now(), is_followed=False):
+        await asyncio.sleep(POLL_SECONDS)
+        waited += POLL_SECONDS
+        found = await load()
+    run = as_text(found.get("run"))
+    part = given.text("part", "response")
+    if part == "response":
+        return await _describe(
+            call, run, is_served=is_working(found, SystemClock().now(), is_followed=False)
+        )
+    text = await _load_part(call, run, part)
+    content: dict[str, object] = {"run": run, "text": text[:PAGE_CHARS], "characters": len(text)}
+    return ToolAnswer(content=content)
+
+
+async def get_agent_status(call: IncomingCall) -> ToolAnswer:
+    """Return the state of one invocation, or of the session of the principal."""
+    named = call.arguments.text("session_id")
+    if named and not named.startswith("s-"):
+        status = await load_status(call.project, call.principal, named)
+        return ToolAnswer(content=_describe_state(status))
+    session = await _find_session(call)
+    # A session of another client is answered like an unknown one.
+    if named and named != session:
+        raise ToolError(f"There is no session {named[:80]!r}.", next_step=f"Yours is {session}.")
+
+    def look(reads: ReadOps, place: ProjectPlace) -> Mapping[str, object]:
+        calls = load_session(reads, place.id, session, place.find_dead())
+        runs = [{"run": one.run, "agent": one.agent, "active": one.is_active} for one in calls]
+        return {
+            "session": session,
+            "runs": runs,
+            "total_calls": len(calls),
+            "calls_by_agent": dict(Counter(one.agent for one in calls)),
+            "refinements": sum(1 for one in calls if one.refines),
+            "calls_left": max(0, MAX_CALLS - len(calls)),
+            "active_left": max(0, MAX_ACTIVE - sum(1 for one in calls if one.is_active)),
+        }
+
+    return ToolAnswer(content=await call.project.read(look))
+
+
+async def terminate_agent(call: IncomingCall) -> ToolAnswer:
+    """Cancel an invocation; one that has ended stays as it is."""
+    status = await load_status(call.project, call.principal, call.arguments.text("session_id"))
+    run, state = as_text(status.get("run")), as_text(status.get("status"))
+    if status.get("kind") != "agent":
+        raise ToolError(f"{run} is not an invocation.", next_step=f"The user: mimir cancel {run}")
+    if state not in _ENDED:
+        started = call.project.start(["cancel", run, "--json"], call.principal.name)
+        await wait_for_end(started, _limit(call), run)
+        status = await load_status(call.project, call.principal, run)
+        state = as_text(status.get("status"))
+    return ToolAnswer(content={"run": run, "status": state}, is_error=state not in _ENDED)
+
+
+async def list_available_chatmodes(call: IncomingCall) -> ToolAnswer:
+    """Return the agent definitions that can be spawned."""
+    # Imported here: the first answer of the server needs none of it.
+    from mimir.bootstrap.agents.definition_files import open_agent_files
+    from mimir.registry.listing import shape_entry
+
+    given = call.arguments
+    catalogue = open_agent_files(call.project.directory, call.project.load()).load()
+    query = given.text("query").casefold()
+    found: list[dict[str, object]] = []
+    for entry in catalogue.entries:
+        # Another definition answers to its name.
+        if entry.hidden_by:
+            continue
+        shape = shape_entry(entry)
+        if query in f"{shape['address']} {shape['description']}".casefold():
+            tools, model = as_object(shape["tools"]), as_object(shape["model"])
+            kept = {name: shape[name] for name in _LISTED}
+            findings = [one.get("message") for one in as_objects(shape["findings"])]
+            shown = {"tools": tools.get("granted"), "model": model.get("used")}
+            found.append({**kept, **shown, "findings": findings})
+    offset, limit = given.number("offset", 0), given.number("limit", 50)
+    page = found[offset : offset + limit]
+    return ToolAnswer(content={"chatmodes": page, "omitted": len(found) - len(page)})
+
+
+_LISTED = ("address", "description", "kind", "trusted", "usable")
+
+
+def _options(given: Mapping[str, object]) -> list[str]:
+    """Return the options of `mimir invoke` for the arguments of a call."""
+    words: list[str] = []
+    for name, option in _LISTS.items():
+        words += [f"{option}={one}" for one in as_texts(given.get(name))]
+    for one in as_texts(given.get("expected_deliverables")):
+        # A path has no white space; other words are judged.
+        is_path = re.fullmatch(r"[^\s]*[./][^\s]*", one) is not None
+        words.append(f"--{'deliverable' if is_path else 'criterion'}={one}")
+    for name, option in _VALUES.items():
+        if name in given:
+            words.append(f"{option}={given[name]}")
+    if "tools" in given:
+        words.append(f"--tools={','.join(as_texts(given['tools']))}")
+    return [*words, *(["--force"] if given.get("force") is True else [])]
+
+
+_LISTS = {
+    "criteria": "--criterion",
+    "checks": "--check",
+    "files": "--files",
+    "context_files": "--context-file",
+}
+_VALUES = {
+    "model": "--model",
+    "timeout_seconds": "--timeout",
+    "max_cost": "--max-cost",
+    "refines": "--refines",
+}
+
+
+async def _find_session(call: IncomingCall) -> str:
+    """Return the session whose limits hold for the principal."""
+    principal, now = call.principal, SystemClock().now()
+    if principal.session:
+        return principal.session
+    since = stamp(now - CONTACT)
+
+    def look(reads: ReadOps, place: ProjectPlace) -> str:
+        return find_newest_session(reads, place.id, principal.name, since=since)
+
+    try:
+        found = await call.project.read(look)
+    except MimirError:  # the first invocation creates the store
+        found = ""
+    # Computed, so that two first calls of one moment share a session.
+    digest = hashlib.sha256(f"{principal.name} {now:%Y-%m-%d %H}".encode()).hexdigest()
+    return found or f"s-{digest[:12]}"
+
+
+async def _describe(call: IncomingCall, run: str, *, is_served: bool) -> ToolAnswer:
+    """Return the response of an invocation, with its session and the calls that are left."""
+    content = await call.project.read(partial(read_response, principal=call.principal, run=run))
+    if is_served and as_text(content.get("status")) not in _ENDED:
+        content = {
+            **{name: content.get(name) for name in ("run", "session", "agent", "calls_left")},
+            "status": WORKING,
+            "next": f'Call get_agent_output with session_id "{run}" and wait_seconds 45.',
+        }
+        return ToolAnswer(content=content, task=run)
+    return ToolAnswer(content=content, is_error=content.get("status") == "failed")
+
+
+def read_response(
+    reads: ReadOps, place: ProjectPlace, principal: Principal, run: str
+) -> Mapping[str, object]:
+    """Return the `AgentResponse` of an invocation, with its session."""
+    from mimir.orchestrator.delegation.stored_response import load_response
+
+    id = find_visible_run(reads, place, principal, run)
+    record = load_run(reads, id)
+    if record.kind != "agent":
+        raise ToolError(f"{id} is not an invocation.", next_step=f'Call status with run "{id}".')
+    dead = place.find_dead()
+    shown = record.shown_status(reads.now(), dead)
+    response = load_response(reads, id, shown, place.now, ())
+    if not record.session_id:
+        return response
+    calls = load_session(reads, place.id, record.session_id, dead)
+    left = max(0, MAX_CALLS - len(calls))
+    return {**response, "session": record.session_id, "calls_left": left}
+
+
+async def _has_response(call: IncomingCall, run: str) -> bool:
+    status = await load_status(call.project, call.principal, run)
+    return as_text(status.get("status")) in (*_ENDED, "paused")
+
+
+async def _load_part(call: IncomingCall, run: str, part: str) -> str:
+    if part == "diff":
+        from mimir.orchestrator.runs.browsing import find_trees
+        from mimir.orchestrator.runs.subjects import Subject
+
+        trees = await call.project.read(lambda reads, _: find_trees(reads, Subject(run=run)))
+        place = await call.project.read(lambda _, place: place)
+        return await place.diff(*trees) if all(trees) else ""
+
+    async def load(opened: StoredProject) -> str:
+        return await opened.report_files().read(run)
+
+    return await call.project.use_store(load)
+
+
+def _describe_state(status: Mapping[str, object]) -> dict[str, object]:
+    tasks = as_objects(status.get("tasks"))
+    task = next(iter(tasks), NO_MEMBERS)
+    return {
+        **{name: status.get(name) for name in ("run", "status", "message", "tokens", "cost")},
+        "phase": task.get("status"),
+        "elapsed": status.get("elapsed_seconds"),
+        "tool_calls": task.get("tool_calls"),
+        "tool_call_limit": task.get("limit"),
+        "questions": list_open_questions(as_objects(status.get("questions"))),
+    }
+
+
+def _limit(call: IncomingCall) -> WaitLimit:
+    """Return how long the call waits; the caller may want less, or a little more."""
+    if not call.arguments.has("wait_seconds"):
+        return call.wait
+    seconds = float(call.arguments.number("wait_seconds", 0))
+    return WaitLimit(seconds=seconds, report=call.wait.report)
+
+
+def _require_text(task: str) -> str:
+    if not task.strip():
+        raise ToolError("The task is empty.", next_step="Write what the agent is to do.")
+    return task
+
+
+def _name(path: Path, project: Path) -> str:
+    return str(path.relative_to(project))

@@ -1,0 +1,83 @@
+"""The tool set `delegation`: spawn specialists for one bounded task each."""
+
+from mimir.mcp_server.tools import delegating
+from mimir.mcp_server.tools.schemas import FLAG, arguments_of, result_of, text, texts, whole
+from mimir.mcp_server.tools.tool_values import Scope, ServedTool
+
+_READ: frozenset[Scope] = frozenset({"read"})
+_WORK: frozenset[Scope] = frozenset({"work"})
+_RUN = text("Run of an agent.", 200, 1)
+_WAIT = whole(0, 50)
+
+DELEGATION: tuple[ServedTool, ...] = (
+    ServedTool(
+        name="spawn_agent",
+        description="Invoke a specialist for one bounded task, in a context of its own. Citations "
+        "are looked up and checks are executed. If it takes long, the answer is status `working`.",
+        scopes=_WORK,
+        handle=delegating.spawn_agent,
+        input_schema=arguments_of(
+            "chatmode",
+            "task",
+            chatmode=text("Address of a definition.", 200, 1),
+            task=text("It must stand alone.", 20_000, 1),
+            context=text(most=100_000),
+            context_files=texts(most=10),
+            expected_deliverables=texts("Paths or criteria.", 20),
+            criteria=texts(most=20),
+            checks=texts("Commands that must pass.", 20),
+            files=texts("Globs that it may write.", 20),
+            tools=texts("Only these.", 20),
+            model=text(most=200),
+            timeout_seconds=whole(10, 7200),
+            max_cost={"type": "number", "minimum": 0},
+            refines=text("Run whose result it improves.", 200),
+            force={**FLAG, "description": "The task may repeat an earlier one."},
+            wait_seconds=_WAIT,
+        ),
+        output_schema=result_of(run="string", status="string", next="string"),
+        is_read_only=False,
+        is_idempotent=False,
+        reaches_out=True,
+    ),
+    ServedTool(
+        name="list_available_chatmodes",
+        description="Agent definitions that can be spawned.",
+        scopes=_READ,
+        handle=delegating.list_available_chatmodes,
+        input_schema=arguments_of(query=text(most=200), limit=whole(1, 200), offset=whole(0)),
+        output_schema=result_of(chatmodes="array", omitted="integer"),
+    ),
+    ServedTool(
+        name="get_agent_status",
+        description="State of an invocation; without an id that of the session, with its limits.",
+        scopes=_READ,
+        handle=delegating.get_agent_status,
+        input_schema=arguments_of(session_id=text("Run, or session.", 200)),
+        output_schema=result_of(run="string", session="string", status="string"),
+    ),
+    ServedTool(
+        name="get_agent_output",
+        description="Checked answer of an agent.",
+        scopes=_READ,
+        handle=delegating.get_agent_output,
+        input_schema=arguments_of(
+            "session_id",
+            session_id=_RUN,
+            wait_seconds=_WAIT,
+            part={"type": "string", "enum": ["response", "report", "diff"]},
+        ),
+        output_schema=result_of(run="string", status="string", next="string"),
+    ),
+    ServedTool(
+        name="terminate_agent",
+        description="Cancel an invocation. One that has ended stays as it is.",
+        scopes=_WORK,
+        handle=delegating.terminate_agent,
+        input_schema=arguments_of("session_id", session_id=_RUN, reason=text(most=1000)),
+        output_schema=result_of(run="string", status="string"),
+        is_read_only=False,
+        is_destructive=True,
+    ),
+)
+"""In the order of the list."""

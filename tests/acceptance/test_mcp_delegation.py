@@ -1,0 +1,69 @@
+"""The tool set `delegation` over a real client: spawn, restart, output, limits of the session."""
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mimir.domain.usage import estimate
+from tests.support.agent_corpus import answer, claude
+from tests.support.mcp_client import Caller, connected_client
+from tests.support.projects import make_project
+from tests.support.whole_run import REST, calls, worker
+
+MONEY = "def total(items):\n    return sum(items) / len(items)\n"
+FOUND = answer(
+    'It divides: [file:src/money.py] "return sum(items) / len(items)". It also says '
+    '[file:src/money.py] "raise ValueError here".'
+)
+READS = {"calls": [calls("read_file", path="src/money.py")]}
+TASK = "Is the function total in src/money.py right for every list of numbers?"
+
+
+def connected(project: Path, **variables: str) -> AbstractAsyncContextManager[Caller]:
+    words = ("--tools", "core,delegation")
+    return connected_client(project, words, MIMIR_SESSION="s-test", **variables)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    files = {".claude/agents/reviewer.md": claude("reviewer", "tools: Read"), "src/money.py": MONEY}
+    script = {"parts": [worker("task-1", READS, FOUND), *REST]}
+    (tmp_path / "script.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
+    return make_project(tmp_path / "project", files)
+
+
+async def test_an_agent_is_spawned_and_its_checked_answer_outlives_the_server(project: Path):
+    # Given a server without time to wait
+    async with connected(project, MIMIR_MCP__WAIT_SECONDS="0") as first:
+        listed = await first.list_as_text()
+        agents = await first.call("list_available_chatmodes", query="reviewer")
+        spawned = await first.call("spawn_agent", chatmode="project:reviewer", task=TASK)
+    assert estimate(listed) <= 4_500
+    assert agents["chatmodes"][0]["address"] == "project:reviewer"
+    # A quick agent may have answered when its run is seen first.
+    assert spawned["status"] in ("working", "answered")
+    assert spawned["calls_left"] == 19
+
+    # Then another server has the answer, and knows that one citation is invented
+    async with connected(project) as second:
+        run = spawned["run"]
+        answered = await second.call("get_agent_output", session_id=run, wait_seconds=50)
+        again = await second.call("spawn_agent", chatmode="project:reviewer", task=f"{TASK} ")
+        unknown = await second.call("spawn_agent", chatmode="project:none", task="Do it.")
+        session = await second.call("get_agent_status")
+        ended = await second.call("terminate_agent", session_id=run)
+        refined = await second.call(
+            "spawn_agent", chatmode="project:reviewer", task=TASK, refines=run
+        )
+    assert answered["status"] == "answered"
+    assert answered["session"] == "s-test"
+    assert [one for one in answered["assurance"]["citations"]["unverified"] if "ValueError" in one]
+    assert (again["refused"], again["is_error"]) == ("similar", True)
+    assert run in again["next"]
+    assert "project:none" in unknown["problem"]
+    assert (session["total_calls"], session["calls_left"]) == (1, 19)
+    assert (ended["status"], ended["is_error"]) == ("answered", False)
+    assert (refined["status"], refined["calls_left"]) == ("answered", 18)
+    assert not list((project / ".mimir/log").glob("*.txt")), "no text of a call is left in a file"
