@@ -199,6 +199,7 @@ def test_a_file_answers_several_questions_and_each_refused_one_is_reported(desk:
     fields = {"count": {"type": "integer"}, "go": {"type": "boolean"}}
     execute(desk, asks(schema={"type": "object", "properties": fields}))
     (question,) = inbox(desk)
+    assert "  count: count (a number)\n  go: go (yes or no)\n" in desk.type("inbox").out
     desk.write("bad.yaml", f"{question['id']}: {{count: many, go: yes}}\nq-none: 3\n")
     desk.write("good.yaml", f"{question['id']}: {{count: 3, go: yes}}\n")
     desk.write("broken.yaml", f"{question['id']}: a\n{question['id']}: b\n")

@@ -27,6 +27,7 @@ def question_lines(one: Shape, width: int) -> list[str]:
     origin = f"{as_text(one.get('agent'))} of {as_text(one.get('subject'))}, asked {_time(one, 'asked_at')}"
     lines += wrap(clean_line(origin), width, first="  ")
     lines += text_block(clean(as_text(one.get("text")).strip()), width)
+    lines += _field_lines(one, width)
     if is_approval(one):
         lines += wrap(f"{as_text(one.get('run'))}", width, first="  run: ", rest="    ")
     if default := as_text(one.get("default_text")):
@@ -45,6 +46,17 @@ def question_lines(one: Shape, width: int) -> list[str]:
     said = as_text(one.get("answer_text"))
     head = f"{state} {_time(one, 'closed_at')}{by}{how}{f': {said}' if said else ''}"
     return [*lines, *wrap(clean_line(head), width, first="  ", rest="    ")]
+
+
+def _field_lines(one: Shape, width: int) -> list[str]:
+    """Return the fields of a question with several of them; its command has their names only."""
+    from mimir.domain.question import read_form
+
+    fields = () if is_approval(one) else read_form(as_object(one.get("schema"))).fields
+    if len(fields) < 2:
+        return []
+    texts = [f"{one.name}: {one.title or one.name} ({one.describe()})" for one in fields]
+    return [line for text in texts for line in wrap(clean_line(text), width, first="  ")]
 
 
 def is_approval(one: Shape) -> bool:
