@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mimir.domain.question import describe_values
 from mimir.domain.question_states import OPEN
-from mimir.reporting.summary.state_triangle import load_triangle, select_noting
+from mimir.reporting.summary.state_triangle import is_shown, load_triangle, select_noting
 from mimir.store.protocol import ReadOps
 from mimir.store.questions import question_rows
 from mimir.store.records.question_records import QuestionRecord
@@ -55,5 +55,5 @@ def shape_questions(
     triangle = load_triangle(reads, run, asked, noting, tasks=len(tasks))
     return {
         **({"questions": questions} if questions else {}),
-        **({"triangle": triangle.as_json()} if questions or triangle.assumptions else {}),
+        **({"triangle": triangle.as_json()} if is_shown(triangle, run, asked) else {}),
     }

@@ -157,6 +157,10 @@ def test_a_specified_request_stops_three_times_and_is_reported_by_requirement(de
         "R1": "executed", "R2": "judged", "R3": "unverified",
     }  # fmt: skip
     assert "## Requirements" in desk.type("report").out
+    # It has the answers and approvals of planning as its direction
+    told = [one for one in report["triangle"]["direction"] if one.startswith("Answer to q-")]
+    assert len(told) == 5
+    assert "Approve the plan?: approve" in "; ".join(report["triangle"]["decisions"])
     facts = planning(desk)
     assert repeated_calls(facts) == []
     closed = [e.data["state"] for e in facts.told(EventKind.QUESTION_CLOSED)]

@@ -27,7 +27,7 @@ from mimir.reporting.summary.run_data import (
     RunData,
     TaskData,
 )
-from mimir.reporting.summary.state_triangle import find_noting, load_triangle
+from mimir.reporting.summary.state_triangle import find_noting, is_shown, load_triangle
 from mimir.reporting.summary.summary import RunSummary, summarise
 from mimir.store import run_reading
 from mimir.store.operations import record_loading, runs
@@ -91,7 +91,7 @@ def _load_run(reads: ReadOps, run: str) -> RunData:
         plan=record_loading.decode_plan(record) if record.plan else None,
         gate_evidence=record_loading.load_evidence(reads, [data.gate]).get(data.gate, ()),
         questions=tuple(map(_reported_question, questions)),
-        triangle=triangle if questions or triangle.assumptions else None,
+        triangle=triangle if is_shown(triangle, record, questions) else None,
         requirements=_load_requirements(reads, run) if record.plan_run else (),
         measured=count_metric_inputs(reads, record, pm_calls),
         pm_context=tuple(

@@ -10,6 +10,7 @@ from mimir.domain.question_states import OPEN
 from mimir.errors import StoreError
 from mimir.reporting.summary.run_data import StateTriangle
 from mimir.store.protocol import ReadOps, Where
+from mimir.store.questions import question_rows
 from mimir.store.records.call_records import CallRecord
 from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.run_records import RunRecord
@@ -38,17 +39,26 @@ def load_triangle(
         noting: Attempts of each task that may note assumptions.
         tasks: Number of its tasks.
     """
-    answered = [one for one in questions if one.values is not None and one.answered_by]
+    # What the user answered and approved during planning directs the run too.
+    planned = question_rows.load_of_run(reads, run.plan_run) if run.plan_run else ()
+    asked = (*planned, *questions)
+    answered = [one for one in asked if one.values is not None and one.answered_by]
     request = [f"Request: {run.request}"] if run.request else []
     plan = [f"Plan: {tasks} tasks in {run.plan_path}"] if tasks else []
     return StateTriangle(
         direction=(*request, *(f"Answer to {one.id}: {_answer(one)}" for one in answered)),
-        assumptions=(*_defaults(questions), *_notes(reads, run.id, noting)),
+        assumptions=(*_defaults(asked), *_notes(reads, run.id, noting)),
         decisions=(
             *plan,
             *(f"{one.name}: {_answer(one)} ({one.id}, {one.answered_by})" for one in answered),
         ),
     )
+
+
+def is_shown(triangle: StateTriangle, run: RunRecord, questions: Sequence[QuestionRecord]) -> bool:
+    """Return whether something was asked or assumed."""
+    is_answered = len(triangle.direction) > bool(run.request)
+    return bool(questions or triangle.assumptions or is_answered)
 
 
 def select_noting(tasks: Iterable[tuple[str, Collection[str], int]]) -> Mapping[str, int]:

@@ -62,7 +62,7 @@ def export_verdicts(reads: ReadOps, run: str) -> list[JsonObject]:
 def export_measurements(reads: ReadOps, run: str) -> list[object]:
     """Return what clocks and processes decided in a run, as pairs of label and properties.
 
-    The PM's calls are part of it: a report counts them.
+    The PM's calls and the questions of planning are part of it: a report shows them.
     """
     row, where = run_reading.load_run_row(reads, run), {"runId": run}
     planned = text_field(row, "planRun")
@@ -72,10 +72,12 @@ def export_measurements(reads: ReadOps, run: str) -> list[object]:
     of_kind = {**where, "kind": worker_processes.KIND}
     processes = reads.find(NodeLabel.ARTIFACT, of_kind, order=("since",))
     calls = call_rows.rows(reads, lane_id(planned, PLAN_TASK, 1, "pm")) if planned else []
+    asked = reads.find(NodeLabel.QUESTION, {"runId": planned}, order=("id",)) if planned else []
     return [
         *([label.value, {"id": each["id"], **_measured_properties(each)}] for label, each in nodes),
         *([NodeLabel.ARTIFACT.value, _drop_names(each, *_PRIVATE)] for each in processes),
         *([NodeLabel.CALL.value, _drop_names(each, "deltaJson")] for each in calls),
+        *([NodeLabel.QUESTION.value, dict(each)] for each in asked),
     ]
 
 
@@ -84,7 +86,7 @@ def import_measurements(
 ) -> None:
     """Write the measurements of a recording to existing nodes, and its calls."""
     for label, row in measured:
-        is_made_here = label in (NodeLabel.CALL, NodeLabel.ARTIFACT)
+        is_made_here = label in (NodeLabel.CALL, NodeLabel.ARTIFACT, NodeLabel.QUESTION)
         if is_made_here or ops.get(label, str(row["id"])) is not None:
             ops.upsert(label, [{name: value(given) for name, given in row.items()}])
 
