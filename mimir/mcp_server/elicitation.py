@@ -32,6 +32,10 @@ def make_form(question: Mapping[str, object]) -> ElicitRequest:
     # The user may see several forms of several runs.
     parts.append(f"({question.get('id')}, of run {question.get('run')})")
     schema: dict[str, Any] = dict(as_object(question.get("schema")))
+    if question.get("kind") == "approval":
+        # A rejection needs words, which go back to the author.
+        reason = {"type": "string", "title": "Reason, if you reject"}
+        schema["properties"] = {**as_object(schema.get("properties")), "reason": reason}
     return ElicitRequest(
         params=ElicitRequestFormParams(message="\n".join(parts), requested_schema=schema)
     )

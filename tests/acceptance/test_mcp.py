@@ -44,11 +44,10 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
-async def choose_us_east(_: object, asked: ElicitRequestFormParams) -> ElicitResult:
-    """Fill in the form of a question, as the user does."""
-    assert "Which region?" in asked.message
-    assert asked.requested_schema["properties"]["answer"]["enum"] == ["eu-west", "us-east"]
-    return ElicitResult(action="accept", content={"answer": "us-east"})
+async def approve(_: object, asked: ElicitRequestFormParams) -> ElicitResult:
+    """Approve in the form of a question, as the user does."""
+    assert set(asked.requested_schema["properties"]) == {"answer", "reason"}
+    return ElicitResult(action="accept", content={"answer": "approve", "reason": ""})
 
 
 def connected(
@@ -56,7 +55,7 @@ def connected(
 ) -> AbstractAsyncContextManager[Caller]:
     client = partial(
         Client,
-        elicitation_callback=choose_us_east if forms else None,  # type: ignore[arg-type]
+        elicitation_callback=approve if forms else None,  # type: ignore[arg-type]
         extensions=[TaskClient()] if tasks else None,
     )
     return connected_client(project, client=client, **variables)
@@ -163,13 +162,29 @@ async def test_a_task_survives_restarts_between_all_steps(project: Path):
     assert result["tasks"] == {"completed": 2}
 
 
-async def test_the_user_answers_in_a_form_of_the_client(project: Path):
-    (project / "plan.md").write_text(render(plan(MADE.task("c"))), encoding="utf-8")
-    async with connected(project, forms=True) as caller:
-        paused = await caller.call("execute", plan="plan.md")
-        answered = await caller.call("answer")
-        listed = await caller.call("answer")
-    assert answered["answered"] == [
-        {"id": paused["questions"][0]["id"], "run": paused["run"], "answer": "us-east"}
+async def test_no_argument_approves_but_the_form_of_the_user_does(project: Path):
+    # Given a request whose summary the user approves before it is planned
+    parts = [
+        {"role": "interviewer", "turns": ["## Goal\nTwo files."]},
+        {"role": "pm", "turns": [render(MADE)]},
+        *REST,
     ]
-    assert listed["open"] == []
+    script = project.parent / "script.yaml"
+    script.write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
+    client = partial(Client, elicitation_callback=approve)  # type: ignore[arg-type]
+    async with connected_client(project, client=client, MIMIR_PATTERNS__DEFAULT="ask") as caller:
+        paused = await caller.call("plan", request=REQUEST)
+        (question,) = paused["questions"]
+
+        # When the model tries to approve, nothing is closed
+        tried = await caller.call("answer", answers={question["id"]: "yes"})
+        hidden = await caller.call("answer", answers={question["id"]: {"decision": "approve"}})
+
+        # Then the user decides in the form
+        approved = await caller.call("answer")
+        made = await caller.call("status", run=paused["run"], wait_seconds=50)
+    assert (paused["status"], paused["is_error"], question["kind"]) == ("paused", False, "approval")
+    assert [one["is_error"] for one in (tried, hidden)] == [True, True]
+    assert "no argument decides it" in tried["refused"][0]["problem"]
+    assert approved["continued"] == [paused["run"]], approved
+    assert made["status"] == "completed", made

@@ -105,7 +105,7 @@ def next_call(status: Mapping[str, object], shown: str) -> str:
 
 def list_open_questions(found: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
     """Return the open questions with what an answer needs."""
-    names = ("id", "kind", "title", "text", "schema", "default_text", "run", "task")
+    names = ("id", "kind", "title", "text", "schema", "default_text", "subject", "run", "task")
     return [
         {name: one[name] for name in names if one.get(name)}
         for one in found

@@ -45,7 +45,8 @@ async def plan(call: IncomingCall) -> ToolAnswer:
     await wait_for_end(started, call.wait, run)
     status = await load_status(call.project, call.principal, run)
     content = describe_planning(status, is_served=not started.has_ended)
-    if started.has_ended:
+    # A planning run that waits for the user has no plan yet, and its error is its questions.
+    if started.has_ended and content["status"] != "paused":
         content |= _describe_plan(call.project, started)
     is_error = content["status"] in ("failed", "cancelled")
     task = run if content["status"] == WORKING else ""
