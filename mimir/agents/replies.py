@@ -26,6 +26,8 @@ NOT_RUN_CUT = (
     "not run: your message was cut off at its token limit before this call was complete. Write in parts: "
     "make the file with its first part, then add the rest with further calls, each well below the limit."
 )
+_FENCES = ("```", "```markdown", "```md")
+
 EMPTY = "Your last message was empty: no text and no tool call. Go on with the task, or give your closing answer."
 CLOSING_EMPTY = (
     "Your last message held no text. No further tool call will be run: give your closing answer now, as text, "
@@ -130,3 +132,14 @@ def not_run(call: ToolCall, why: str, *, closing: bool = False) -> Message:
     return Message(
         role="tool", text=why, call_id=call.id, tool=call.name, ran=False, closing=closing
     )
+
+
+def strip_fence(text: str) -> str:
+    """Return the document of an answer without a fence around it, and without words before that."""
+    lines = text.strip().splitlines()
+    start = next((n for n, line in enumerate(lines) if line.strip() in _FENCES), len(lines))
+    inner = lines[start + 1 : -1]
+    is_document = any(line.startswith("#") for line in inner)
+    # A heading before the fence begins the document: the fence is a part of it.
+    is_whole = is_document and not any(line.startswith("#") for line in lines[:start])
+    return "\n".join(inner).strip() if is_whole and lines[-1].strip() == "```" else text

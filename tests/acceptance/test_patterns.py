@@ -73,7 +73,11 @@ def author(role: str, *turns: Any) -> Part:
 def sdd(*plans: str) -> Sequence[Part]:
     return [
         INTERVIEW,
-        author("spec_writer", SPEC, SPEC.replace("Calls are", "All calls are")),
+        author(
+            "spec_writer",
+            f"Here:\n\n```markdown\n{SPEC}```\n",
+            SPEC.replace("Calls are", "All calls are"),
+        ),
         author("oracle", "## Parts\none", "## Parts\none, R3 first"),
         author("pm", *plans),
         worker(
@@ -132,6 +136,7 @@ def test_a_specified_request_stops_three_times_and_is_reported_by_requirement(de
     # Then the specification, whose rejection returns to its author
     assert answer(desk, "600").code == 75
     (stop,) = desk.type("inbox", "--json").json["questions"]
+    assert (desk.project / FOLDER / "specification.md").read_text() == SPEC
     assert (stop["kind"], stop["risk"], stop["subject"]) == (
         "approval", 2, f"{FOLDER}/specification.md",
     )  # fmt: skip

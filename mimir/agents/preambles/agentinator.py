@@ -14,6 +14,7 @@ from mimir.agents.context import quotation
 from mimir.agents.preambles import templates
 from mimir.agents.preambles.preamble_cache import CachedPreamble, Kind, PreambleCache, PreambleKey
 from mimir.agents.preambles.trust import OwnPreambles
+from mimir.agents.replies import strip_fence
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.domain.plan import NO_REVIEWER
 from mimir.errors import AnswerError, ModelError, ToolError
@@ -173,7 +174,7 @@ def accept_generated(answer: Answer) -> str:
     # The file is used for every later run, so it must be complete.
     if answer.finish in ("length", "content_filter"):
         raise AnswerError(f"The preamble is not complete ({answer.finish}).")
-    text = _strip_fence(answer.message.text.replace("\r\n", "\n").strip())
+    text = strip_fence(answer.message.text.replace("\r\n", "\n").strip())
     if not SHORTEST <= len(text) <= LONGEST:
         raise AnswerError(f"The preamble has {len(text)} characters, not {SHORTEST} to {LONGEST}.")
     # Control characters could hide text from the user who reads the file.
@@ -188,13 +189,6 @@ def accept_generated(answer: Answer) -> str:
     if missing:
         raise AnswerError(f"The preamble lacks the section {missing[0]!r}.")
     return text
-
-
-def _strip_fence(text: str) -> str:
-    """Remove a fence around the whole answer: models like to add one."""
-    lines = text.splitlines()
-    whole = len(lines) > 2 and lines[0].strip() in ("```", "```markdown", "```md")
-    return "\n".join(lines[1:-1]).strip() if whole and lines[-1].strip() == "```" else text
 
 
 def _preamble(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mimir.agents.agent_loop import LoopServices, converse
+from mimir.agents.replies import strip_fence
 from mimir.domain.agent import ASK_TOOL, RoleLimits
 from mimir.domain.message import Message
 from mimir.tools.wrappers.quota import CallQuota
@@ -43,7 +44,7 @@ class StepAgent:
         head = text if self._messages else f"{HEAD}\n\n{text}"
         talk = await converse((*before, Message(role="user", text=head)), self.loop())
         self._messages = talk.messages
-        return talk.answer.text.strip()
+        return strip_fence(talk.answer.text).strip()
 
 
 def ask_quota(rounds: int) -> CallQuota:
