@@ -283,6 +283,33 @@ def test_the_state_triangle_shows_answers_defaults_and_noted_assumptions(desk: D
     assert "equal bytes" in desk.type("replay").out
 
 
+def test_a_late_answer_to_a_task_that_has_ended_is_a_warning_of_the_report(desk: Desk):
+    # Given a task that was completed with its assumption, while another one takes long
+    desk.write("plan.md", render(plan(ASKING, step("d"))))
+    slow = worker("d", {**writes("d.txt", "d\n"), "delay_seconds": 600}, "Done.")
+    parts = [asker(asks(**REGION, blocking=False)), slow, *REST]
+    file = desk.project.parent / "script.yaml"
+    file.write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
+    command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
+    with subprocess.Popen(
+        command, cwd=desk.project, env=environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert any("c/1           TaskCompleted" in line for line in process.stdout)
+        answered = desk.type("answer", inbox(desk)[0]["id"], "us-east")
+        process.terminate()
+    file.write_text(file.read_text().replace("delay_seconds: 600", "delay_seconds: 0"))
+
+    # Then nothing is changed, and the user reads it at once and in the report
+    assert desk.type("resume").code == 0
+    assert "Its task has ended and assumed otherwise" in answered.err
+    assert facts_of(desk).files["c.txt"] == "c\neu-west\n"
+    (warning,) = [w for w in desk.type("report", "--json").json["warnings"] if "c had ended" in w]
+    assert warning.endswith("(Which region?): us-east. It assumed eu-west.")
+    assert desk.type("verify").code == 0
+    assert "equal bytes" in desk.type("replay").out
+
+
 def test_a_limit_of_open_questions_is_a_result_for_the_model(desk: Desk):
     result = execute(desk, asks(**REGION), QUESTIONS__MAX_OPEN_PER_RUN=0)
 

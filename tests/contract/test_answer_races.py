@@ -1,6 +1,7 @@
 """Answers to one question at the same moment, from processes of one store: the first one counts."""
 
 import asyncio
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from mimir.domain.ids import lane_id
 from mimir.domain.question import NewQuestion, QuestionForm, QuestionLimits
-from mimir.errors import MimirError
+from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.questions.answering import (
     Answerer,
     AnswerResult,
@@ -100,3 +101,27 @@ async def race(one: GraphStore, other: GraphStore, id: str) -> None:
     said = f'by user ({winner}): "{won.answer}". Nothing changed.'
     assert f"{id} was answered at" in late
     assert said in late
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+@pytest.mark.parametrize("kind", EACH_KIND)
+async def test_an_answer_by_a_clock_an_hour_apart_continues_the_task_once(
+    kind: str, hours: int, tmp_path: Path, frozen_clock: FrozenClock
+):
+    apart = FrozenClock(frozen_clock.now() + timedelta(hours=hours))
+    make = partial(KINDS[kind], tmp_path)
+    async with opened(make(frozen_clock)) as one, opened(make(apart)) as other:
+        await start(one, *map(task, TASKS))
+        asked = await one.write(partial(claim_and_ask, number=0))
+
+        # The beginning of several ids names none of them
+        unclear = await give(other, "q-", "terminal")
+        assert isinstance(unclear, UsageError)
+        assert str(unclear) == f"{len(TASKS)} questions begin with 'q-'."
+        first = await give(other, asked[0], "terminal")
+        late = await give(one, asked[0], "terminal")
+
+        assert isinstance(first, AnswerResult)
+        assert "Nothing changed." in str(late)
+        claimed = await one.write(lambda ops: claims.claim(ops, "r1", "w1", lease_seconds=300))
+    assert [claim.task for claim in claimed] == [first.task]
