@@ -12,11 +12,11 @@ from mimir.domain.message import ToolResult
 from mimir.domain.question import (
     MAX_ANSWER,
     MAX_TEXT,
+    FormField,
     NewQuestion,
     QuestionClosing,
     QuestionForm,
     QuestionLimits,
-    choice_form,
     find_control,
     remove_control,
 )
@@ -29,7 +29,12 @@ DECISION = "answer"
 REASON = "reason"
 MAX_SUBJECT_BYTES = 400_000
 
-FORM: QuestionForm = choice_form((APPROVE, REJECT))
+FORM = QuestionForm(
+    fields=(
+        FormField(name=DECISION, kind="choice", options=(APPROVE, REJECT)),
+        FormField(name=REASON, kind="string", title="Reason of a rejection", is_optional=True),
+    )
+)
 USAGE = 'yes, or no --reason "TEXT"'
 _YES = ("yes", "y", "true", APPROVE, "approved", "accept")
 _NO = ("no", "n", "false", REJECT, "rejected", "decline")

@@ -62,6 +62,8 @@ class FormField:
     title: str = ""
     options: tuple[str, ...] = ()
     """Of a choice."""
+    is_optional: bool = False
+    """True: the schema does not require it."""
 
     def describe(self) -> str:
         """Describe the permitted values."""
@@ -89,7 +91,7 @@ class QuestionForm:
         return {
             "type": "object",
             "properties": {one.name: _field_schema(one) for one in self.fields},
-            "required": [one.name for one in self.fields],
+            "required": [one.name for one in self.fields if not one.is_optional],
         }
 
     def field(self, name: str) -> FormField | None:

@@ -94,35 +94,67 @@ async def make_plan(
         RejectedError: The user rejected a step too often; the run has failed.
         ModelError: The provider refused the conversation; the run has failed.
     """
+    record = await take_planning_run(services, run, models)
     owner, store = services.owner, services.store
+    while True:
+        try:
+            return await hold_conversations(services, record)
+        except Waiting:
+            paused = await store.write(partial(pause_planning, run=run, owner=owner))
+            # The answer came before the pause: the transcripts continue with it.
+            if paused is None:
+                continue
+        except Paused as error:
+            paused = error
+        pause = partial(lifecycle.pause, run=run, owner=owner, paused=paused, seconds=0.0)
+        await store.write(pause)
+        raise paused from None
+
+
+async def take_planning_run(
+    services: ProjectServices, run: str, models: Mapping[str, str] | None
+) -> RunRecord:
+    """Become the process of a planning run, with `models` from now on.
+
+    Raises:
+        BusyError: Another process has it.
+        UsageError: It has ended.
+    """
     take = partial(
         lifecycle.take_run,
         run=run,
-        owner=owner,
+        owner=services.owner,
         seconds=services.lease_seconds,
         dead=services.owners.find_dead(),
         resumed=True,
         models=models,
     )
-    record = await store.write(take)
+    record = await services.store.write(take)
     # No process waits for an answer, so a question expires when the run is resumed.
-    await store.write(partial(expire_due, run=run))
+    await services.store.write(partial(expire_due, run=run))
+    return record
+
+
+async def hold_conversations(services: ProjectServices, record: RunRecord) -> PlanningResult:
+    """Hold the conversations of a planning run to its end; a pause is left to the caller.
+
+    Raises:
+        Waiting: Only an answer of the user can continue the run.
+        Paused: The run can be resumed.
+        AnswerError, RejectedError, ModelError: The run has failed.
+    """
+    end = partial(lifecycle.end, run=record.id, owner=services.owner)
     try:
-        planned = await _plan_until_asked(run_models.services_for_run(services, record), record)
-    except Paused as paused:
-        await store.write(
-            partial(lifecycle.pause, run=run, owner=owner, paused=paused, seconds=0.0)
-        )
-        raise
+        own = run_models.services_for_run(services, record)
+        planned = await PlanningRun(own, record).run()
     except (AnswerError, ModelError, RejectedError) as error:
-        outcome, data = RunStatus.FAILED, {"message": str(error)}
+        data: dict[str, object] = {"message": str(error)}
         if isinstance(error, RejectedError):
             data["cause"] = "rejected"
-        await store.write(partial(lifecycle.end, run=run, owner=owner, outcome=outcome, data=data))
+        await services.store.write(partial(end, outcome=RunStatus.FAILED, data=data))
         raise
     data = {"plan": planned.path, "tasks": len(planned.plan.tasks)}
-    end = partial(lifecycle.end, run=run, owner=owner, outcome=planned.outcome, data=data)
-    await store.write(end)
+    await services.store.write(partial(end, outcome=planned.outcome, data=data))
     return planned
 
 
@@ -152,23 +184,6 @@ async def resume_planning(services: ProjectServices, run: str, limits: RunBudget
         plan_path=planned.path,
         next_step=f"Check it: mimir check {planned.path}  Run it: mimir execute {planned.path}",
     )
-
-
-async def _plan_until_asked(services: ProjectServices, record: RunRecord) -> PlanningResult:
-    """Plan until the plan is made.
-
-    Raises:
-        Paused: Only an answer of the user can continue the run.
-    """
-    while True:
-        try:
-            return await PlanningRun(services, record).run()
-        except Waiting:
-            pause = partial(pause_planning, run=record.id, owner=services.owner)
-            paused = await services.store.write(pause)
-            if paused is not None:
-                raise paused from None
-            # The answer came before the pause: the transcripts continue with it.
 
 
 def find_free_path(project: Path, request: str) -> str:

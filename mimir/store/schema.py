@@ -65,7 +65,7 @@ class EdgeType(StrEnum):
     FOLLOWS = "FOLLOWS"
     """Run → run that it was made from."""
     ASKED = "ASKED"
-    """Attempt → Question."""
+    """Attempt or planning run → Question."""
 
 
 # Label → property that full-text search reads.

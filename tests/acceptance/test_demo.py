@@ -14,6 +14,7 @@ from mimir.domain.event import Event, EventKind
 from tests.support import invariants
 from tests.support.projects import git
 from tests.support.run_facts import Facts, gather
+from tests.support.terminal import Terminal, environment
 
 MIMIR = Path(sys.executable).with_name("mimir")
 RECORDING = "demo.jsonl"
@@ -265,3 +266,33 @@ def test_demo_of_agents_catches_a_false_citation_and_a_wrong_result(tmp_path: Pa
     assert 'caught   [file:tally/records.py] "except ValueError: continue"' in done.stdout
     assert "completed, assurance executed" in done.stdout
     assert "caught   2 attempts" in done.stdout
+
+
+def test_people_decide_on_a_terminal_and_see_each_requirement(tmp_path: Path):
+    # Given a user who wants another limit than the default, and rejects once
+    command = [str(MIMIR), "demo", "people", "--directory", "new"]
+    terminal = Terminal(command, tmp_path, columns=80, env=environment())
+    terminal.until("empty: 200 ms):")
+    terminal.type("300 ms\n")
+    terminal.until("R3: when a user reads the README")
+    terminal.until("(empty: yes):")
+    terminal.type("no, I thought about it again\n")
+    terminal.until("Approve the specification?")
+    terminal.until("(empty: yes):")
+    terminal.type("\n")
+    terminal.until("Approve the plan?")
+    terminal.until("(empty: yes):")
+    terminal.type("yes\n")
+
+    assert terminal.end() == 0, terminal.written
+    assert re.findall(r"R(\d) +(executed|judged)", terminal.written) == [
+        ("1", "executed"), ("2", "executed"), ("3", "judged"),
+    ]  # fmt: skip
+    assert "300 ms" in (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
+
+
+def test_people_that_cannot_type_let_the_demo_answer(tmp_path: Path):
+    refused = mimir(tmp_path, "demo", "people")
+
+    assert refused.returncode == 2
+    assert "mimir demo people --yes" in refused.stderr

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,12 @@ import yaml
 
 from mimir.domain.event import EventKind
 from mimir.domain.plan import Criterion, Plan
+from mimir.errors import Paused
+from mimir.orchestrator.questions.answering import Answerer, GivenAnswer, answer_question
 from mimir.planning.renderer import render
+from mimir.scheduling.input_pause import pause_planning
+from mimir.store.protocol import WriteOps
+from mimir.store.questions import question_rows
 from tests.support.cli_runner import Desk, Said
 from tests.support.run_facts import Facts, load
 from tests.support.whole_run import REST, Part, calls, check, plan, qc, step, worker, writes
@@ -281,3 +287,89 @@ def test_a_pattern_needs_a_request(desk: Desk):
     desk.write("plan.md", render(Plan(title="A", tasks=(step("a"),))))
 
     assert desk.type("execute", "plan.md", "--pattern", "sdd", "--yes").code == 2
+
+
+def test_a_process_that_dies_after_its_question_costs_no_second_one(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    def die(*_: object, **__: object) -> None:
+        raise RuntimeError("the process died")
+
+    script(desk, [INTERVIEW, author("pm", planned("R1", "R2", "R3"))])
+    with monkeypatch.context() as patch:
+        patch.setattr("mimir.orchestrator.plan_creation.pause_planning", die)
+        assert desk.type("chain", REQUEST, "--pattern", "ask").code == 70
+    (asked,) = desk.type("inbox", "--json").json["questions"]
+
+    # Another process finds the same question, and its answer may come before or after
+    assert desk.type("resume").code == 75
+    assert [one["id"] for one in desk.type("inbox", "--json").json["questions"]] == [asked["id"]]
+    with monkeypatch.context() as patch:
+        patch.setattr("mimir.orchestrator.plan_creation.pause_planning", die)
+        assert answer(desk, "600").code == 70
+    assert answer(desk, "yes").code == 0
+
+    facts = planning(desk)
+    assert repeated_calls(facts) == []
+    assert len(facts.told(EventKind.QUESTION_ASKED)) == 2
+    assert "equal bytes" in desk.type("replay", facts.run).out
+
+
+def test_an_answer_that_comes_before_the_pause_continues_the_same_process(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
+    answerer = Answerer(
+        project_id="", by="user", transport="terminal", redact=str, project=desk.project
+    )
+
+    def answer_first(ops: WriteOps, run: str, owner: str) -> Paused | None:
+        for one in question_rows.load_open(ops, run):
+            if one.kind == "input":
+                named = replace(answerer, project_id=one.project_id)
+                answer_question(ops, one.id, GivenAnswer(text="600"), named)
+        return pause_planning(ops, run, owner)
+
+    script(desk, [INTERVIEW, author("pm", planned("R1", "R2", "R3"))])
+    monkeypatch.setattr("mimir.orchestrator.plan_creation.pause_planning", answer_first)
+
+    # Its first stop is the approval
+    assert desk.type("chain", REQUEST, "--pattern", "ask").code == 75
+    assert answer(desk, "yes").code == 0
+    facts = planning(desk)
+    assert (repeated_calls(facts), len(facts.told(EventKind.RUN_PAUSED))) == ([], 1)
+    assert "equal bytes" in desk.type("replay", facts.run).out
+
+
+def test_the_interviewer_asks_in_three_rounds_of_three_questions(desk: Desk):
+    fields = {name: {"type": "string"} for name in "abcd"}
+    wide = calls("ask_user", title="?", text="?", schema={"type": "object", "properties": fields})
+    late = calls("ask_user", title="?", text="?", default="x", blocking=False)
+    rounds = [{"calls": [wide]}, {"calls": [late]}, *[{"calls": [ASKED]}] * 2, "## Goal\n600."]
+    script(desk, [author("interviewer", *rounds), author("pm", planned("R1"))])
+
+    desk.type("chain", REQUEST, "--pattern", "ask")
+    answer(desk, "600")
+
+    # The fourth call was refused, so the summary follows the first answer
+    (stop,) = desk.type("inbox", "--json").json["questions"]
+    assert stop["kind"] == "approval"
+    told = str(planning(desk).nodes["Call"])
+    assert "it has 4 fields; 3 are the maximum" in told
+    assert "every question waits" in told
+    assert "(3 calls) is used up" in told
+
+
+def test_a_definition_of_the_user_replaces_the_shipped_one(desk: Desk, tmp_path: Path):
+    home = tmp_path / "home"
+    own = home / ".agents/skills/sdd/agents/interviewer/SKILL.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("---\nname: interviewer\ndescription: Mine.\n---\nAsk about the zebra.\n")
+    desk.environ(HOME=home)
+    script(desk, [author("interviewer", "## Goal\nA limiter."), author("pm", planned("R1"))])
+
+    desk.type("chain", REQUEST, "--pattern", "ask")
+    own.unlink()
+    assert answer(desk, "yes").code == 0
+
+    (prompts,) = [one for one in planning(desk).nodes["Artifact"] if one["kind"] == "steps"]
+    assert "Ask about the zebra." in prompts["text"]

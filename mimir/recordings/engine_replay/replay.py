@@ -351,9 +351,23 @@ class RunReplay:
         await self.simulation.write(partial(_emit, event=event))
 
     async def _plan(self, event: Event) -> None:
+        services = self.services
+        record = await plan_creation.take_planning_run(
+            services, self.recorded.id, _models(event) or None
+        )
         # A pause is in the recording: the next event applies it. After a failure it has ended.
         with contextlib.suppress(Paused, AnswerError, ModelError, RejectedError):
-            await plan_creation.make_plan(self.services, self.recorded.id, models=_models(event))
+            while True:
+                try:
+                    await plan_creation.hold_conversations(services, record)
+                except Waiting:
+                    # Not before its next event: the answer may come while the process lives.
+                    await self.simulation.read(lambda reads: None)
+                    next_event = self.cursor.next
+                    if next_event and next_event.kind is EventKind.RUN_RESUMED:
+                        return
+                else:
+                    return
 
     async def _finish(self) -> None:
         """Finish the run: final gate, seals, narrative, report."""

@@ -7,10 +7,11 @@ from functools import partial
 from mimir.domain.event import EventKind
 from mimir.domain.invocation import PinnedDefinition
 from mimir.domain.plan import Plan, Task
-from mimir.domain.run import Apply, RunBudget, RunResult
+from mimir.domain.run import INPUT, Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
-from mimir.errors import PlanError
+from mimir.errors import Paused, PlanError
 from mimir.orchestrator.api import Mimir
+from mimir.orchestrator.patterns.planning_run import PlanningResult
 from mimir.orchestrator.services import ProjectServices
 from mimir.recordings.format.recording import Recording
 from mimir.recordings.format.request_match import RequestDifference
@@ -67,6 +68,15 @@ class ReplayingMimir(Mimir):
         return await super().create_run(
             plan, plan_path, only=only, limits=limits, from_run=from_run, agents=agents
         )
+
+    async def make_plan(self, run: str) -> PlanningResult:
+        """Make a plan with recorded answers to its questions; approvals are left to the user."""
+        while True:
+            try:
+                return await super().make_plan(run)
+            except Paused as paused:
+                if paused.reason != INPUT or not await self._answer_as_recorded(run):
+                    raise
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool
