@@ -22,6 +22,7 @@ from mimir.domain.plan import Plan, Task
 from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.errors import UsageError
+from mimir.orchestrator.patterns.choose import PatternChoice, PatternOptions, PlanFollowing
 from mimir.settings.layers import LoadedSettings
 
 RUN = "run-1"
@@ -133,6 +134,7 @@ class FakePlanned:
     )
     findings: tuple[object, ...] = ()
     exit_code: int = 0
+    pattern: PatternChoice = field(default_factory=lambda: PatternChoice(pattern="direct"))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,12 +198,28 @@ class FakeMimir:
         if verb in self.raises:
             raise self.raises[verb]
 
-    async def plan(
-        self, request: str, *, ecko: bool, output: str | None, model: str, limits: RunBudget
-    ) -> FakePlanned:
+    async def create_planning_run(
+        self,
+        request: str,
+        *,
+        ecko: bool,
+        output: str | None,
+        model: str,
+        limits: RunBudget,
+        pattern: PatternOptions,
+    ) -> str:
+        del pattern
         self._note("plan", request, ecko, output, model)
         self.planning_limits = limits
+        return self.planned.run
+
+    async def make_plan(self, run: str) -> FakePlanned:
+        del run
         return self.planned
+
+    async def find_following(self, run: str) -> PlanFollowing:
+        del run
+        return PlanFollowing(path="", then="stop", settings={})
 
     async def create_run(
         self,
