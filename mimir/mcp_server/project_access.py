@@ -11,10 +11,11 @@ from typing import TypeVar
 
 from mimir.bootstrap import local_store
 from mimir.bootstrap.stored_project import ProjectPlace, StoredProject, open_stored_project
+from mimir.errors import PlanError
 from mimir.settings.layers import LoadedSettings, load
 from mimir.settings.principal import environment_for
 from mimir.store.protocol import ReadOps
-from mimir.workspace.state_dir import prepare
+from mimir.workspace.state_dir import ROOM, prepare
 
 T = TypeVar("T")
 
@@ -120,6 +121,9 @@ class ProjectAccess:
 
     def _make_file(self, suffix: str) -> tuple[int, Path]:
         logs = prepare(self.directory, create=True) / LOGS
+        # As in the state directory itself: a link of a repository is not followed.
+        if logs.is_symlink():
+            raise PlanError(f"{ROOM}/{LOGS} is a link: mimir follows no link of a repository.")
         logs.mkdir(mode=0o700, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=logs, prefix="mcp-", suffix=suffix)
         return handle, Path(name)

@@ -49,6 +49,11 @@ class HttpSite:
         kept = {name: value for name, value in headers.items() if value}
         return httpx2.post(url, headers=kept, timeout=60, trust_env=False, content=content)
 
+    def get(self, token: str) -> httpx2.Response:
+        """Ask for a stream of messages, as clients of earlier versions do."""
+        headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
+        return httpx2.get(self.url, headers=headers, timeout=60, trust_env=False)
+
     def call(self, token: str, tool: str, **arguments: object) -> dict[str, Any]:
         """Call a tool; return its structured content and whether it is an error."""
         response = self.post(token, "tools/call", {"name": tool, "arguments": arguments})

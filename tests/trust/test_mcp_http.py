@@ -108,6 +108,8 @@ def test_requests_without_right_token_host_origin_type_or_size_are_refused(serve
         assert response.status_code == status, (case, response.text)
         assert str(served.project) not in response.text
         assert "Traceback" not in response.text
+    # A stream would hold one of the places of the token.
+    assert site.get(token).status_code == 405
 
 
 def test_a_scope_limits_the_list_and_the_calls(served: Served):

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -161,6 +162,9 @@ async def _wait_for_planning(project: ProjectAccess, started: StartedCommand, pa
             if run:
                 return run
             if ended:
+                # Removed only if it is empty: the next call uses the name again.
+                with suppress(OSError):
+                    (project.directory / path).parent.rmdir()
                 raise make_error(project, started)
             await asyncio.sleep(POLL_SECONDS)
 

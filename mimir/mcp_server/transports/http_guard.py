@@ -100,6 +100,9 @@ class HttpGuard:
             return
         if scope["path"] != PATH:
             raise RefusedRequestError(status=404, error="not_found")
+        # The server sends nothing by itself: an open stream would only take a place.
+        if scope["method"] != "POST":
+            raise RefusedRequestError(status=405, error="post_only", headers={"Allow": "POST"})
         if self._active[token.name] >= self._rules.max_concurrent:
             raise RefusedRequestError(
                 status=429, error="too_many_concurrent_calls", headers={"Retry-After": "1"}
@@ -111,7 +114,7 @@ class HttpGuard:
                 name=f"token:{token.name}", scopes=frozenset(token.scopes), is_token=True
             )
             scope[PRINCIPAL] = principal
-            body = await self._read_body(scope, receive, headers)
+            body = await self._read_body(receive, headers)
             self._check_scope(body, principal)
             await self._inner(scope, _replay(body, receive), send)
         finally:
@@ -150,12 +153,7 @@ class HttpGuard:
             )
         times.append(now)
 
-    async def _read_body(
-        self, scope: Mapping[str, Any], receive: Receive, headers: Mapping[str, str]
-    ) -> bytes:
-        # Other methods have no message; the library answers them.
-        if scope["method"] != "POST":
-            return b""
+    async def _read_body(self, receive: Receive, headers: Mapping[str, str]) -> bytes:
         if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise RefusedRequestError(status=415, error="content_type_is_not_json")
         # Refused before a byte of it is read.
