@@ -135,7 +135,7 @@ def not_run(call: ToolCall, why: str, *, closing: bool = False) -> Message:
 
 
 def strip_fence(text: str) -> str:
-    """Return the document of an answer without a fence around it, and without words before that."""
+    """Return the document of an answer without its fence and the words before that."""
     lines = text.strip().splitlines()
     start = next((n for n, line in enumerate(lines) if line.strip() in _FENCES), len(lines))
     inner = lines[start + 1 : -1]
