@@ -91,14 +91,10 @@ def new_approval(
         notes: What the user must know beside it; empty: nothing.
         limits: Of the questions of the run.
     """
-    shown = remove_control(subject.text.strip())
-    cut = f"{shown[:_SHOWN]}\n… [the rest is in the file]" if len(shown) > _SHOWN else shown
-    # First what the answer does, as the quoted text may be long.
     head = f"yes: {consequence} no: your words go back to its author."
-    text = "\n\n".join(part for part in (head, remove_control(notes.strip())[:700], cut) if part)
     return NewQuestion(
         title=f"Approve the {subject.noun}?",
-        text=text[:MAX_TEXT],
+        text=_quote_subject(head, notes, subject.text),
         form=FORM,
         default=None,
         is_blocking=True,
@@ -106,6 +102,25 @@ def new_approval(
         subject=subject.path,
         subject_hash=subject.hash,
     )
+
+
+def describe_change(asked: str, text: str) -> str:
+    """Return the text of the question that replaces one, because its subject changed.
+
+    Args:
+        asked: Text of the question that is withdrawn.
+        text: The subject as it is now.
+    """
+    head = asked.partition("\n\n")[0]
+    return _quote_subject(head, "The file has changed since the last question. Now it is:", text)
+
+
+def _quote_subject(head: str, notes: str, text: str) -> str:
+    shown = remove_control(text.strip())
+    cut = f"{shown[:_SHOWN]}\n… [the rest is in the file]" if len(shown) > _SHOWN else shown
+    # First what the answer does, as the quoted text may be long.
+    parts = (head, remove_control(notes.strip())[:700], cut)
+    return "\n\n".join(part for part in parts if part)[:MAX_TEXT]
 
 
 def subject_noun(title: str) -> str:

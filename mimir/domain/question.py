@@ -136,6 +136,8 @@ class QuestionClosing:
     """Question that follows, as the subject changed. Empty: none."""
     subject_hash: str = ""
     """Of the changed subject."""
+    text: str = ""
+    """Of the question that follows: it quotes the changed subject."""
 
 
 def read_form(schema: Mapping[str, object]) -> QuestionForm:

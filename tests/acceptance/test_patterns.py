@@ -197,6 +197,8 @@ def test_an_edited_specification_is_asked_about_again_and_holds_as_it_was_approv
         f"The specification changed after {old['id']} was asked. {old['id']} is withdrawn; {new['id']} replaces it."
         in refused.err
     )
+    # The new question quotes the text that it is bound to
+    assert ("count on" in new["text"], "count anew" in new["text"]) == (True, False)
     # A resume does not undo the edit, and the late answer learns what holds
     assert desk.type("resume").code == 75
     assert "count on" in spec.read_text()

@@ -182,7 +182,8 @@ def _decide(
         text = read_subject(answerer.project, question.subject)
         # Nobody has decided on this text yet, not even to reject it.
         if approval.hash_subject(text) != question.subject_hash:
-            id = replace_question(ops, question, approval.hash_subject(text))
+            shown = answerer.redact(approval.describe_change(question.text, text))
+            id = replace_question(ops, question, approval.hash_subject(text), shown)
             noun = approval.subject_noun(question.name)
             refusal = f"The {noun} changed after {question.id} was asked. {question.id} is withdrawn; {id} replaces it."
             return replace(result, refusal=refusal)

@@ -142,7 +142,12 @@ def close_question(ops: WriteOps, recorded: RecordedRun, event: Event) -> None:
     if question is None:
         raise RecordingMiss(f"{event_label(event)}: this question was not asked")
     if as_text(event.data.get("replacedBy")):
-        waiting_calls.replace_question(ops, question, as_text(event.data.get("subjectHash")))
+        waiting_calls.replace_question(
+            ops,
+            question,
+            as_text(event.data.get("subjectHash")),
+            as_text(event.data.get("text")),
+        )
         return
     call = recorded.lanes.get(question.transcript, {}).get(question.number)
     if call is None and question.is_blocking:

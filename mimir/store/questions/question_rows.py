@@ -90,9 +90,9 @@ def put_question(ops: WriteOps, place: QuestionPlace, new: NewQuestion) -> str:
 
 
 def replace_question(
-    ops: WriteOps, old: QuestionRecord, place: QuestionPlace, subject_hash: str
+    ops: WriteOps, old: QuestionRecord, place: QuestionPlace, subject_hash: str, text: str
 ) -> str:
-    """Withdraw an approval whose subject changed, and ask it again; return the new id."""
+    """Withdraw an approval whose subject changed, ask again, and return the new id."""
     id, _ = _next_id(ops, place, beside=old.id)
     closing = QuestionClosing(
         state="withdrawn",
@@ -101,13 +101,21 @@ def replace_question(
         transport="",
         replaced_by=id,
         subject_hash=subject_hash,
+        text=text,
     )
     close(ops, old.id, closing)
     expires = old.expires_at
     if expires:
         lasts = moment(expires) - moment(old.created_at)
         expires = stamp(moment(ops.now()) + lasts)
-    again = replace(old, id=id, subject_hash=subject_hash, created_at=ops.now(), expires_at=expires)
+    again = replace(
+        old,
+        id=id,
+        text=text,
+        subject_hash=subject_hash,
+        created_at=ops.now(),
+        expires_at=expires,
+    )
     _write_question(ops, place, again)
     return id
 
@@ -160,7 +168,11 @@ def close(ops: WriteOps, id: str, closing: QuestionClosing) -> QuestionRecord | 
         "blocking": record.is_blocking,
     }
     if closing.replaced_by:
-        data |= {"replacedBy": closing.replaced_by, "subjectHash": closing.subject_hash}
+        data |= {
+            "replacedBy": closing.replaced_by,
+            "subjectHash": closing.subject_hash,
+            "text": closing.text,
+        }
     kind = EventKind.QUESTION_CLOSED
     runs.append_event(ops, record.run_id, kind, task=record.task, attempt=record.attempt, data=data)
     return record

@@ -48,11 +48,11 @@ def write_question(
     return id, ""
 
 
-def replace_question(ops: WriteOps, old: QuestionRecord, subject_hash: str) -> str:
-    """Withdraw an open approval whose subject changed, and ask it again; return the new id."""
+def replace_question(ops: WriteOps, old: QuestionRecord, subject_hash: str, text: str) -> str:
+    """Withdraw an open approval whose subject changed, and ask with `text`; return the new id."""
     call = _load_waiting(ops, old)
     where = _place_of(_key_of(old), old.number, call.request_hash)
-    id = question_rows.replace_question(ops, old, where, subject_hash)
+    id = question_rows.replace_question(ops, old, where, subject_hash, text)
     ops.patch(NodeLabel.CALL, call.id, {"waitsFor": id})
     return id
 
