@@ -36,12 +36,23 @@ Review the result of run {run}. Read `mimir://runs/{run}/report` and `mimir://ru
 unverified, and quote the proof. Name what a user would miss. Change nothing.
 """
 
+_SDD = """\
+Specify this request before it is planned: {request}
+
+1. Call `plan` with the request and the pattern `sdd`. It stops for questions, for the specification and for the plan.
+2. At each stop show the user the questions, or the file that is to be approved, and call `answer`. Pass `answers` only with the words of the user.
+   An approval has no argument: the user gives it in the form of the client, or with `mimir inbox`.
+3. Call `status` with `wait_seconds` until the next stop, and call `execute` with the path of the approved plan.
+4. Call `report`, and say for each requirement whether it was executed, judged or unverified.
+"""
+
 PROMPTS: Mapping[str, tuple[str, str, str]] = {
     "delegate": (
         "Decide whether to delegate a task to mimir, and do it.",
         "task",
         DELEGATION_GUIDE + "\n# The task\n\n{task}\n",
     ),
+    "sdd": ("Specify, plan and execute a request with approvals.", "request", _SDD),
     "review": ("Review the result of a run.", "run", _REVIEW),
 }
 """Name → description, the required argument, and the text."""

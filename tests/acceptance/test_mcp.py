@@ -172,8 +172,8 @@ async def test_no_argument_approves_but_the_form_of_the_user_does(project: Path)
     script = project.parent / "script.yaml"
     script.write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
     client = partial(Client, elicitation_callback=approve)  # type: ignore[arg-type]
-    async with connected_client(project, client=client, MIMIR_PATTERNS__DEFAULT="ask") as caller:
-        paused = await caller.call("plan", request=REQUEST)
+    async with connected_client(project, client=client, MIMIR_MCP__WAIT_SECONDS="50") as caller:
+        paused = await caller.call("plan", request=REQUEST, pattern="ask")
         (question,) = paused["questions"]
 
         # When the model tries to approve, nothing is closed

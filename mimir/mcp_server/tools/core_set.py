@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 
+from mimir.domain.json_value import JsonObject
 from mimir.domain.question import MAX_ANSWER
 from mimir.domain.run import APPLY_OPTIONS
 from mimir.mcp_server.tools import reading, starting, writing
 from mimir.mcp_server.tools.delegation_set import DELEGATION
 from mimir.mcp_server.tools.schemas import FLAG, TEXTS, arguments_of, result_of, text, whole
 from mimir.mcp_server.tools.tool_values import Scope, ServedTool
+from mimir.orchestrator.patterns.choose import PATTERNS
 
 _READ: frozenset[Scope] = frozenset({"read"})
 _WORK: frozenset[Scope] = frozenset({"work"})
 
 
 _RUN = text("Run id or its beginning; default: the latest.", 200)
+_PATTERN: JsonObject = {"type": "string", "enum": list(PATTERNS)}
 _REQUEST = text(most=100_000, least=1)
 _STARTED: Mapping[str, str] = {"run": "string", "status": "string", "next": "string"}
 
@@ -29,6 +32,7 @@ CORE: tuple[ServedTool, ...] = (
             request=_REQUEST,
             ecko={**FLAG, "description": "Specify the request first."},
             model=text(most=200),
+            pattern=_PATTERN,
         ),
         output_schema=result_of(**_STARTED, path="string", tasks="array", findings="array"),
         is_read_only=False,
@@ -48,6 +52,7 @@ CORE: tuple[ServedTool, ...] = (
             only={**TEXTS, "description": "Tasks; default: all."},
             **{"from": text("Run whose completed tasks are reused.", 200)},
             model=text(most=200),
+            pattern=_PATTERN,
             max_calls=whole(),
             max_tokens=whole(),
             max_cost={"type": "number", "minimum": 0},

@@ -41,6 +41,7 @@ async def plan(call: IncomingCall) -> ToolAnswer:
     given = call.arguments
     options = ["--ecko"] if given.values.get("ecko") is True else []
     options += _option("--model", given.text("model"))
+    options += _option("--pattern", given.text("pattern"))
     started, path = _start_planning(call, "chain", options)
     run = await _wait_for_planning(call.project, started, path)
     await wait_for_end(started, call.wait, run)
@@ -68,6 +69,7 @@ async def execute(call: IncomingCall) -> ToolAnswer:
         find = partial(find_visible_run, principal=call.principal, run=given.text("from"))
         options.append(f"--from={await call.project.read(find)}")
     options += _option("--model", given.text("model"))
+    options += _option("--pattern", given.text("pattern"))
     for name in ("max_calls", "max_tokens", "max_cost"):
         if given.has(name):
             options.append(f"--{name.replace('_', '-')}={given.values[name]}")
