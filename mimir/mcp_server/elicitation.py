@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 
 from mimir.domain.json_value import as_array, as_object, as_text, is_array, is_object
-from mimir.orchestrator.questions.answering import GivenAnswer
+
+if TYPE_CHECKING:
+    from mimir.orchestrator.questions.answering import GivenAnswer
 
 MAX_FORMS = 5
 """Most forms of one answer."""
@@ -43,11 +45,14 @@ def make_form(question: Mapping[str, object]) -> ElicitRequest:
 
 def read_responses(
     responses: Mapping[str, object], asked: Sequence[str]
-) -> tuple[dict[str, GivenAnswer], list[str]]:
+) -> "tuple[dict[str, GivenAnswer], list[str]]":
     """Return the accepted answers by question, and the questions that stay open.
 
     Responses to other questions than the asked ones are left out.
     """
+    # Imported here, as in the tools: the first answer of the server needs none of it.
+    from mimir.orchestrator.questions.answering import GivenAnswer
+
     given: dict[str, GivenAnswer] = {}
     left: list[str] = []
     for id in asked:

@@ -36,7 +36,6 @@ from mimir.mcp_server.tools.tool_values import (
     ToolAnswer,
     WaitLimit,
 )
-from mimir.mcp_server.tools.writing import close_questions
 from mimir.settings.state_directory import find_state_directory
 from mimir.tools.calls.arguments import ToolArguments, parse_arguments
 
@@ -164,6 +163,8 @@ async def _take_forms(
     )
 
     async def work() -> ToolAnswer:
+        from mimir.mcp_server.tools.writing import close_questions
+
         content = await close_questions(call, given, transport=FORM)
         return ToolAnswer(content={**content, "left_open": left})
 

@@ -34,7 +34,6 @@ from mimir.mcp_server.tools.tool_values import (
     Principal,
     ToolAnswer,
 )
-from mimir.mcp_server.tools.writing import close_questions
 from mimir.store.protocol import ReadOps
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -156,6 +155,8 @@ class TaskMethods:
         given, left = read_responses(params.input_responses, asked)
         self._declined.update(left)
         if given:
+            from mimir.mcp_server.tools.writing import close_questions
+
             await close_questions(call, given, transport=FORM)
 
     async def _cancel(self, principal: Principal, id: str) -> None:

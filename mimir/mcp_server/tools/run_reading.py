@@ -7,7 +7,6 @@ from mimir.domain.json_value import as_objects, as_text
 from mimir.errors import MimirError, UsageError
 from mimir.mcp_server.project_access import ProjectAccess
 from mimir.mcp_server.tools.tool_values import Principal
-from mimir.orchestrator.questions.inbox import load_inbox
 from mimir.orchestrator.runs.listing import find_id, match_id
 from mimir.store.protocol import ReadOps, Where
 from mimir.store.records.run_records import RunOverviewRecord
@@ -76,6 +75,9 @@ def read_visible_inbox(
     reads: ReadOps, place: ProjectPlace, principal: Principal, *, every: bool
 ) -> Mapping[str, object]:
     """Return the inbox with the questions that the principal may see."""
+    # Imported here: the first answer of the server needs none of it.
+    from mimir.orchestrator.questions.inbox import load_inbox
+
     found = load_inbox(reads, place.id, every=every)
     if not principal.is_token:
         return found
