@@ -255,6 +255,32 @@ def test_question_waits_in_one_store_and_is_answered_in_the_other(person: Person
         assert here.run("verify").code == 0
 
 
+def test_approval_waits_in_one_store_and_is_given_in_the_other(person: Person, tmp_path: Path):
+    server = person.place.env["MIMIR_STORE"]
+    parts = [
+        {"role": "interviewer", "turns": ["## Goal\nThree files."]},
+        {"role": "pm", "turns": [render(TASKS)]},
+    ]
+    (tmp_path / "asks.yaml").write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
+    person = person.at(server, MIMIR_MODEL=f"play:{tmp_path}/asks.yaml")
+
+    # Given an approval in the server whose subject the user then edits, and a copy of both in a file
+    assert person.run("chain", "Three files.", "--pattern", "ask").code == 75
+    (asked,) = person.run("inbox", "--json").shape["questions"]  # type: ignore[misc]
+    summary = person.place.project / asked["subject"]
+    summary.write_text("## Goal\nThree small files.\n", encoding="utf-8")
+    assert person.run("migrate", server, "copy.db").code == 0
+
+    # Then each asks again, and continues with what was approved
+    for here in (person, person.at("copy.db")):
+        assert "replaces it" in here.run("answer", asked["id"], "yes").err
+        (again,) = here.run("inbox", "--json").shape["questions"]  # type: ignore[misc]
+        assert here.run("answer", again["id"], "yes").code == 0
+        resumed = here.run("resume")
+        assert resumed.code == 0, resumed.err
+        assert "Three small files." in here.run("export").out
+
+
 @pytest.mark.parametrize(
     ("uri", "code", "says"),
     [
