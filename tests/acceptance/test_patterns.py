@@ -285,6 +285,16 @@ def test_a_pattern_that_mimir_chooses_is_named_with_its_reason(desk: Desk):
     assert "equal bytes" in desk.type("replay", run).out
 
 
+def test_what_is_missing_in_a_request_reaches_the_interviewer(desk: Desk):
+    text = '{"clear": false, "missing": ["the limit"], "quotes": {"clear": "Limit the calls"}}'
+    script(desk, [author("ecko", text), author("interviewer", "## Goal\nA limiter.")])
+
+    assert desk.type("chain", REQUEST, "--pattern", "auto").code == 75
+
+    asked = [one for one in planning(desk).nodes["Call"] if one["role"] == "interviewer"]
+    assert "Noted before: the request is not clear: the limit." in str(asked)
+
+
 def test_a_pattern_needs_a_request(desk: Desk):
     desk.write("plan.md", render(Plan(title="A", tasks=(step("a"),))))
 

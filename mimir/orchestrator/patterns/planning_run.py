@@ -133,7 +133,7 @@ class PlanningRun:
                 with_ecko = self._record.settings.mapping().get("ecko") is True
                 found = PlanMaterial(text=await self._specify() if with_ecko else "")
             case "ask":
-                steps = await self._open_steps()
+                steps = await self._open_steps(choice)
                 found = PlanMaterial(text=await steps.summarise(), is_approved=True)
             case "sdd":
                 return await self._plan_specified(choice)
@@ -145,7 +145,7 @@ class PlanningRun:
 
     async def _plan_specified(self, choice: PatternChoice) -> PlanningResult:
         """Plan along a specification; the user approves it, and then the plan."""
-        steps = await self._open_steps()
+        steps = await self._open_steps(choice)
         spec = await steps.specify(await steps.clarify())
         # The runs of the plan report by requirement, long after the file was changed.
         rows = PackedJson.pack(spec.requirements).text
@@ -226,7 +226,7 @@ class PlanningRun:
             await self._services.store.write(warn)
         return choice
 
-    async def _open_steps(self) -> PlanningSteps:
+    async def _open_steps(self, choice: PatternChoice) -> PlanningSteps:
         return PlanningSteps(
             services=self._services,
             record=self._record,
@@ -234,6 +234,7 @@ class PlanningRun:
             prompts=await self._load_prompts(),
             limits=self._options,
             loop=self._loop_services,
+            noted=choice.reason,
         )
 
     async def _load_prompts(self) -> Mapping[str, str]:

@@ -42,6 +42,8 @@ class PlanningSteps:
     prompts: Mapping[str, str]
     limits: PatternOptions
     loop: LoopFactory
+    noted: str = ""
+    """Why `auto` chose the pattern; empty: the user chose it."""
     _oracle: StepAgent | None = None
 
     async def summarise(self) -> str:
@@ -157,8 +159,10 @@ class PlanningSteps:
 
     def _interview(self) -> str:
         rounds = self.limits.rounds
+        # What Ecko missed in the request is where the questions begin.
+        noted = f"\n\nNoted before: {quotation.one_line(self.noted)}." if self.noted else ""
         return (
-            f"{self._request()}\n\nYou may ask in at most {rounds} rounds of 3 questions. "
+            f"{self._request()}{noted}\n\nYou may ask in at most {rounds} rounds of 3 questions. "
             "Answer with the summary when nothing that changes the result is open."
         )
 
