@@ -10,6 +10,8 @@ from mimir.domain.task_states import ANSWERED, RunStatus
 from mimir.errors import AnswerError
 
 MAX_TEXT = 50_000
+WORKING, NEEDS_INPUT = "working", "needs_input"
+"""Statuses of a response of a run that has not ended."""
 Json = Mapping[str, object]
 
 
@@ -54,6 +56,9 @@ def build_response(
     lacks = any(is_unanswered(as_text(one.get("state")), one.get("answer")) for one in questions)
     has_work = bool(changed) or (lacks and bool(raw))
     status = _status(as_text(run.get("status")), has_work=has_work, is_in_form=is_in_form)
+    is_asking = any(one.get("state") == "open" for one in questions)
+    if status == WORKING and is_asking:
+        status = NEEDS_INPUT
     complete = _completion_status(status)
     if answer.self_reported and complete and answer.self_reported != complete:
         findings.append(
@@ -69,7 +74,6 @@ def build_response(
     )
     findings += answer.findings
     findings += [("note", note) for one in attempts for note in as_texts(one.get("notes"))]
-    is_asking = any(one.get("state") == "open" for one in questions)
     return {
         "schema": 1,
         "run": id,
@@ -154,7 +158,7 @@ def _status(outcome: str, *, has_work: bool, is_in_form: bool) -> str:
         case RunStatus.FAILED | RunStatus.COMPLETED_WITH_GAPS:
             return "partial" if has_work else "failed"
         case _:
-            return "working"
+            return WORKING
 
 
 def _completion_status(status: str) -> str | None:
@@ -164,7 +168,7 @@ def _completion_status(status: str) -> str | None:
             return "complete"
         case "partial":
             return "partial"
-        case "working":
+        case "working" | "needs_input":
             return None
         case _:
             return "failed"
@@ -178,13 +182,13 @@ def _changed_paths(task: Json, attempts: Sequence[Json]) -> list[str]:
 
 
 def _error(run: Json, task: Json, status: str) -> Json | None:
-    if status in ("completed", ANSWERED):
+    if status in ("completed", ANSWERED, NEEDS_INPUT):
         return None
     cause = as_text(task.get("cause")) or as_text(run.get("status"))
     # The run did end; only the form of its answer is at fault.
     if cause in (RunStatus.COMPLETED, ANSWERED):
         cause = "response-form"
-    verb = "resume" if status == "working" else "report"
+    verb = "resume" if status == WORKING else "report"
     message = as_text(run.get("message"))
     return {"cause": cause, "message": message, "next": f"mimir {verb} {run.get('run')}"}
 
