@@ -288,6 +288,8 @@ def test_agent_files_are_written_only_if_the_task_names_their_place(trusted: Des
 def test_an_invocation_in_another_process_ends_without_its_caller(trusted: Desk, tmp_path: Path):
     work = worker("task-1", writes("out.txt", "42\n"), {"text": answer("Done.")})
     (tmp_path / "script.yaml").write_text(script(work), encoding="utf-8")
+    # The worker starts in the project, whose files are no modules of mimir.
+    trusted.write("yaml.py", "raise SystemExit('a file of the project was imported')\n")
     begun = trusted.type(
         *("invoke", "fixer", "Write 42.", "--check", "grep -q 42 out.txt", "--files", "*.txt"),
         *("--mode", "ping", "--json"),
@@ -297,5 +299,7 @@ def test_an_invocation_in_another_process_ends_without_its_caller(trusted: Desk,
     assert (told["event"], told["status"]) == ("AgentInvoked", "working")
     # The worker holds the run until it has ended; serving it too waits for that.
     trusted.type("worker", "--run", told["run"])
-    assert trusted.status()["status"] == "completed", Path(told["log"]).read_text()
+    log = Path(told["log"]).read_text()
+    assert trusted.status()["status"] == "completed", log
+    assert "was imported" not in log
     assert trusted.type("invoke", "fixer", "x", "--mode", "later").code == 2

@@ -27,7 +27,7 @@ def start_worker(project: Path, run: str, *, model: str, store: str) -> Path:
     try:
         subprocess.run(
             # The shell ends at once, so the worker is no child of this process.
-            ["/bin/sh", "-c", '"$@" &', "sh", sys.executable, "-m", "mimir", *words],
+            ["/bin/sh", "-c", '"$@" &', "sh", sys.executable, "-P", "-m", "mimir", *words],
             check=True,
             cwd=project,
             env=environment,
