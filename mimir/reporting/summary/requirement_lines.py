@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from mimir.domain.plan import Plan
 from mimir.domain.requirement import Requirement, find_named
 from mimir.domain.task_states import TaskStatus
 from mimir.domain.verdict import CriterionResult
@@ -12,6 +13,7 @@ from mimir.reporting.summary.task_lines import TaskLine
 RequirementState = Literal["executed", "judged", "unverified", "failed"]
 STATES: Sequence[RequirementState] = get_args(RequirementState)
 """From the best to the worst."""
+UNVERIFIED: RequirementState = "unverified"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,25 +29,33 @@ class RequirementLine:
 
 
 def requirement_lines(
-    requirements: Sequence[Requirement], tasks: Sequence[TaskLine], *, is_red: bool
+    requirements: Sequence[Requirement],
+    tasks: Sequence[TaskLine],
+    plan: Plan | None,
+    *,
+    is_red: bool,
 ) -> tuple[RequirementLine, ...]:
     """Return the state of each requirement.
 
     It is no better than its weakest criterion. Only criteria of completed tasks count, and none while the final gate is red.
+    A task without a verdict has the criteria of the plan.
     """
-    known = {one.id: list[tuple[str, CriterionResult, bool]]() for one in requirements}
+    known = {one.id: list[tuple[str, RequirementState]]() for one in requirements}
+    planned = {one.id: one.criteria for one in plan.tasks} if plan else {}
     for task in tasks:
-        is_completed = task.status == TaskStatus.COMPLETED.value
-        for criterion in task.criteria:
-            for id in find_named(criterion.text) & known.keys():
-                place = f"{task.id}/{criterion.id}"
-                known[id].append((place, criterion, is_completed and not is_red))
+        counts = task.status == TaskStatus.COMPLETED.value and not is_red
+        found = [(one.id, one.text, _state(one, counts=counts)) for one in task.criteria] or [
+            (one.id, one.text, UNVERIFIED) for one in planned.get(task.id, ())
+        ]
+        for criterion, text, state in found:
+            for id in find_named(text) & known.keys():
+                known[id].append((f"{task.id}/{criterion}", state))
     return tuple(
         RequirementLine(
             id=one.id,
             text=one.text,
-            state=_weakest([_state(*each) for each in known[one.id]]),
-            criteria=tuple(place for place, _, _ in known[one.id]),
+            state=_weakest([state for _, state in known[one.id]]),
+            criteria=tuple(place for place, _ in known[one.id]),
         )
         for one in requirements
     )
@@ -58,11 +68,11 @@ def describe_requirements(lines: Sequence[RequirementLine]) -> Iterator[str]:
             yield f"{count} {state}"
 
 
-def _state(_: str, criterion: CriterionResult, counts: bool) -> RequirementState:
+def _state(criterion: CriterionResult, *, counts: bool) -> RequirementState:
     # Also of an attempt that was rejected: it is the last that is known.
     if criterion.state == "failed":
         return "failed"
-    return criterion.basis if counts and criterion.state == "passed" else "unverified"
+    return criterion.basis if counts and criterion.state == "passed" else UNVERIFIED
 
 
 def _weakest(states: Sequence[RequirementState]) -> RequirementState:
@@ -70,4 +80,4 @@ def _weakest(states: Sequence[RequirementState]) -> RequirementState:
     for state in reversed(STATES):
         if state in states:
             return state
-    return "unverified"
+    return UNVERIFIED

@@ -237,7 +237,9 @@ def _summary(data: RunData, outcome: RunStatus, tasks: _TaskCollection) -> RunSu
         next_steps=_next_steps(outcome, data),
         questions=data.questions,
         triangle=data.triangle,
-        requirements=requirement_lines(data.requirements, tasks.lines, is_red=bool(data.gate_red)),
+        requirements=requirement_lines(
+            data.requirements, tasks.lines, data.plan, is_red=bool(data.gate_red)
+        ),
     )
 
 
