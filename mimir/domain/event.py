@@ -26,6 +26,7 @@ class EventKind(StrEnum):
     TOOL_DENIED = "ToolDenied"
     QUESTION_ASKED = "QuestionAsked"
     QUESTION_CLOSED = "QuestionClosed"
+    ANSWER_REFUSED = "AnswerRefused"
     BREAKER_TRIPPED = "BreakerTripped"
     LANE_CUT = "LaneCut"
     DRIFT = "Drift"

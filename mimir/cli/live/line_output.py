@@ -194,6 +194,7 @@ _DETAILS: Mapping[EventKind, Callable[[Data], str]] = {
     EventKind.TOOL_DENIED: _tool,
     EventKind.QUESTION_ASKED: _question,
     EventKind.QUESTION_CLOSED: _question_end,
+    EventKind.ANSWER_REFUSED: _first_of("message"),
     EventKind.BREAKER_TRIPPED: _first_of("detail", "kind"),
     EventKind.LANE_CUT: _first_of("lane"),
     EventKind.DRIFT: _first_of("lane", "part"),

@@ -67,7 +67,9 @@ class AnswerResult:
     Empty: the question waited, and its task continues.
     """
     refusal: str = ""
-    """Why the subject of an approval must be decided again. Empty: the answer was taken."""
+    """Why the answer was not taken: another one was first, or the subject changed. Empty: it was."""
+    refusal_step: str = "mimir inbox"
+    """Next command after a refusal."""
     edited: tuple[str, str] | None = None
     """(path, text) of a subject that the user approved in another form."""
 
@@ -113,7 +115,7 @@ def conclude_answer(result: AnswerResult, answerer: Answerer) -> AnswerResult:
         MimirError: The subject of an approval has changed, so it was not taken.
     """
     if result.refusal:
-        raise MimirError(result.refusal, next_step="mimir inbox")
+        raise MimirError(result.refusal, next_step=result.refusal_step)
     # After the transaction, which may be repeated; the outcome of the call has the text.
     if result.edited is not None:
         path, text = result.edited
@@ -128,17 +130,10 @@ def answer_question(
 
     Raises:
         UsageError: There is no such question, or the answer does not fit its form.
-        MimirError: It is closed; the message names the answer that holds.
+        MimirError: Its run has ended.
     """
     question = find_question(ops, answerer.project_id, name)
     run = load_run(ops, question.run_id)
-    if question.state != OPEN:
-        raise MimirError(describe_closed(question), next_step=f"mimir show {run.id}")
-    if run.status in RUN_ENDED:
-        raise MimirError(
-            f"{question.id} belongs to run {run.id}, which has ended ({run.status.value}). Nothing changed.",
-            next_step=f"mimir report {run.id}",
-        )
     shown = run.shown_status(ops.now(), answerer.dead)
     result = AnswerResult(
         question=question.id,
@@ -147,6 +142,16 @@ def answer_question(
         answer="",
         is_served=shown is RunStatus.RUNNING,
     )
+    if question.state != OPEN:
+        # A run that has ended is sealed with its events.
+        return _refuse_late(
+            ops, question, answerer, result, is_recorded=run.status not in RUN_ENDED
+        )
+    if run.status in RUN_ENDED:
+        raise MimirError(
+            f"{question.id} belongs to run {run.id}, which has ended ({run.status.value}). Nothing changed.",
+            next_step=f"mimir report {run.id}",
+        )
     if question.kind == "approval":
         return _decide(ops, question, given, answerer, result)
     if given.reason or given.edited is not None:
@@ -159,7 +164,8 @@ def answer_question(
     closing = QuestionClosing(
         state="answered", values=values, by=answerer.by, transport=answerer.transport
     )
-    return _close(ops, question, closing, outcome_of_closing(closing), result)
+    outcome = outcome_of_closing(closing)
+    return _close(ops, question, closing, outcome, answerer, result)
 
 
 def _decide(
@@ -195,7 +201,30 @@ def _decide(
     )
     outcome = approval.outcome_of_decision(closing, text)
     edited = None if given.edited is None else (question.subject, text)
-    return replace(_close(ops, question, closing, outcome, result), edited=edited)
+    closed = _close(ops, question, closing, outcome, answerer, result)
+    return closed if closed.refusal else replace(closed, edited=edited)
+
+
+def _refuse_late(
+    ops: WriteOps,
+    question: QuestionRecord,
+    answerer: Answerer,
+    result: AnswerResult,
+    *,
+    is_recorded: bool,
+) -> AnswerResult:
+    """Refuse an answer to a closed question; its text may be a secret, and is not recorded."""
+    if is_recorded:
+        message = f"{answerer.by} ({answerer.transport}) answered {question.id} too late."
+        data = {
+            "question": question.id,
+            "by": answerer.by,
+            "transport": answerer.transport,
+            "message": message,
+        }
+        runs.append_event(ops, question.run_id, EventKind.ANSWER_REFUSED, data=data)
+    step = f"mimir show {question.run_id}"
+    return replace(result, refusal=describe_closed(question), refusal_step=step)
 
 
 def read_subject(project: Path, path: str) -> str:
@@ -221,11 +250,13 @@ def _close(
     question: QuestionRecord,
     closing: QuestionClosing,
     outcome: CallOutcome,
+    answerer: Answerer,
     result: AnswerResult,
 ) -> AnswerResult:
     closed = close_question(ops, question.id, closing, outcome)
     if closed is None:
-        raise MimirError(describe_closed(question_rows.load(ops, question.id)))
+        late = question_rows.load(ops, question.id)
+        return _refuse_late(ops, late, answerer, result, is_recorded=True)
     effect = "" if closed.is_blocking else _describe_effect(ops, closed)
     return replace(result, answer=describe_values(closing.values or {}), effect=effect)
 

@@ -64,6 +64,7 @@ END_EVENTS = (
 )  # fmt: skip
 _EXTERNAL_EVENTS = (
     EventKind.RUN_CREATED, EventKind.RUN_PAUSED, EventKind.LANE_CUT, EventKind.QUESTION_CLOSED,
+    EventKind.ANSWER_REFUSED,
 )  # fmt: skip
 """Events of a planning run that its own process did not write."""
 STALL_SECONDS = 60.0
