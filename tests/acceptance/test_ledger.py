@@ -47,7 +47,7 @@ def test_a_run_keeps_its_ledger_and_stores_the_edits_of_its_user(desk: Desk, tmp
     file.write_text(edited.replace("(score 100", "(score 7"))
     ended = desk.type("resume", "--max-calls", "100")
     assert ended.code == 0, ended.err
-    assert "Resuming from: done: alpha; next: mimir resume" in ended.err
+    assert "Resuming from: done: alpha\n" in ended.err
     assert "- progress: 2/2" in file.read_text()
     assert "(score 7" not in file.read_text()
 

@@ -174,7 +174,8 @@ def resume(
     async def job() -> "tuple[int, PlanFollowing, Mapping[str, object]]":
         async with session.open(loaded, create=False) as mimir:
             id = await mimir.find_run(run, resumable=True)
-            session.console.note(f"Resuming from: {await mimir.handoff(id)}")
+            if handoff := await mimir.handoff(id):
+                session.console.note(f"Resuming from: {handoff}")
             code = await run_and_show(
                 session, mimir, loaded, id, limits=limits, apply=apply, resumed=True
             )

@@ -76,8 +76,9 @@ def read_ledger(
 def read_handoff(
     reads: ReadOps, project: str, run: str, dead: Collection[str], now: datetime
 ) -> str:
-    """Return the hand-off of a run in one line."""
-    return "; ".join(read_ledger(reads, project, run, dead, now).handoff)
+    """Return the hand-off of a run in one line, without the command that continues the run."""
+    found = read_ledger(reads, project, run, dead, now).handoff
+    return "; ".join(one for one in found if not one.startswith("next: "))
 
 
 def list_learnings(reads: ReadOps, project: str) -> list[LedgerLearning]:
