@@ -112,9 +112,11 @@ async def test_planning_has_the_same_bounds_and_what_a_pause_proposes_is_enough(
     parts = [{"role": "pm", "turns": [{"text": render(plan(step("a")))}]}, *PARTS]
 
     async with opened(project, parts, llm__prices=priced(project)) as mimir:
+        run = await mimir.create_planning_run(
+            "Do it.", ecko=False, output=None, model="", limits=few
+        )
         with pytest.raises(Paused, match="budget is used up") as caught:
-            await mimir.plan("Do it.", ecko=False, output=None, model="", limits=few)
-        run = await mimir.find_run(None, resumable=True)
+            await mimir.make_plan(run)
         said = re.fullmatch(
             rf"Raise the limit: `mimir resume {run} --max-{flag} ([0-9.]+)`",
             caught.value.next_step or "",

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "doctor --ask": "test_doctor.py",
     "init": "test_init.py",
     "ledger": "test_ledger.py",
+    "mcp": "../trust/test_mcp_http.py",
     "prices": "test_prices.py",
     "status --store": "test_on_neo4j.py",
     "worker": "test_several_processes.py",
@@ -111,5 +112,5 @@ def test_every_command_of_a_message_is_executed_by_a_test(
     for line in missing:
         named = [file for key, file in ELSEWHERE.items() if shape(key) <= shape(line)]
         assert named, f"mimir {line} is executed by no test"
-        text = Path(__file__).with_name(named[0]).read_text(encoding="utf-8")
+        text = (Path(__file__).parent / named[0]).read_text(encoding="utf-8")
         assert f'"{line.split()[0]}"' in text, f"{named[0]} does not execute mimir {line}"
