@@ -183,7 +183,7 @@ class TaskMethods:
         if not is_known:
             raise MCPError(INVALID_PARAMS, f"There is no task {id[:80]!r}.")
         status = await load_status(self._project, principal, run)
-        # From its creation on, the executing run is the one that the task stands for.
+        # From its creation on, the executing run is the one that the task reports.
         executed = as_text(status.get("executed_by"))
         if id.endswith(EXECUTING) and executed:
             return await load_status(self._project, principal, executed)

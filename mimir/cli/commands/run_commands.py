@@ -182,7 +182,7 @@ def resume(
             return code, await mimir.find_following(id), await mimir.status(id)
 
     code, following, spent = session.run(job())
-    # A request that was to be executed goes on with its plan.
+    # A request of `execute` continues with the execution of its plan.
     if code or following.then == "stop":
         return code
     if following.then == "confirm" and not session.console.can_ask:

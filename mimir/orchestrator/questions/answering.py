@@ -67,7 +67,7 @@ class AnswerResult:
     Empty: the question waited, and its task continues.
     """
     refusal: str = ""
-    """Why the answer was not taken: another one was first, or the subject changed. Empty: it was."""
+    """Why it was refused: another answer was first, or the subject changed. Empty: taken."""
     refusal_step: str = "mimir inbox"
     """Next command after a refusal."""
     edited: tuple[str, str] | None = None
@@ -186,7 +186,7 @@ def _decide(
     text = given.edited
     if text is None:
         text = read_subject(answerer.project, question.subject)
-        # Nobody has decided on this text yet, not even to reject it.
+        # The user has not seen this text, so even a rejection needs a new question.
         if approval.hash_subject(text) != question.subject_hash:
             shown = answerer.redact(approval.describe_change(question.text, text))
             id = replace_question(ops, question, approval.hash_subject(text), shown)
@@ -262,7 +262,7 @@ def _close(
 
 
 def _describe_effect(ops: WriteOps, question: QuestionRecord) -> str:
-    """Return what follows from an answer to work that has gone on with the default."""
+    """Return the effect of an answer on work that continued with the default."""
     if not question.is_correction:
         return SAME
     task = find_task(ops, question.run_id, question.task)
