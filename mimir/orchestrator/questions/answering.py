@@ -313,13 +313,13 @@ def _parse(question: QuestionRecord, given: GivenAnswer) -> Mapping[str, object]
 
 
 def _parse_decision(given: GivenAnswer) -> Mapping[str, object]:
-    fields = dict(given.fields)
+    typed = dict(given.fields)
     # A file of answers names it `decision`, a form has the field of the question.
-    named = fields.pop("decision", None) or fields.pop(approval.DECISION, None)
+    named = typed.pop("decision", None) or typed.pop(approval.DECISION, None)
     text = given.text if given.text is not None else named
-    reason = given.reason or fields.pop("reason", "")
-    if fields:
-        raise ValueError(f"an approval has no field {next(iter(fields))[:60]!r}")
+    reason = given.reason or typed.pop("reason", "")
+    if typed:
+        raise ValueError(f"an approval has no field {next(iter(typed))[:60]!r}")
     # A file that was edited for it is an approval by itself.
     return approval.parse_decision(
         "yes" if text is None and given.edited is not None else text, reason

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from mimir.domain.agent import ASK_TOOL, NOTE_TOOL
 from mimir.domain.ids import lane_id
-from mimir.domain.json_value import as_array, as_object, as_text, as_texts
+from mimir.domain.json_value import as_object, as_text
 from mimir.domain.question import describe_values
 from mimir.domain.question_states import OPEN
 from mimir.errors import StoreError
@@ -14,9 +14,9 @@ from mimir.store.questions import question_rows
 from mimir.store.records.call_records import CallRecord
 from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.run_records import RunRecord
-from mimir.store.row_fields import int_field, text_field
+from mimir.store.records.task_records import TaskStatusRecord
 from mimir.store.run_reading import find_records
-from mimir.store.schema import NodeLabel, unpack
+from mimir.store.schema import unpack
 
 MOST_NOTES = 20
 """Noted assumptions of one task that are shown."""
@@ -71,16 +71,8 @@ def select_noting(tasks: Iterable[tuple[str, Collection[str], int]]) -> Mapping[
 
 def find_noting(reads: ReadOps, run: str) -> Mapping[str, int]:
     """Return the attempts of each task of a run that may note assumptions."""
-    only = ("taskId", "tools", "attemptNumber")
-    rows = reads.find(NodeLabel.TASK, {"runId": run}, order=("seq",), only=only)
-    return select_noting(
-        (
-            text_field(row, "taskId"),
-            as_texts(as_array(row.get("tools"))),
-            int_field(row, "attemptNumber"),
-        )
-        for row in rows
-    )
+    tasks = find_records(reads, TaskStatusRecord, {"runId": run}, order=("seq",))
+    return select_noting((one.task_id, one.tools, one.attempt_number) for one in tasks)
 
 
 def _answer(one: QuestionRecord) -> str:
