@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from mimir.domain.plan import Plan
+from mimir.domain.plan import Criterion, Plan
 from mimir.domain.requirement import Requirement, find_named
 from mimir.domain.task_states import TaskStatus
 from mimir.domain.verdict import CriterionResult
@@ -44,12 +44,10 @@ def requirement_lines(
     planned = {one.id: one.criteria for one in plan.tasks} if plan else {}
     for task in tasks:
         counts = task.status == TaskStatus.COMPLETED.value and not is_red
-        found = [(one.id, one.text, _state(one, counts=counts)) for one in task.criteria] or [
-            (one.id, one.text, UNVERIFIED) for one in planned.get(task.id, ())
-        ]
-        for criterion, text, state in found:
-            for id in find_named(text) & known.keys():
-                known[id].append((f"{task.id}/{criterion}", state))
+        for one in task.criteria or planned.get(task.id, ()):
+            state = UNVERIFIED if isinstance(one, Criterion) else _state(one, counts=counts)
+            for id in find_named(one.text) & known.keys():
+                known[id].append((f"{task.id}/{one.id}", state))
     return tuple(
         RequirementLine(
             id=one.id,
