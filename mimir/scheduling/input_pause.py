@@ -50,11 +50,16 @@ def pause_for_input(ops: WriteOps, run: str, owner: str) -> Paused | None:
     paused = Paused(
         _describe(found, done, len(tasks)),
         reason=INPUT,
-        next_step=f"Answer: mimir inbox  Then continue: mimir resume {run}",
+        next_step=answer_step(run),
     )
     # The time of this process is added when it leaves the run.
     lifecycle.write_pause(ops, record, paused, 0.0)
     return paused
+
+
+def answer_step(run: str) -> str:
+    """Return the next step of a run that is paused for answers."""
+    return f"Answer: mimir inbox  Then continue: mimir resume {run}"
 
 
 def find_due(reads: ReadOps, run: str) -> list[QuestionRecord]:
@@ -89,7 +94,7 @@ def pause_planning(ops: WriteOps, run: str, owner: str) -> Paused | None:
     return Paused(
         _name_open(found),
         reason=INPUT,
-        next_step=f"Answer: mimir inbox  Then continue: mimir resume {run}",
+        next_step=answer_step(run),
     )
 
 

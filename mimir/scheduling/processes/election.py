@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from mimir.domain.run import RunResult
+from mimir.domain.run import INPUT, RunResult
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import BusyError, Paused, UsageError
-from mimir.scheduling import lifecycle
+from mimir.scheduling import input_pause, lifecycle
 from mimir.scheduling.run_services import RunServices
 from mimir.store.operations.record_loading import lease_holder, load_processes, load_run
 from mimir.store.protocol import ReadOps
@@ -115,6 +115,10 @@ def _load(reads: ReadOps, run: str) -> tuple[RunRecord, list[ProcessRecord], str
 
 
 def _pause_error(run: RunRecord) -> Paused:
+    # Also the pause of this process itself, if it is seen before its coordinator has returned.
+    if run.pause_reason == INPUT:
+        step = input_pause.answer_step(run.id)
+        return Paused(run.pause_message, reason=INPUT, next_step=step)
     why = f": {run.pause_message}" if run.pause_message else "."
     return Paused(
         f"Run {run.id} was paused{why}",

@@ -242,6 +242,19 @@ async def test_paused_run_lets_nobody_claim_and_sends_everybody_home(crew: RunSe
     assert claim == []
 
 
+async def test_a_pause_for_an_answer_is_the_same_for_every_process(crew: RunServices):
+    asked = "1 question is open (q-1)."
+    paused = Paused(asked, reason="input")
+    await crew.store.write(lambda ops: lifecycle.pause(ops, "r1", "one", paused, 0.0))
+
+    # The process that leads may see the pause before its own coordinator has returned
+    with pytest.raises(Paused) as seen:
+        await CoordinatorElection(crew, lead_forever, leads=True).attend()
+
+    assert (str(seen.value), seen.value.reason) == (asked, "input")
+    assert seen.value.next_step == "Answer: mimir inbox  Then continue: mimir resume r1"
+
+
 async def test_workers_and_their_locks_are_seen(crew: RunServices, frozen_clock: FrozenClock):
     work = Work()
     pool = AgentPool(crew, work, StopSignal())
