@@ -329,7 +329,7 @@ class McpSettings(_SettingsSection):
     tools: list[str] = ["core"]
     """Tool sets."""
     wait_seconds: float = Field(default=45.0, ge=0, le=50)
-    """Longest wait of a call; clients stop to wait after a minute."""
+    """Longest wait of a call; clients stop waiting after a minute."""
 
 
 class PatternSettings(_SettingsSection):

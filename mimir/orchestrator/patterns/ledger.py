@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 SCHEMA = 1
-KINDS = ("Pattern", "Decision", "Correction")
-_SECTIONS = ("Direction", "Assumptions", "Decisions", "Learnings", "Handoff", "Archive")
 _META = ("run", "session", "status", "phase", "progress", "updated", "schema")
 _MARKS = {"completed": "x", "running": ">", "needs_input": ">", "stuck": ">", "pending": " "}
 _PLAIN = ("needs_input", "stuck")
@@ -46,7 +44,7 @@ class LedgerLearning:
     id: str
     """`m-` and a hash of the note's id."""
     kind: str
-    """One of `KINDS`."""
+    """Pattern, Decision or Correction."""
     text: str
     run: str = ""
 
