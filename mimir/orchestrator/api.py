@@ -89,7 +89,8 @@ class Mimir:
         def look(reads: ReadOps) -> PlanFollowing:
             record = load_run(reads, run)
             settings = record.settings.mapping()
-            then = read_options(settings).then
+            options = read_options(settings)
+            then = options.then
             if record.kind != "plan" or record.status is not RunStatus.COMPLETED:
                 then = "stop"
             # An approved plan needs no further confirmation.
@@ -97,7 +98,13 @@ class Mimir:
                 then = "execute"
             own = as_object(settings.get("run"))
             kept = {f"run.{name}": own[name] for name in KEPT if own.get(name) is not None}
-            return PlanFollowing(path=record.plan_path, then=then, settings=kept)
+            return PlanFollowing(
+                path=record.plan_path,
+                then=then,
+                only=options.only,
+                from_run=options.from_run,
+                settings=kept,
+            )
 
         return await self._parts.store.read(look)
 

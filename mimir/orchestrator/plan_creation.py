@@ -14,7 +14,7 @@ from mimir.domain.run import INPUT, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.errors import AnswerError, ModelError, Paused, RejectedError, Waiting
 from mimir.orchestrator import run_models
-from mimir.orchestrator.patterns.choose import DIRECT, PatternOptions
+from mimir.orchestrator.patterns.choose import DIRECT, PatternOptions, read_options
 from mimir.orchestrator.patterns.planning_run import PlanningResult, PlanningRun
 from mimir.orchestrator.patterns.planning_steps import PLAN_NAME
 from mimir.orchestrator.services import ProjectServices
@@ -161,9 +161,8 @@ async def hold_conversations(services: ProjectServices, record: RunRecord) -> Pl
 async def resume_planning(services: ProjectServices, run: str, limits: RunBudget) -> RunResult:
     """Continue a planning run."""
     await raise_limits(services, run, limits)
-    settings = run_models.resume_settings(
-        services, await services.store.read(partial(load_run, run=run), brief=True)
-    )
+    record = await services.store.read(partial(load_run, run=run), brief=True)
+    settings = run_models.resume_settings(services, record)
     try:
         planned = await make_plan(settings.services, run, models=settings.models)
     except Paused as paused:
@@ -177,12 +176,15 @@ async def resume_planning(services: ProjectServices, run: str, limits: RunBudget
             message=str(paused),
             next_step=paused.next_step or "",
         )
+    # A planning run of `execute` is continued by the command that resumes it.
+    is_last = planned.exit_code or read_options(record.settings.mapping()).then == "stop"
+    steps = f"Check it: mimir check {planned.path}  Run it: mimir execute {planned.path}"
     return RunResult(
         run=run,
         outcome=planned.outcome,
         exit_code=planned.exit_code,
         plan_path=planned.path,
-        next_step=f"Check it: mimir check {planned.path}  Run it: mimir execute {planned.path}",
+        next_step=steps if is_last else "",
     )
 
 

@@ -20,7 +20,18 @@ from mimir.store.protocol import WriteOps
 from mimir.store.questions import question_rows
 from tests.support.cli_runner import Desk, Said
 from tests.support.run_facts import Facts, load
-from tests.support.whole_run import REST, Part, calls, check, plan, qc, step, worker, writes
+from tests.support.whole_run import (
+    REST,
+    Part,
+    calls,
+    check,
+    plan,
+    qc,
+    step,
+    worker,
+    writes,
+    wrote,
+)
 
 REQUEST = "Limit the calls of each client."
 FOLDER = "chains/limit-calls-each-client"
@@ -243,6 +254,21 @@ def test_a_summary_is_approved_before_the_plan_and_too_many_rejections_end_the_r
     assert (ended.data["outcome"], ended.data["cause"]) == ("failed", "rejected")
     run = desk.type("runs", "--json").json["runs"][0]["run"]
     assert "equal bytes" in desk.type("replay", run).out
+
+
+def test_a_resumed_request_executes_the_tasks_that_its_command_named(desk: Desk):
+    both = render(plan(step("a"), step("b")))
+    parts = [author("interviewer", "## Goal\nTwo files."), author("pm", both), wrote("a"), *REST]
+    script(desk, parts)
+    words = ("--pattern", "ask", "--only", "a", "--yes", "--apply", "never")
+
+    assert desk.type("execute", REQUEST, *words).code == 75
+    last = answer(desk, "yes")
+
+    assert last.code == 0, last.err
+    assert "Run it: mimir execute" not in last.out
+    tasks = desk.type("status", "--json").json["tasks"]
+    assert [(one["id"], one["status"]) for one in tasks] == [("a", "completed")]
 
 
 def test_an_expired_approval_pauses_the_run_and_is_asked_again(desk: Desk):

@@ -45,6 +45,10 @@ class PlanRequest:
     """Empty: the model of the settings."""
     then: "Following" = "stop"
     """What follows the plan."""
+    only: "Sequence[str]" = ()
+    """Tasks of the execution; empty: all."""
+    from_run: str = ""
+    """Run of which the execution reuses completed tasks; empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +167,7 @@ async def make_plan(
             output=options.output,
             model=options.model,
             limits=run_limits(loaded),
-            pattern=_read_pattern(session, loaded, options.then),
+            pattern=_read_pattern(session, loaded, options),
         )
         while True:
             try:
@@ -201,7 +205,7 @@ def plan_until_paused(session: CommandSession, job: "Coroutine[object, object, i
 
 
 def _read_pattern(
-    session: CommandSession, loaded: "LoadedSettings", then: "Following"
+    session: CommandSession, loaded: "LoadedSettings", request: PlanRequest
 ) -> "PatternOptions":
     from mimir.orchestrator.patterns.choose import PatternOptions
 
@@ -211,7 +215,9 @@ def _read_pattern(
         rounds=own.rounds,
         rejections=own.rejections,
         is_terminal=session.console.can_ask and not session.json,
-        then=then,
+        then=request.then,
+        only=tuple(request.only),
+        from_run=request.from_run,
     )
 
 

@@ -88,6 +88,8 @@ def execute(
         output=free,
         model=model or "",
         then="execute" if yes else "confirm",
+        only=tasks,
+        from_run=from_run,
     )
     loaded = session.load({**flags, "patterns.default": pattern})
     session.require_model(loaded)
@@ -186,11 +188,16 @@ def resume(
     if code or following.then == "stop":
         return code
     if following.then == "confirm" and not session.console.can_ask:
+        session.console.note(f"next: mimir execute {following.path}")
         return code
     given = {"run.workers": workers, "llm.model": model, "run.apply": apply}
     # What was given when the request was written, unless it is given now.
     given |= {name: value for name, value in following.settings.items() if not given.get(name)}
-    options = RunOptions(only=(), from_run="", is_confirmed=following.then == "execute")
+    options = RunOptions(
+        only=following.only,
+        from_run=following.from_run,
+        is_confirmed=following.then == "execute",
+    )
     return _execute_plan(session, session.project / following.path, given, options, spent)
 
 

@@ -41,6 +41,10 @@ class PatternOptions:
     """Whether the user can be asked on a terminal."""
     then: Following = "stop"
     """What follows the plan."""
+    only: tuple[str, ...] = ()
+    """Tasks of the execution; empty: all."""
+    from_run: str = ""
+    """Run of which the execution reuses completed tasks; empty: none."""
 
     def as_settings(self) -> Mapping[str, object]:
         """Return the pinned settings; none for `direct`, as in runs of older versions."""
@@ -57,6 +61,8 @@ class PlanFollowing:
     path: str
     """Of the plan."""
     then: Following
+    only: tuple[str, ...] = ()
+    from_run: str = ""
     settings: Mapping[str, object]
     """Settings of the planning run by their path."""
 
@@ -70,6 +76,8 @@ def read_options(settings: Mapping[str, object]) -> PatternOptions:
         rejections=as_whole_number(own.get("rejections")) or 1,
         is_terminal=own.get("is_terminal") is True,
         then=as_member(own.get("then"), get_args(Following)) or "stop",
+        only=tuple(as_texts(own.get("only"))),
+        from_run=as_text(own.get("from_run")),
     )
 
 
