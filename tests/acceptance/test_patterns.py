@@ -151,7 +151,11 @@ def test_a_specified_request_stops_three_times_and_is_reported_by_requirement(de
     assert "mimir resume plan-" in first.out
 
     # Then the specification, whose rejection returns to its author
+    (question,) = desk.type("inbox", "--json").json["questions"]
+    ledger = ("ledger", "--run", question["run"])
+    assert "- phase: 1\n" in desk.type(*ledger).out
     assert answer(desk, "600").code == 75
+    assert "- phase: 2\n" in desk.type(*ledger).out
     (stop,) = desk.type("inbox", "--json").json["questions"]
     assert (desk.project / FOLDER / "specification.md").read_text() == SPEC
     assert (stop["kind"], stop["risk"], stop["subject"]) == (

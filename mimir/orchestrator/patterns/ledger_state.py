@@ -5,6 +5,8 @@ from datetime import datetime
 
 from mimir.domain.clock import stamp
 from mimir.domain.criteria_counts import CriteriaCounts
+from mimir.domain.event import EventKind
+from mimir.domain.json_value import as_text
 from mimir.domain.question_states import OPEN
 from mimir.domain.task_states import EXECUTING, RUN_ENDED, RunStatus, TaskStatus
 from mimir.orchestrator.delegation.handoffs import add_handoff, find_handoff
@@ -18,7 +20,7 @@ from mimir.orchestrator.patterns.ledger import (
     one_line,
 )
 from mimir.reporting.summary.state_triangle import load_triangle, select_noting
-from mimir.store.operations import memory
+from mimir.store.operations import memory, runs
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.run_records import NoteRecord, RunOverviewRecord, RunRecord
@@ -29,6 +31,8 @@ MOST_LEARNINGS = 20
 MOST_ARCHIVED = 5
 _LEARNED = ("learning", "lesson", "note", "decision")
 _KINDS = {"lesson": "Correction", "decision": "Decision"}
+_PHASES = {"interviewer": "1", "spec_writer": "2", "oracle": "3"}
+_PLANNING = "4"
 
 
 def read_ledger(
@@ -51,7 +55,7 @@ def read_ledger(
         run=run,
         session=record.session_id or "-",
         status=shown.value,
-        phase=_phase(record, shown),
+        phase=_find_phase(reads, record, shown),
         progress=f"{len(done)}/{len(tasks)}",
         updated=stamp(now),
         title=one_line(record.display_title) or run,
@@ -157,10 +161,11 @@ def _basis(criteria: CriteriaCounts) -> str:
     return "judged" if criteria.judged else ("executed" if criteria.executed else "")
 
 
-def _phase(record: RunRecord, shown: RunStatus) -> str:
-    # Steps of the pattern `sdd`: 4 is planning, 6 is the report.
+def _find_phase(reads: ReadOps, record: RunRecord, shown: RunStatus) -> str:
+    """Return the step of pattern `sdd`; in planning, that of the agent called last."""
     if record.kind == "plan":
-        return "4"
+        calls = runs.events(reads, record.id, kinds=(EventKind.MODEL_CALLED,))
+        return _PHASES.get(as_text(calls[-1].data.get("role")), _PLANNING) if calls else _PLANNING
     return "6" if shown in RUN_ENDED else "running"
 
 
