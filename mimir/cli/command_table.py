@@ -79,6 +79,7 @@ COMMANDS = (
         "invoke",
         'invoke reviewer "Review src/app.py" --criterion "Each fault has a line"',
     ),
+    CommandEntry("agent_results.validate", "validate", 'validate agent-1127 --check "pytest -q"'),
     CommandEntry(
         "mcp.serve",
         "serve",

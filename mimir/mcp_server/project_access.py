@@ -6,10 +6,12 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from mimir.bootstrap import local_store
+from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.stored_project import ProjectPlace, StoredProject, open_stored_project
 from mimir.errors import PlanError
 from mimir.settings.layers import LoadedSettings, load
@@ -19,6 +21,8 @@ from mimir.workspace.state_dir import ROOM, prepare
 
 T = TypeVar("T")
 
+JOIN_SECONDS = 60.0
+"""Longest time in which the result of an ended command is still given to an equal call."""
 LOGS = "log"
 """Folder of the state directory with the output of started commands."""
 
@@ -37,6 +41,12 @@ class StartedCommand:
     def has_ended(self) -> bool:
         """Whether the process has ended; it is reaped by the question."""
         return self.process.poll() is not None
+
+    @property
+    def age_seconds(self) -> float:
+        """Time since its last output."""
+        written = datetime.fromtimestamp(self.log.stat().st_mtime, UTC)
+        return (SystemClock().now() - written).total_seconds()
 
     def forget_inputs(self) -> None:
         """Remove the files with texts: the store holds them now."""
@@ -60,6 +70,8 @@ class ProjectAccess:
         self._store = store
         self._say = say
         self._started: list[StartedCommand] = []
+        self._joined: dict[tuple[str, ...], StartedCommand] = {}
+        """Commands that a repeated call joins, by principal and words."""
 
     def load(self) -> LoadedSettings:
         """Load the settings that hold now."""
@@ -111,6 +123,19 @@ class ProjectAccess:
         started = StartedCommand(process=process, log=path, inputs=inputs)
         self._started.append(started)
         return started
+
+    def start_or_join(self, words: Sequence[str], principal: str) -> StartedCommand:
+        """Start a command, or return the equal one that still works or has just ended."""
+        key = (principal, *words)
+        known = self._joined.get(key)
+        # An older result may not hold for the files of now.
+        if known is None or (known.has_ended and known.age_seconds > JOIN_SECONDS):
+            known = self._joined[key] = self.start(words, principal)
+        return known
+
+    def forget(self, started: StartedCommand) -> None:
+        """Let the next equal call start the command again."""
+        self._joined = {key: one for key, one in self._joined.items() if one is not started}
 
     def write_text(self, text: str) -> Path:
         """Write a text for a command to a new file of the state directory; return its path."""

@@ -35,6 +35,7 @@ from mimir.orchestrator.questions.answering import (
 from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.runs.forecasting import forecast_plan
 from mimir.orchestrator.services import ProjectServices
+from mimir.orchestrator.validation.validate import ValidationRequest, validate_invocation
 from mimir.planning.format.diagnostics import SourceMap
 from mimir.reporting.audit.verification import AuditResult, verify
 from mimir.reporting.summary.run_data import RunData
@@ -195,6 +196,10 @@ class Mimir:
             return load_response(reads, run, shown, self._parts.clock.now(), documents)
 
         return await self._parts.store.read(read)
+
+    async def validate(self, run: str, request: ValidationRequest) -> dict[str, object]:
+        """Repeat the proof of an ended invocation; return the result of `validate_output`."""
+        return await validate_invocation(self._parts, run, request)
 
     async def drive(
         self, run: str, *, workers: int, apply: Apply, limits: RunBudget, resumed: bool

@@ -67,3 +67,30 @@ async def test_an_agent_is_spawned_and_its_checked_answer_outlives_the_server(pr
     assert (ended["status"], ended["is_error"]) == ("answered", False)
     assert (refined["status"], refined["calls_left"]) == ("answered", 18)
     assert not list((project / ".mimir/log").glob("*.txt")), "no text of a call is left in a file"
+
+
+async def test_a_response_is_validated_by_its_stored_run_alone(project: Path):
+    async with connected(project) as client:
+        spawned = await client.call("spawn_agent", chatmode="project:reviewer", task=TASK)
+        run = spawned["run"]
+        # Given a response that claims more than the store holds
+        claimed = {"run": run, "assurance": {"level": "executed"}}
+        found = await client.call("validate_output", sub_agent_response=claimed)
+        failed = await client.call(
+            "validate_output", sub_agent_response=run, checks=["grep -q raise src/money.py"]
+        )
+        unknown = await client.call("validate_output", sub_agent_response="agent-none")
+        nothing = await client.call("validate_output", sub_agent_response={"status": "answered"})
+    assert found["decision_recommendation"] == "refine"
+    assert found["assurance"]["citations"]["verified"] == 1
+    assert "ValueError" in found["identified_issues"][0]["description"]
+    assert failed["identified_issues"][0]["severity"] == "critical"
+    assert failed["checks"] == [
+        {
+            "check": "given-1",
+            "command": "grep -q raise src/money.py",
+            "green": False,
+            "end": "exit 1",
+        }
+    ]
+    assert (unknown["is_error"], nothing["is_error"]) == (True, True)

@@ -286,7 +286,14 @@ async def _find_unsupported(
     answer, log = conversation.answer.text, conversation.ledger
     if agent := services.agent:
         words = find_words(answer, answer_schema(agent))
-        return await look_up_citations(services, words, tree, log)
+        return await look_up_citations(
+            words,
+            tree,
+            log,
+            read_file=services.history.file,
+            redact=services.redact,
+            material=agent.material,
+        )
     return find_unsupported(answer, {number: one.text for number, one in log.items()})
 
 

@@ -1,6 +1,7 @@
 """The tool set `delegation`: spawn specialists for one bounded task each."""
 
 from mimir.mcp_server.tools import delegating
+from mimir.mcp_server.tools.agent_results import validating
 from mimir.mcp_server.tools.schemas import FLAG, arguments_of, result_of, text, texts, whole
 from mimir.mcp_server.tools.tool_values import Scope, ServedTool
 
@@ -39,6 +40,22 @@ DELEGATION: tuple[ServedTool, ...] = (
         is_read_only=False,
         is_idempotent=False,
         reaches_out=True,
+    ),
+    ServedTool(
+        name="validate_output",
+        description="Repeat the checks and citations of an agent's response, and recommend to "
+        "accept it, refine the task or re-delegate.",
+        scopes=_WORK,
+        handle=validating.validate_output,
+        input_schema=arguments_of(
+            "sub_agent_response",
+            sub_agent_response={"description": "Run, or response with it."},
+            requirements=texts(most=20),
+            quality_criteria=texts(most=20),
+            checks=texts("Commands that must pass.", 20),
+        ),
+        output_schema=result_of(run="string", decision_recommendation="string"),
+        is_read_only=False,
     ),
     ServedTool(
         name="list_available_chatmodes",

@@ -1,0 +1,4 @@
+"""Commands on results of invoked agents: validation, decisions about proposals.
+
+Only the command table imports them.
+"""

@@ -1,0 +1,78 @@
+"""`mimir validate`: the proof of an invocation again, and a recommendation."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mimir.cli.session import CommandSession
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Invocation = Annotated[str, typer.Argument(metavar="RUN", help="Run id or its beginning.")]
+Requirements = Annotated[
+    list[str] | None,
+    typer.Option("--requirement", metavar="TEXT", help="What the result must fulfil."),
+]
+Qualities = Annotated[
+    list[str] | None,
+    typer.Option("--quality", metavar="TEXT", help="Quality that a judge examines."),
+]
+Commands = Annotated[
+    list[str] | None,
+    typer.Option("--check", metavar="CMD", help="Command that must pass on the result."),
+]
+
+
+def validate(
+    session: CommandSession,
+    run: Invocation,
+    requirement: Requirements = None,
+    quality: Qualities = None,
+    check: Commands = None,
+) -> int:
+    """Repeat the checks and look-ups of an invocation, and recommend what to do with it.
+
+    The exit code is 0 if it recommends to accept the response.
+    """
+    from mimir.orchestrator.validation.validate import ValidationRequest
+
+    request = ValidationRequest(
+        requirements=tuple(requirement or ()),
+        quality_criteria=tuple(quality or ()),
+        checks=tuple(check or ()),
+    )
+    loaded = session.load()
+
+    async def job() -> int:
+        async with session.open(loaded, create=False) as mimir:
+            found = await mimir.validate(await mimir.find_run(run), request)
+        if session.json:
+            session.console.json(found)
+        else:
+            session.console.say("\n".join(_page(found, session.console.width)))
+        return int(found["decision_recommendation"] != "accept")
+
+    return session.run(job())
+
+
+def _page(found: "Mapping[str, object]", width: int) -> list[str]:
+    from mimir.cli.console import clean_line
+    from mimir.cli.layout import wrap
+    from mimir.domain.json_value import as_object, as_objects, as_text
+
+    assurance = as_object(found.get("assurance"))
+    lines = [
+        f"{found['decision_recommendation']}: {found['run']}",
+        f"  assurance: {as_text(assurance.get('level'))}",
+    ]
+    for one in as_objects(found.get("checks")):
+        state = "green" if one.get("green") is True else f"red ({as_text(one.get('end'))})"
+        text = clean_line(f"check {as_text(one.get('check'))}: {state}")
+        lines += wrap(text, width, first="  ", rest="    ")
+    for one in as_objects(found.get("identified_issues")):
+        head = f"{as_text(one.get('severity'))} ({as_text(one.get('category'))}): "
+        text = clean_line(f"{head}{as_text(one.get('description'))}")
+        lines += wrap(text, width, first="  ", rest="    ")
+        lines += wrap(clean_line(as_text(one.get("recommendation"))), width, first="    ")
+    return lines

@@ -1,0 +1,1 @@
+"""Validation of an ended invocation: its checks and citations again, and a decision."""

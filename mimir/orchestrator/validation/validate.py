@@ -1,0 +1,102 @@
+"""Validation of an invocation: the stored run decides, whatever a caller was given."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mimir.domain.json_value import as_object, as_text, as_texts
+from mimir.orchestrator.runs.inspection import find_dead_processes
+from mimir.orchestrator.services import ProjectServices
+from mimir.orchestrator.validation.issues import (
+    Repetition,
+    ValidationIssue,
+    compute_level,
+    decide_recommendation,
+    find_issues,
+    find_requirement_issues,
+)
+from mimir.orchestrator.validation.repetition import repeat_proof
+from mimir.orchestrator.validation.stored_run import StoredInvocation, load_invocation
+
+Json = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationRequest:
+    """What a caller wants to be validated beside the run's own proof."""
+
+    requirements: tuple[str, ...] = ()
+    quality_criteria: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    """Command lines."""
+    is_judged: bool = False
+    """Whether a model judges the requirements afterwards."""
+
+
+async def validate_invocation(
+    services: ProjectServices, run: str, request: ValidationRequest
+) -> dict[str, object]:
+    """Repeat the proof of an ended invocation; return the result of `validate_output`.
+
+    Raises:
+        UsageError: The run is no invocation, or has not ended.
+        Paused: The sandbox or the disk failed.
+    """
+    dead, now = await find_dead_processes(services, run), services.clock.now()
+    stored = await services.store.read(
+        lambda reads: load_invocation(reads, run, dead=dead, now=now)
+    )
+    repetition = await repeat_proof(services, stored, request.checks)
+    passed = [one.text for one in stored.criteria if one.state == "passed"]
+    issues = find_issues(stored.response, repetition)
+    if not request.is_judged:
+        issues += find_requirement_issues(
+            (*request.requirements, *request.quality_criteria), passed
+        )
+    return describe_validation(stored, repetition, issues)
+
+
+def describe_validation(
+    stored: StoredInvocation, repetition: Repetition, issues: Sequence[ValidationIssue]
+) -> dict[str, object]:
+    """Return the result of a validation as JSON values."""
+    response = stored.response
+    status, assurance = as_text(response.get("status")), as_object(response.get("assurance"))
+    decision = decide_recommendation(status, issues, refinements_left=stored.refinements_left)
+    unverified = list(repetition.unverified)
+    return {
+        "schema": 1,
+        "run": stored.run.id,
+        "agent": stored.run.agent,
+        "status": status,
+        "decision_recommendation": decision,
+        "assurance": {
+            **assurance,
+            "level": compute_level(as_text(assurance.get("level")), repetition),
+            "citations": {
+                "total": repetition.citations,
+                "verified": max(0, repetition.citations - len(unverified)),
+                "unverified": unverified,
+            },
+        },
+        "checks": [
+            {
+                "check": check.id,
+                "command": check.command_line,
+                "green": run.green,
+                "end": run.describe_end,
+            }
+            for check, run in repetition.runs
+        ],
+        "identified_issues": [one.as_json() for one in issues],
+        "refinement_suggestions": [one.recommendation for one in issues if one.severity != "minor"],
+        "alternative_approaches": _list_alternatives(response, decision),
+        "refinements_left": max(0, stored.refinements_left),
+    }
+
+
+def _list_alternatives(response: Json, decision: str) -> list[str]:
+    others = as_object(response.get("recommendations"))
+    found = [f"Ask {one}." for one in as_texts(others.get("additional_specialists"))]
+    if decision == "re-delegate":
+        found.append("Give the task to another definition, or divide it.")
+    return found
