@@ -39,6 +39,14 @@ class UsageError(MimirError):
     exit_code = 2
 
 
+class LimitError(UsageError):
+    """An invocation exceeds a limit of delegation."""
+
+    def __init__(self, message: str, *, rule: str, next_step: str) -> None:
+        super().__init__(message, next_step=next_step)
+        self.rule = rule
+
+
 class PlanError(MimirError):
     """A plan or another file of the user is not acceptable."""
 

@@ -16,6 +16,7 @@ from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
 from mimir.bootstrap.agents.definition_files import open_agent_files, open_preambles
+from mimir.bootstrap.agents.detached_worker import start_process
 from mimir.bootstrap.agents.programs import (
     SandboxedPrograms,
     find_program,
@@ -23,6 +24,7 @@ from mimir.bootstrap.agents.programs import (
     program_environment,
 )
 from mimir.bootstrap.clock import RandomIds, SystemClock
+from mimir.bootstrap.delegation_limits import read_limits
 from mimir.bootstrap.git_program import find_git, git_login
 from mimir.bootstrap.toolsets import ProjectSandbox, ToolFactory
 from mimir.domain.agent import ROLES
@@ -182,6 +184,8 @@ async def compose_services(
         show_base=tools.show,
         principal=find_principal(),
         session=find_session(),
+        limits=read_limits(settings),
+        start_process=partial(start_process, project, settings),
     )
 
 

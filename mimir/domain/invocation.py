@@ -46,6 +46,24 @@ class InvocationRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationLimits:
+    """Limits that settings choose."""
+
+    calls: int = 20
+    """Invocations of a session, at all depths."""
+    active: int = 5
+    """Agents of a session at work at the same time; further ones wait."""
+    depth: int = 2
+    """Longest chain of agents below the caller of mimir."""
+    refinements: int = 2
+    """Of one task."""
+    similarity: float = 0.85
+    """Jaccard similarity from which two tasks count as one."""
+    per_day: int = 200
+    """Invocations of all sessions in 24 hours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedSkill:
     """Instructions that an agent may read; later edits do not count."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mcp_types import CallToolResult, TextContent
 
-from mimir.errors import MimirError
+from mimir.errors import LimitError, MimirError
 from mimir.mcp_server.project_access import hide_paths
 from mimir.mcp_server.tools.tool_values import IncomingCall, ToolAnswer
 
@@ -37,6 +37,9 @@ def describe_error(error: Exception, call: IncomingCall) -> ToolAnswer:
 
 def _parts(error: Exception) -> Mapping[str, str]:
     match error:
+        case LimitError():
+            step = error.next_step or ""
+            return {"refused": error.rule, "problem": str(error), "next": step}
         case MimirError():
             problem, _, reason = str(error).strip().partition("\n")
             return {"problem": problem, "reason": reason, "next": error.next_step or ""}

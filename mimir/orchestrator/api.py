@@ -14,7 +14,9 @@ from mimir.domain.requirement import REQUIREMENTS_TEXT
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
+from mimir.orchestrator.delegation import session_verbs
 from mimir.orchestrator.delegation.documents import describe_documents
+from mimir.orchestrator.delegation.sessions import find_queue_place
 from mimir.orchestrator.delegation.stored_response import load_response
 from mimir.orchestrator.delegation.task_building import require_fit
 from mimir.orchestrator.patterns import ledger_import, ledger_state
@@ -43,6 +45,7 @@ from mimir.reporting.summary.run_loader import gather
 from mimir.store.operations import estimates, runs
 from mimir.store.operations.record_loading import find_json, load_run
 from mimir.store.protocol import ReadOps
+from mimir.store.records.session_records import SessionRecord
 
 
 class Mimir:
@@ -208,9 +211,11 @@ class Mimir:
         record = await self._parts.store.read(partial(load_run, run=run), brief=True)
         if record.kind == "plan":
             return await plan_creation.resume_planning(self._parts, run, limits)
-        return await execution.execute_run(
+        result = await execution.execute_run(
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
+        await session_verbs.start_waiting_after(self._parts, run)
+        return result
 
     async def try_checks(self, plan: Plan, places: SourceMap) -> Sequence[Finding]:
         """Run the checks of a plan on the project as it is; return what they show."""
@@ -218,7 +223,9 @@ class Mimir:
 
     async def help(self, run: str, *, workers: int) -> RunResult:
         """Serve a running run as a further process, which coordinates it if the coordinator dies."""
-        return await join.join_run(self._parts, run, workers=workers)
+        result = await join.join_run(self._parts, run, workers=workers)
+        await session_verbs.start_waiting_after(self._parts, run)
+        return result
 
     async def find_work(self, run: str | None) -> str:
         """Return the run to serve: exact, by a unique prefix, or the newest running one."""
@@ -273,6 +280,33 @@ class Mimir:
     async def cancel(self, run: str) -> None:
         """Cancel a run that has not ended."""
         await execution.cancel(self._parts, run)
+        await session_verbs.start_waiting_after(self._parts, run)
+
+    async def open_session(self, name: str, *, principal: str, chat: str = "") -> str:
+        """Open a session of invocations for a principal; return its id.
+
+        Raises:
+            LimitError: The principal has too many.
+        """
+        services = self._parts
+        new = SessionRecord(
+            id=services.ids.new("s"),
+            project_id=services.project_id,
+            principal=principal,
+            name=name,
+            chat=chat or None,
+        )
+        await session_verbs.open_session(services, new)
+        return new.id
+
+    async def cancel_session(self, session: str, principal: str) -> Sequence[str]:
+        """Cancel the open invocations of a session; return their runs."""
+        return await session_verbs.cancel_session(self._parts, session, principal, execution.cancel)
+
+    async def find_queue_place(self, run: str) -> int:
+        """Return the place of an invocation in the queue of its session; 0: it does not wait."""
+        dead = await inspection.find_dead_processes(self._parts, run)
+        return await self._parts.store.read(partial(find_queue_place, run=run, dead=dead))
 
     async def apply(
         self,

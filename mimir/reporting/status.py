@@ -98,6 +98,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "tasks": [_task(task, lookup) for task in tasks],
         **_date_of_prices(record),
         **({"read_only": True} if record.is_read_only else {}),
+        **({"queued": True} if record.is_queued else {}),
         **asked,
     }
 

@@ -20,6 +20,7 @@ from mimir.store.records.run_changes import (
     RunLimitsChange,
     RunPauseChange,
     RunPinnedChange,
+    RunQueueChange,
 )
 from mimir.store.records.run_records import RunRecord
 
@@ -77,6 +78,9 @@ def begin(ops: WriteOps, run: str, tasks: int) -> bool:
     if runs.events(ops, run, kinds=(EventKind.RUN_STARTED,), limit=1):
         return False
     runs.append_event(ops, run, EventKind.RUN_STARTED, data={"tasks": tasks})
+    # An invocation has left the queue of its session.
+    if load_run(ops, run).queued_at:
+        save_change(ops, run, RunQueueChange(), RunPauseChange())
     return True
 
 

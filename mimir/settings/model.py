@@ -280,6 +280,18 @@ class AgentSettings(_SettingsSection):
     """Name in a definition → model."""
     share_preambles: bool = False
     """Whether generated preambles are kept in the user's cache, for all projects."""
+    session_calls: int = Field(default=20, ge=1, le=1000)
+    """Invocations of one session."""
+    session_concurrent: int = Field(default=5, ge=1, le=64)
+    """Agents of one session at work at the same time; further ones wait."""
+    depth: int = Field(default=2, ge=0, le=2)
+    """Longest chain of agents that spawn agents."""
+    refinements: int = Field(default=2, ge=0, le=20)
+    """Of one task."""
+    similarity_threshold: float = Field(default=0.85, gt=0, le=1)
+    """Share of equal word triples from which two tasks count as one."""
+    spawns_per_day: int = Field(default=200, ge=1)
+    """Invocations of all sessions in 24 hours."""
     tool_calls: int = Field(default=20, ge=1, le=200)
     timeout_seconds: int = Field(default=300, ge=10, le=7200)
     program_timeout_seconds: int = Field(default=600, ge=10, le=7200)

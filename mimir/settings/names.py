@@ -48,6 +48,7 @@ _FROM_PROJECT_NEVER = (
     "agents.models",
     "agents.share_preambles",
     "agents.programs",
+    "agents.spawns_per_day",
     "mcp",
 )
 _OPEN = (

@@ -39,6 +39,7 @@ class NodeLabel(StrEnum):
     CALL = "Call"
     EVENT = "Event"
     QUESTION = "Question"
+    SESSION = "Session"
 
 
 class EdgeType(StrEnum):

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,6 +25,16 @@ TASK = "Is the function total in src/money.py right for every list of numbers?"
 def connected(project: Path, **variables: str) -> AbstractAsyncContextManager[Caller]:
     words = ("--tools", "core,delegation")
     return connected_client(project, words, MIMIR_SESSION="s-test", **variables)
+
+
+async def wait_for_answer(server: Caller, run: str) -> dict[str, Any]:
+    """Return the answer of an agent; each call waits for it, also on a slow machine."""
+    found: dict[str, Any] = {}
+    for _ in range(20):
+        found = await server.call("get_agent_output", run=run, wait_seconds=50)
+        if found["status"] not in ("queued", "working"):
+            break
+    return found
 
 
 @pytest.fixture
@@ -49,11 +60,16 @@ async def test_an_agent_is_spawned_and_its_checked_answer_outlives_the_server(pr
     # Then another server has the answer, and knows that one citation is invented
     async with connected(project) as second:
         run = spawned["run"]
-        answered = await second.call("get_agent_output", session_id=run, wait_seconds=50)
+        answered = await wait_for_answer(second, run)
         again = await second.call("spawn_agent", chatmode="project:reviewer", task=f"{TASK} ")
         unknown = await second.call("spawn_agent", chatmode="project:none", task="Do it.")
         session = await second.call("get_agent_status")
         ended = await second.call("terminate_agent", session_id=run)
+        opened = await second.call("open_session", name="Another purpose")
+        other = await second.call("get_agent_status", session_id=opened["session"])
+        foreign = await second.call(
+            "spawn_agent", chatmode="project:reviewer", task="Look.", session="s-unknown"
+        )
         refined = await second.call(
             "spawn_agent", chatmode="project:reviewer", task=TASK, refines=run
         )
@@ -65,6 +81,8 @@ async def test_an_agent_is_spawned_and_its_checked_answer_outlives_the_server(pr
     assert "project:none" in unknown["problem"]
     assert (session["total_calls"], session["calls_left"]) == (1, 19)
     assert (ended["status"], ended["is_error"]) == ("answered", False)
+    assert (opened["limits"]["calls"], other["calls_left"], other["runs"]) == (20, 20, [])
+    assert (foreign["refused"], foreign["is_error"]) == ("session", True)
     assert (refined["status"], refined["calls_left"]) == ("answered", 18)
     assert not list((project / ".mimir/log").glob("*.txt")), "no text of a call is left in a file"
 
@@ -94,3 +112,33 @@ async def test_a_response_is_validated_by_its_stored_run_alone(project: Path):
         }
     ]
     assert (unknown["is_error"], nothing["is_error"]) == (True, True)
+
+
+async def test_an_agent_waits_in_the_queue_until_another_one_ends(project: Path, tmp_path: Path):
+    # Given an agent that does not end, and one place in the session
+    slow = worker("task-1", {"text": "late", "delay_seconds": 600}, when={"brief_has": "slow"})
+    script = {"parts": [slow, worker("task-1", READS, FOUND), *REST]}
+    (tmp_path / "script.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
+    one = {"MIMIR_AGENTS__SESSION_CONCURRENT": "1", "MIMIR_MCP__WAIT_SECONDS": "0"}
+    agent = "project:reviewer"
+
+    # When two others are spawned and it is ended
+    async with connected(project, **one) as server:
+        first = await server.call("spawn_agent", chatmode=agent, task="A slow task.")
+        second = await server.call("spawn_agent", chatmode=agent, task=TASK)
+        third = await server.call("spawn_agent", chatmode=agent, task="Another slow one, please.")
+        state = await server.call("get_agent_status", session_id=third["run"])
+        await server.call("terminate_agent", session_id=first["run"])
+        answered = await wait_for_answer(server, second["run"])
+        ended = await server.call("terminate_agent", session_id="s-test")
+        again = await server.call("terminate_agent", session_id="s-test")
+        last = await server.call("get_agent_status", session_id=third["run"])
+
+    # Then the second one was started by itself, and the session ends the third
+    assert first["status"] == "working"
+    assert (second["status"], second["queue_position"]) == ("queued", 1)
+    assert (state["status"], state["queue_position"]) == ("queued", 2)
+    assert answered["status"] == "answered"
+    assert ended["cancelled"] == [third["run"]]
+    assert (again["cancelled"], again["is_error"]) == ([], False)
+    assert last["status"] == "cancelled"

@@ -1,17 +1,31 @@
-"""The limits of a session hold exactly when two processes create invocations at the same moment."""
+"""The limits of sessions hold exactly when two processes create something at the same moment."""
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
+from mimir.domain.invocation import DelegationLimits
 from mimir.domain.task_states import RunStatus
-from mimir.errors import UsageError
-from mimir.orchestrator.delegation.sessions import load_session, require_room
+from mimir.errors import LimitError
+from mimir.orchestrator.delegation.rules import count_working, find_place
+from mimir.orchestrator.delegation.sessions import (
+    admit_run,
+    find_newest_session,
+    load_session,
+    open_session,
+    start_queued,
+)
 from mimir.store.operations import runs
 from mimir.store.operations.runs import NewRun
 from mimir.store.protocol import GraphStore, WriteOps
+from mimir.store.records.session_records import SessionRecord
 from mimir.store.schema import NodeLabel
+
+Second = Callable[[], AbstractAsyncContextManager[GraphStore]]
+LIMITS = DelegationLimits()
 
 
 def new_run(number: int, session: str) -> NewRun:
@@ -33,37 +47,103 @@ def new_run(number: int, session: str) -> NewRun:
     )
 
 
-async def create(store: GraphStore, number: int, session: str, *, ended: bool = False) -> str:
+async def create(
+    store: GraphStore,
+    number: int,
+    session: str,
+    *,
+    ended: bool = False,
+    limits: DelegationLimits = LIMITS,
+) -> str:
     """Create an invocation as `create_run` does; return the rule that refuses it."""
     new = new_run(number, session)
 
     def work(ops: WriteOps) -> None:
         runs.create(ops, new)
-        require_room(ops, new.id, (), is_forced=False)
+        admit_run(ops, new.id, (), limits, is_forced=False)
         if ended:
             ops.patch(NodeLabel.RUN, new.id, {"status": RunStatus.COMPLETED.value})
 
     try:
         await store.write(work)
-    except UsageError as error:
-        return str(error).split("(")[1].split(")")[0]
+    except LimitError as error:
+        return error.rule
     return ""
 
 
-@pytest.mark.parametrize("already", [0, 19])
-async def test_the_sixth_active_and_the_twenty_first_call_lose_every_race(store, second, already):
-    async with second() as other:
-        for number in range(already):
-            assert await create(store, number, "s-1", ended=True) == ""
-        doors = [(store, other)[number % 2] for number in range(100, 112)]
-        made = await asyncio.gather(
-            *(create(door, number, "s-1") for number, door in enumerate(doors, 100))
-        )
-    kept = await store.read(lambda reads: load_session(reads, "p", "s-1", ()))
-    free = 5 if already == 0 else 1
+async def race(store: GraphStore, other: GraphStore, session: str, count: int) -> Counter[str]:
+    doors = [(store, other)[number % 2] for number in range(count)]
+    made = await asyncio.gather(
+        *(create(door, 100 + number, session) for number, door in enumerate(doors))
+    )
+    return Counter(made)
 
-    assert Counter(made)[""] == free
-    assert set(made) == {"", "active" if already == 0 else "calls"}
-    assert len(kept) == already + free
-    # Another session has its own limits.
-    assert await create(store, 1, "s-2") == ""
+
+async def test_twenty_one_calls_at_one_moment_leave_twenty_and_five_at_work(
+    store: GraphStore, second: Second
+):
+    async with second() as other:
+        for number in range(19):
+            assert await create(store, number, "s-1", ended=True) == ""
+        last = await race(store, other, "s-1", 4)
+        first = await race(store, other, "s-2", 12)
+    kept = await store.read(lambda reads: load_session(reads, "p", "s-1", ()))
+    busy = await store.read(lambda reads: load_session(reads, "p", "s-2", ()))
+
+    assert last == {"": 1, "calls": 3}
+    assert len(kept) == 20
+    assert first == {"": 12}
+    assert count_working(busy) == 5
+    assert [find_place(busy, one.run) for one in busy if one.is_queued] == [1, 2, 3, 4, 5, 6, 7]
+
+
+async def test_an_end_starts_the_oldest_queued_invocation_once(store: GraphStore, second: Second):
+    for number in range(8):
+        await create(store, number, "s-1")
+
+    def start(ops: WriteOps) -> list[str]:
+        return [*start_queued(ops, "p", "s-1", (), LIMITS)]
+
+    def end(ops: WriteOps) -> None:
+        ops.patch(NodeLabel.RUN, "agent-s-1-2", {"status": RunStatus.CANCELLED.value})
+
+    assert await store.write(start) == []
+    await store.write(end)
+    async with second() as other:
+        started = await asyncio.gather(*(door.write(start) for door in (store, other) * 3))
+    calls = await store.read(lambda reads: load_session(reads, "p", "s-1", ()))
+
+    assert [run for some in started for run in some] == ["agent-s-1-5"]
+    assert [one.run for one in calls if one.is_queued] == ["agent-s-1-6", "agent-s-1-7"]
+
+
+async def test_the_limit_of_a_day_counts_every_session(store: GraphStore):
+    few = DelegationLimits(per_day=3)
+    made = [await create(store, n, f"s-{n}", limits=few) for n in range(4)]
+
+    assert made == ["", "", "", "day"]
+
+
+@pytest.mark.parametrize("name", ["", "token:a"])
+async def test_the_eleventh_open_session_of_a_principal_is_refused(
+    store: GraphStore, second: Second, name: str
+):
+    async def open_one(door: GraphStore, number: int, principal: str) -> str:
+        new = SessionRecord(
+            id=f"s-{principal}-{number}", project_id="p", principal=principal, name="Review"
+        )
+        try:
+            await door.write(lambda ops: open_session(ops, new))
+        except LimitError as error:
+            return error.rule
+        return ""
+
+    async with second() as other:
+        doors = (store, other) * 7
+        made = await asyncio.gather(*(open_one(door, n, name) for n, door in enumerate(doors)))
+
+    assert Counter(made) == {"": 10, "sessions": 4}
+    # Another principal has its own; without contact since then no session is continued.
+    assert await open_one(store, 1, "token:b") == ""
+    newest = await store.read(lambda ops: find_newest_session(ops, "p", "token:b", since="2"))
+    assert newest == "s-token:b-1"

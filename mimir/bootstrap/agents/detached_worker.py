@@ -5,7 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mimir.settings.model import Settings
 from mimir.workspace.state_dir import ROOM
+
+
+def start_process(project: Path, settings: Settings, run: str, model: str) -> Path:
+    """Start a worker of a run whose turn in the queue has come; return its log."""
+    # Credentials of an address must not get into the environment of a process.
+    store = "" if "@" in settings.store else settings.store
+    return start_worker(project, run, model=model, store=store)
 
 
 def start_worker(project: Path, run: str, *, model: str, store: str) -> Path:

@@ -294,6 +294,8 @@ def invoke(
         async with session.open(loaded) as mimir:
             budget = run_limits(loaded)
             run = await mimir.create_invocation(plan, definition, limits=budget, request=request)
+            if place := await mimir.find_queue_place(run):
+                return _report_queued(session, run, place)
             if mode != FOREGROUND:
                 return _detach(session, run, "" if is_program else model or "")
             code = await run_and_show(
@@ -312,6 +314,17 @@ def invoke(
             return code or int(not is_success(response, strict_citations=strict_citations))
 
     return session.run(job())
+
+
+def _report_queued(session: CommandSession, run: str, place: int) -> int:
+    """Print the place of an invocation in the queue; the agent that ends starts it."""
+    if session.json:
+        shape = {"event": "AgentQueued", "run": run, "status": "queued", "queue_position": place}
+        session.console.json({**shape, "next": f"mimir status {run}"})
+    else:
+        session.console.say(f"queued: {run} (place {place})")
+        session.console.say(f"next: mimir status {run}")
+    return 0
 
 
 def _detach(session: CommandSession, run: str, model: str) -> int:

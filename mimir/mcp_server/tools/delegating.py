@@ -1,39 +1,35 @@
 """Tools of the set `delegation`: spawn an agent, follow it, read its answer, end it."""
 
 import asyncio
-import hashlib
 import re
-from collections import Counter
 from collections.abc import Mapping
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.stored_project import ProjectPlace, StoredProject
-from mimir.domain.clock import stamp
-from mimir.domain.json_value import NO_MEMBERS, as_object, as_objects, as_text, as_texts
+from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.errors import MimirError, ToolError
 from mimir.mcp_server.tools.command_following import make_error, wait_for_end, wait_for_events
 from mimir.mcp_server.tools.reading import PAGE_CHARS, POLL_SECONDS
 from mimir.mcp_server.tools.run_reading import find_visible_run, load_status
-from mimir.mcp_server.tools.run_results import WORKING, is_working, list_open_questions
+from mimir.mcp_server.tools.run_results import WORKING, is_working
+from mimir.mcp_server.tools.sessions.handles import find_session, keep_session, read_limits
+from mimir.mcp_server.tools.sessions.session_tools import ENDED, require_subject
 from mimir.mcp_server.tools.tool_values import IncomingCall, Principal, ToolAnswer, WaitLimit
-from mimir.orchestrator.delegation.rules import MAX_ACTIVE, MAX_CALLS
-from mimir.orchestrator.delegation.sessions import find_newest_session, load_session
+from mimir.orchestrator.delegation.rules import find_place
+from mimir.orchestrator.delegation.sessions import load_session
 from mimir.store.protocol import ReadOps
 from mimir.store.run_reading import load_run
 
-CONTACT = timedelta(minutes=60)
-"""Age of the newest invocation up to which a token continues its session."""
+QUEUED = "queued"
 _REFUSED = re.compile(r"Refused \((\w+)\): ")
-_ENDED = ("completed", "answered", "failed", "cancelled")
 
 
 async def spawn_agent(call: IncomingCall) -> ToolAnswer:
     """Invoke an agent for one task, in the session of the principal."""
     given, project = call.arguments, call.project
-    session = await _find_session(call)
+    session = await find_session(call, given.text("session"))
     inputs = [project.write_text(_require_text(given.text("task")))]
     # In files, as the request of a plan: a text is never read as an option or a path.
     words = ["invoke", "--json", *_options(given.values)]
@@ -63,9 +59,10 @@ async def spawn_agent(call: IncomingCall) -> ToolAnswer:
 async def get_agent_output(call: IncomingCall) -> ToolAnswer:
     """Return the answer of an agent, or a part of what it left."""
     given = call.arguments
-    load = partial(load_status, call.project, call.principal, given.text("session_id"))
+    load = partial(load_status, call.project, call.principal, require_subject(call))
     found, waited, most = await load(), 0.0, given.number("wait_seconds", 0)
     while waited < most and is_working(found, SystemClock().now(), is_followed=False):
+        await _keep_queue(call, found)
         await asyncio.sleep(POLL_SECONDS)
         waited += POLL_SECONDS
         found = await load()
@@ -78,47 +75,6 @@ async def get_agent_output(call: IncomingCall) -> ToolAnswer:
     text = await _load_part(call, run, part)
     content: dict[str, object] = {"run": run, "text": text[:PAGE_CHARS], "characters": len(text)}
     return ToolAnswer(content=content)
-
-
-async def get_agent_status(call: IncomingCall) -> ToolAnswer:
-    """Return the state of one invocation, or of the session of the principal."""
-    named = call.arguments.text("session_id")
-    if named and not named.startswith("s-"):
-        status = await load_status(call.project, call.principal, named)
-        return ToolAnswer(content=_describe_state(status))
-    session = await _find_session(call)
-    # A session of another client is answered like an unknown one.
-    if named and named != session:
-        raise ToolError(f"There is no session {named[:80]!r}.", next_step=f"Yours is {session}.")
-
-    def look(reads: ReadOps, place: ProjectPlace) -> Mapping[str, object]:
-        calls = load_session(reads, place.id, session, place.find_dead())
-        runs = [{"run": one.run, "agent": one.agent, "active": one.is_active} for one in calls]
-        return {
-            "session": session,
-            "runs": runs,
-            "total_calls": len(calls),
-            "calls_by_agent": dict(Counter(one.agent for one in calls)),
-            "refinements": sum(1 for one in calls if one.refines),
-            "calls_left": max(0, MAX_CALLS - len(calls)),
-            "active_left": max(0, MAX_ACTIVE - sum(1 for one in calls if one.is_active)),
-        }
-
-    return ToolAnswer(content=await call.project.read(look))
-
-
-async def terminate_agent(call: IncomingCall) -> ToolAnswer:
-    """Cancel an invocation; one that has ended stays as it is."""
-    status = await load_status(call.project, call.principal, call.arguments.text("session_id"))
-    run, state = as_text(status.get("run")), as_text(status.get("status"))
-    if status.get("kind") != "agent":
-        raise ToolError(f"{run} is not an invocation.", next_step=f"The user: mimir cancel {run}")
-    if state not in _ENDED:
-        started = call.project.start(["cancel", run, "--json"], call.principal.name)
-        await wait_for_end(started, _limit(call), run)
-        status = await load_status(call.project, call.principal, run)
-        state = as_text(status.get("status"))
-    return ToolAnswer(content={"run": run, "status": state}, is_error=state not in _ENDED)
 
 
 async def list_available_chatmodes(call: IncomingCall) -> ToolAnswer:
@@ -181,29 +137,29 @@ _VALUES = {
 }
 
 
-async def _find_session(call: IncomingCall) -> str:
-    """Return the session whose limits hold for the principal."""
-    principal, now = call.principal, SystemClock().now()
-    if principal.session:
-        return principal.session
-    since = stamp(now - CONTACT)
-
-    def look(reads: ReadOps, place: ProjectPlace) -> str:
-        return find_newest_session(reads, place.id, principal.name, since=since)
-
-    try:
-        found = await call.project.read(look)
-    except MimirError:  # the first invocation creates the store
-        found = ""
-    # Computed, so that two first calls of one moment share a session.
-    digest = hashlib.sha256(f"{principal.name} {now:%Y-%m-%d %H}".encode()).hexdigest()
-    return found or f"s-{digest[:12]}"
+async def _keep_queue(call: IncomingCall, status: Mapping[str, object]) -> None:
+    """Start what may leave the queue in which a run waits: no process may watch it."""
+    if status.get("queued") is not True:
+        return
+    run = as_text(status.get("run"))
+    await keep_session(
+        call, await call.project.read(lambda reads, _: load_run(reads, run).session_id)
+    )
 
 
 async def _describe(call: IncomingCall, run: str, *, is_served: bool) -> ToolAnswer:
     """Return the response of an invocation, with its session and the calls that are left."""
-    content = await call.project.read(partial(read_response, principal=call.principal, run=run))
-    if is_served and as_text(content.get("status")) not in _ENDED:
+    content = await call.project.read(
+        partial(read_response, principal=call.principal, run=run, calls=read_limits(call).calls)
+    )
+    if content.get("status") == QUEUED:
+        names = ("run", "session", "agent", "calls_left", "status", "queue_position")
+        content = {
+            **{name: content.get(name) for name in names},
+            "next": f'Call get_agent_output with session_id "{run}" and wait_seconds 45.',
+        }
+        return ToolAnswer(content=content, task=run)
+    if is_served and as_text(content.get("status")) not in ENDED:
         content = {
             **{name: content.get(name) for name in ("run", "session", "agent", "calls_left")},
             "status": WORKING,
@@ -214,9 +170,12 @@ async def _describe(call: IncomingCall, run: str, *, is_served: bool) -> ToolAns
 
 
 def read_response(
-    reads: ReadOps, place: ProjectPlace, principal: Principal, run: str
+    reads: ReadOps, place: ProjectPlace, principal: Principal, run: str, calls: int = 0
 ) -> Mapping[str, object]:
-    """Return the `AgentResponse` of an invocation, with its session."""
+    """Return the `AgentResponse` of an invocation, with its session and place in the queue.
+
+    `calls` is the limit of the session; 0: the calls that are left are not named.
+    """
     from mimir.orchestrator.delegation.stored_response import load_response
 
     id = find_visible_run(reads, place, principal, run)
@@ -228,14 +187,16 @@ def read_response(
     response = load_response(reads, id, shown, place.now, ())
     if not record.session_id:
         return response
-    calls = load_session(reads, place.id, record.session_id, dead)
-    left = max(0, MAX_CALLS - len(calls))
-    return {**response, "session": record.session_id, "calls_left": left}
+    made = load_session(reads, place.id, record.session_id, dead)
+    left = {"calls_left": max(0, calls - len(made))} if calls else {}
+    position = find_place(made, id)
+    queued = {"status": QUEUED, "queue_position": position} if position else {}
+    return {**response, "session": record.session_id, **left, **queued}
 
 
 async def _has_response(call: IncomingCall, run: str) -> bool:
     status = await load_status(call.project, call.principal, run)
-    return as_text(status.get("status")) in (*_ENDED, "paused")
+    return as_text(status.get("status")) in (*ENDED, "paused")
 
 
 async def _load_part(call: IncomingCall, run: str, part: str) -> str:
@@ -251,19 +212,6 @@ async def _load_part(call: IncomingCall, run: str, part: str) -> str:
         return await opened.report_files().read(run)
 
     return await call.project.use_store(load)
-
-
-def _describe_state(status: Mapping[str, object]) -> dict[str, object]:
-    tasks = as_objects(status.get("tasks"))
-    task = next(iter(tasks), NO_MEMBERS)
-    return {
-        **{name: status.get(name) for name in ("run", "status", "message", "tokens", "cost")},
-        "phase": task.get("status"),
-        "elapsed": status.get("elapsed_seconds"),
-        "tool_calls": task.get("tool_calls"),
-        "tool_call_limit": task.get("limit"),
-        "questions": list_open_questions(as_objects(status.get("questions"))),
-    }
 
 
 def _limit(call: IncomingCall) -> WaitLimit:

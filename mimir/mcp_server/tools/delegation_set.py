@@ -3,11 +3,14 @@
 from mimir.mcp_server.tools import delegating
 from mimir.mcp_server.tools.agent_results import validating
 from mimir.mcp_server.tools.schemas import FLAG, arguments_of, result_of, text, texts, whole
+from mimir.mcp_server.tools.sessions import session_tools
 from mimir.mcp_server.tools.tool_values import Scope, ServedTool
 
 _READ: frozenset[Scope] = frozenset({"read"})
 _WORK: frozenset[Scope] = frozenset({"work"})
 _RUN = text("Run of an agent.", 200, 1)
+_RUN_OR_SESSION = text("Run, or session.", 200)
+_SESSION = text("Handle of open_session.", 200)
 _WAIT = whole(0, 50)
 
 DELEGATION: tuple[ServedTool, ...] = (
@@ -33,6 +36,7 @@ DELEGATION: tuple[ServedTool, ...] = (
             timeout_seconds=whole(10, 7200),
             max_cost={"type": "number", "minimum": 0},
             refines=text("Run whose result it improves.", 200),
+            session=_SESSION,
             force={**FLAG, "description": "The task may repeat an earlier one."},
             wait_seconds=_WAIT,
         ),
@@ -67,10 +71,11 @@ DELEGATION: tuple[ServedTool, ...] = (
     ),
     ServedTool(
         name="get_agent_status",
-        description="State of an invocation; without an id that of the session, with its limits.",
+        description="State of an invocation, or of a session with its runs, limits and metrics; "
+        "without an id that of yours.",
         scopes=_READ,
-        handle=delegating.get_agent_status,
-        input_schema=arguments_of(session_id=text("Run, or session.", 200)),
+        handle=session_tools.get_agent_status,
+        input_schema=arguments_of(session_id=_RUN_OR_SESSION, run=_RUN_OR_SESSION),
         output_schema=result_of(run="string", session="string", status="string"),
     ),
     ServedTool(
@@ -79,8 +84,8 @@ DELEGATION: tuple[ServedTool, ...] = (
         scopes=_READ,
         handle=delegating.get_agent_output,
         input_schema=arguments_of(
-            "session_id",
             session_id=_RUN,
+            run=_RUN,
             wait_seconds=_WAIT,
             part={"type": "string", "enum": ["response", "report", "diff"]},
         ),
@@ -88,13 +93,30 @@ DELEGATION: tuple[ServedTool, ...] = (
     ),
     ServedTool(
         name="terminate_agent",
-        description="Cancel an invocation. One that has ended stays as it is.",
+        description="Cancel an invocation, or all that are open or queued in a session. "
+        "One that has ended stays as it is.",
         scopes=_WORK,
-        handle=delegating.terminate_agent,
-        input_schema=arguments_of("session_id", session_id=_RUN, reason=text(most=1000)),
-        output_schema=result_of(run="string", status="string"),
+        handle=session_tools.terminate_agent,
+        input_schema=arguments_of(
+            session_id=_RUN_OR_SESSION, run=_RUN_OR_SESSION, reason=text(most=1000)
+        ),
+        output_schema=result_of(run="string", session="string", status="string"),
         is_read_only=False,
         is_destructive=True,
+    ),
+    ServedTool(
+        name="open_session",
+        description="Open a session for one purpose: its invocations have limits of their own.",
+        scopes=_WORK,
+        handle=session_tools.open_session,
+        input_schema=arguments_of(
+            "name",
+            name=text("Purpose.", 200, 1),
+            chat=text("Your own id of this conversation.", 200),
+        ),
+        output_schema=result_of(session="string", limits="object"),
+        is_read_only=False,
+        is_idempotent=False,
     ),
 )
 """In the order of the list."""

@@ -57,7 +57,8 @@ def is_working(status: Mapping[str, object], now: datetime, *, is_followed: bool
         is_followed: Whether another run follows the planning run.
     """
     state, questions = as_text(status.get("status")), as_objects(status.get("questions"))
-    if state == "running":
+    # A queued one is started when another agent of its session ends.
+    if state == "running" or (state == "paused" and status.get("queued") is True):
         return True
     started = moment(as_text(status.get("started")))
     seconds = status.get("elapsed_seconds")

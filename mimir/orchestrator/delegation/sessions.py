@@ -1,18 +1,40 @@
-"""Sessions of invocations, read from their runs: no process counts for itself."""
+"""Sessions of invocations: records of contact, and calls that are counted from the runs.
 
-from collections.abc import Collection
-from datetime import timedelta
+Each limit is checked in the transaction that creates something, after the project is locked. So
+no two processes count at the same time.
+"""
 
-from mimir.domain.clock import moment
-from mimir.domain.task_states import RunStatus
-from mimir.errors import UsageError
-from mimir.orchestrator.delegation.rules import SessionCall, find_refusal
-from mimir.store.protocol import ReadOps
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from mimir.domain.clock import moment, stamp
+from mimir.domain.invocation import DelegationLimits
+from mimir.domain.json_value import as_object, as_text, as_whole_number
+from mimir.domain.task_states import RUN_ENDED, RunStatus
+from mimir.errors import LimitError
+from mimir.orchestrator.delegation.rules import (
+    DAY,
+    SessionCall,
+    SessionRefusal,
+    choose_starts,
+    find_place,
+    find_refusal,
+    find_session_refusal,
+    is_slot_free,
+)
+from mimir.store.protocol import ReadOps, Where, WriteOps
+from mimir.store.records.record_codec import PackedJson, encode
+from mimir.store.records.run_changes import RunPauseChange, RunQueueChange
 from mimir.store.records.run_records import RunOverviewRecord, RunRecord
-from mimir.store.run_reading import find_records, load_run
+from mimir.store.records.session_records import SessionRecord
+from mimir.store.run_reading import find_records, load_record, load_run
+from mimir.store.schema import NodeLabel
 
 STARTING = timedelta(seconds=60)
 """Longest time until the process of a new run appears in the store."""
+USER = "stdio:"
+"""Beginning of the principals that are the user's own clients."""
 
 
 def load_session(
@@ -24,42 +46,190 @@ def load_session(
     return [_read_call(reads, one, dead) for one in found]
 
 
-def require_room(ops: ReadOps, run: str, dead: Collection[str], *, is_forced: bool) -> None:
-    """Require that a run, created in this transaction, keeps the limits of its session.
-
-    The creation has locked the project, so two processes never count at the same time.
+def open_session(ops: WriteOps, new: SessionRecord) -> None:
+    """Create a session for its principal.
 
     Raises:
-        UsageError: It exceeds one of them; the transaction must end without effect.
+        LimitError: The principal has too many; nothing is created.
+    """
+    _lock(ops, new.project_id)
+    where = {"projectId": new.project_id, "principal": new.principal}
+    own = [one for one in find_records(ops, SessionRecord, where) if one.name]
+    now = moment(ops.now())
+    refusal = find_session_refusal(
+        open_now=sum(not is_closed(one, now) for one in own),
+        today=sum(now - moment(one.created_at) < DAY for one in own),
+    )
+    if refusal:
+        raise make_error(refusal)
+    at = ops.now()
+    ops.upsert(NodeLabel.SESSION, [encode(replace(new, created_at=at, last_seen_at=at))])
+
+
+def admit_run(
+    ops: WriteOps,
+    run: str,
+    dead: Collection[str],
+    limits: DelegationLimits,
+    *,
+    is_forced: bool,
+) -> None:
+    """Require that a run, created in this transaction, keeps the limits of its session.
+
+    The run is queued if the agents at work are as many as may be.
+
+    Raises:
+        LimitError: It exceeds a limit; the transaction must end without effect.
     """
     new = load_run(ops, run)
+    _lock(ops, new.project_id)
+    touch_session(ops, new.project_id, new.session_id, new.principal)
+    since = stamp(moment(ops.now()) - DAY)
+    where: Where = {"projectId": new.project_id, "kind": "agent", "createdAt": (">", since)}
+    today = [
+        one
+        for one in find_records(ops, RunOverviewRecord, where)
+        if one.session_id and one.id != run
+    ]
     calls = load_session(ops, new.project_id, new.session_id, dead)
     earlier = [one for one in calls if one.run != run]
-    refusal = find_refusal(earlier, _read_call(ops, new, dead), is_forced=is_forced)
+    call = _read_call(ops, new, dead)
+    refusal = find_refusal(earlier, call, limits, today=len(today), is_forced=is_forced)
     if refusal:
-        raise UsageError(
-            f"Refused ({refusal.rule}): {refusal.problem}", next_step=refusal.next_step
+        raise make_error(refusal)
+    if not is_slot_free(earlier, call, limits):
+        message = f"Queued: {limits.active} agents of the session {new.session_id} are at work."
+        changes = RunQueueChange(queued_at=ops.now()), RunPauseChange(pause_message=message)
+        ops.patch(NodeLabel.RUN, run, encode(*changes))
+
+
+def touch_session(ops: WriteOps, project_id: str, session: str, principal: str) -> None:
+    """Record contact with a session; its first contact creates it.
+
+    Raises:
+        LimitError: It is closed, or belongs to another principal.
+    """
+    found = load_record(ops, SessionRecord, session)
+    if found is None:
+        at = ops.now()
+        record = SessionRecord(
+            id=session,
+            project_id=project_id,
+            principal=principal,
+            created_at=at,
+            last_seen_at=at,
         )
+        ops.upsert(NodeLabel.SESSION, [encode(record)])
+    else:
+        require_own(found, session, principal, moment(ops.now()))
+        ops.patch(NodeLabel.SESSION, session, {"lastSeenAt": ops.now()})
+
+
+def require_own(session: SessionRecord | None, id: str, principal: str, now: datetime) -> None:
+    """Require that a principal may use a session.
+
+    Raises:
+        LimitError: It does not exist, is closed, or belongs to another principal.
+    """
+    require_visible(session, id, principal)
+    if session is not None and is_closed(session, now):
+        raise _refuse_session(f"{id[:80]} is closed: there was no contact for 24 hours.")
+
+
+def require_visible(session: SessionRecord | None, id: str, principal: str) -> None:
+    """Require that a principal may see a session; a foreign one is answered as unknown.
+
+    Raises:
+        LimitError: It may not.
+    """
+    owner = None if session is None else session.principal
+    both = [not name or name.startswith(USER) for name in (principal, owner or "")]
+    if owner is None or not (owner == principal or all(both)):
+        raise _refuse_session(f"There is no session {id[:80]!r}.")
+
+
+def _refuse_session(problem: str) -> LimitError:
+    step = "Leave session out, or open another one: open_session"
+    return make_error(SessionRefusal(rule="session", problem=problem, next_step=step))
+
+
+def is_closed(session: SessionRecord, now: datetime) -> bool:
+    """Return whether a session had no contact for too long."""
+    return now - moment(session.last_seen_at) >= DAY
+
+
+def count_refusal(ops: WriteOps, session: str, rule: str) -> None:
+    """Count a refused invocation of a session."""
+    found = load_record(ops, SessionRecord, session)
+    if found is not None:
+        counts = dict(found.refusals.mapping()) if found.refusals else {}
+        counts[rule] = (as_whole_number(counts.get(rule)) or 0) + 1
+        text = PackedJson.pack(counts).text
+        ops.patch(NodeLabel.SESSION, session, {"refusalsJson": text})
+
+
+def start_queued(
+    ops: WriteOps, project_id: str, session: str, dead: Collection[str], limits: DelegationLimits
+) -> Mapping[str, str]:
+    """Take the invocations from the queue that may start now; return the model of each.
+
+    The caller starts a process for each. If it dies before, they are queued again a minute later.
+    """
+    _lock(ops, project_id)
+    chosen = choose_starts(load_session(ops, project_id, session, dead), limits)
+    models: dict[str, str] = {}
+    for one in chosen:
+        record = load_run(ops, one.run)
+        change = RunQueueChange(queued_at=record.queued_at, dequeued_at=ops.now())
+        ops.patch(NodeLabel.RUN, one.run, encode(change))
+        models[one.run] = as_text(as_object(record.settings.mapping().get("llm")).get("model"))
+    return models
 
 
 def find_newest_session(reads: ReadOps, project_id: str, principal: str, *, since: str) -> str:
-    """Return the session of the newest invocation of a principal; empty: none since then."""
-    where = {"projectId": project_id, "principal": principal, "kind": "agent"}
-    order = ("-createdAt", "-seq")
-    found = find_records(reads, RunOverviewRecord, where, order=order, limit=1)
-    return found[0].session_id if found and found[0].created_at >= since else ""
+    """Return the newest session of a principal with contact since then; empty: there is none."""
+    where: Where = {"projectId": project_id, "principal": principal, "lastSeenAt": (">=", since)}
+    found = find_records(reads, SessionRecord, where, order=("-createdAt",), limit=1)
+    return found[0].id if found else ""
+
+
+def find_queue_place(reads: ReadOps, run: str, dead: Collection[str]) -> int:
+    """Return the place of a run in the queue of its session, 1-based; 0: it does not wait."""
+    record = load_run(reads, run)
+    if not record.is_queued:
+        return 0
+    return find_place(load_session(reads, record.project_id, record.session_id, dead), run)
+
+
+def make_error(refusal: SessionRefusal) -> LimitError:
+    """Return the error of an exceeded limit."""
+    return LimitError(
+        f"Refused ({refusal.rule}): {refusal.problem}",
+        rule=refusal.rule,
+        next_step=refusal.next_step,
+    )
+
+
+def _lock(ops: WriteOps, project_id: str) -> None:
+    # The first session of a project may precede its first run.
+    if ops.patch_if(NodeLabel.PROJECT, project_id, {}, {}) is None:
+        ops.upsert(NodeLabel.PROJECT, [{"id": project_id, "projectId": project_id}])
 
 
 def _read_call(reads: ReadOps, run: RunRecord, dead: Collection[str]) -> SessionCall:
-    now = reads.now()
-    is_new = moment(now) - moment(run.created_at) < STARTING
-    shown = run.shown_status(now, dead)
+    now = moment(reads.now())
+    is_new = now - moment(run.dequeued_at or run.created_at) < STARTING
+    is_queued = run.is_queued and not (run.dequeued_at and is_new)
+    shown = run.shown_status(reads.now(), dead)
     # A run without a process is active only until its process had time to appear.
-    is_active = shown is RunStatus.RUNNING or (run.status is RunStatus.RUNNING and is_new)
+    works = shown is RunStatus.RUNNING or (run.status is RunStatus.RUNNING and is_new)
     return SessionCall(
         run=run.id,
         agent=run.agent,
         task=run.request,
         refines=run.refines,
-        is_active=is_active,
+        parent=run.parent_run,
+        is_active=works and not is_queued,
+        is_queued=is_queued,
+        has_ended=run.status in RUN_ENDED,
     )

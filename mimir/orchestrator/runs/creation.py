@@ -18,9 +18,9 @@ from mimir.domain.requirement import REQUIREMENTS_TEXT
 from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
-from mimir.errors import BusyError, PlanError, UnavailableError, UsageError
+from mimir.errors import BusyError, LimitError, PlanError, UnavailableError, UsageError
 from mimir.orchestrator.delegation.material import pin_material
-from mimir.orchestrator.delegation.sessions import require_room
+from mimir.orchestrator.delegation.sessions import admit_run, count_refusal
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.execution.pinned_preambles import Preambles, load_preambles
@@ -74,6 +74,7 @@ async def create_run(
         BusyError: Another process runs the plan.
         ConfigurationError: The cost is limited, and a model has no price.
         UnavailableError: The sandbox is missing.
+        LimitError: The invocation exceeds a limit of its session; nothing is created.
         UsageError: `only` names an unknown task, or the result could not be committed.
     """
     _require_pinned(plan, definitions)
@@ -121,7 +122,7 @@ async def create_run(
     def work(ops: WriteOps) -> None:
         runs.create(ops, new, plan_text)
         if new.session_id and request:
-            require_room(ops, run, dead, is_forced=request.is_forced)
+            admit_run(ops, run, dead, services.limits, is_forced=request.is_forced)
         save_change(ops, run, environment)
         if definitions:
             save_run_text(ops, run, AGENT_TEXT, PackedJson.pack(tuple(definitions)).text)
@@ -137,7 +138,13 @@ async def create_run(
             runs.append_event(ops, run, EventKind.WARNING, data={"message": warning})
 
     # Nothing exists outside the store yet, so after a power cut the run may be absent: no durable write is needed.
-    await services.store.write(work, durable=False)
+    try:
+        await services.store.write(work, durable=False)
+    except LimitError as error:
+        # The refused transaction has no effect, so it is counted in one of its own.
+        note = partial(count_refusal, session=new.session_id, rule=error.rule)
+        await services.store.write(note, durable=False)
+        raise
     return run
 
 

@@ -7,13 +7,12 @@ from datetime import datetime
 from mimir.agents.tool_log import ToolLogEntry
 from mimir.attempts.results import Deliverable
 from mimir.domain import ids
-from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
+from mimir.domain.invocation import AGENT_TEXT, DelegationLimits, PinnedDefinition
 from mimir.domain.plan import Task
 from mimir.domain.program import PROGRAM_TOOL
 from mimir.domain.task_states import RUN_ENDED, TaskStatus
 from mimir.domain.verdict import CriterionResult, Verdict
 from mimir.errors import UsageError
-from mimir.orchestrator.delegation.rules import MAX_REFINEMENTS
 from mimir.orchestrator.delegation.stored_response import load_response
 from mimir.qc.checks.regression import AcceptedTask
 from mimir.scheduling.task_queries import load_accepted_task
@@ -94,7 +93,7 @@ def load_invocation(
         criteria=last.verdict.decode(Verdict).criteria if last and last.verdict else (),
         accepted=load_accepted_task(reads, task, stored) if is_done else None,
         tool_log=load_tool_log(reads, run, task.id, number),
-        refinements_left=MAX_REFINEMENTS - _count_refinements(reads, record),
+        refinements_left=DelegationLimits().refinements - _count_refinements(reads, record),
     )
 
 

@@ -43,6 +43,14 @@ class RunPauseChange(StoredRecord, label=NodeLabel.RUN):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunQueueChange(StoredRecord, label=NodeLabel.RUN):
+    """Place of an invocation in the queue of its session; None for both: its work has begun."""
+
+    queued_at: str | None = None
+    dequeued_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSealChange(StoredRecord, label=NodeLabel.RUN):
     """Result of the final gate."""
 

@@ -55,8 +55,17 @@ class RunOverviewRecord(StoredRecord, label=NodeLabel.RUN, is_partial=True):
     session_id: str = ""
     depth: int = 0
     """Number of ancestor runs."""
+    queued_at: str = ""
+    """Time since which it waits for its session, ISO-8601 UTC. Empty: its work has begun."""
+    dequeued_at: str = ""
+    """Time at which a process was started for it. Empty: it waits."""
     is_read_only: bool = False
     """True: an invocation that nothing decides; it is answered, never completed."""
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it waits for its session, or for the process that was started for it."""
+        return self.status is RunStatus.RUNNING and bool(self.queued_at) and not self.coordinator
 
     @property
     def display_title(self) -> str:

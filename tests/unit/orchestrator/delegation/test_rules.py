@@ -2,8 +2,19 @@
 
 import pytest
 
-from mimir.orchestrator.delegation.rules import SessionCall, find_refusal, measure_similarity
+from mimir.domain.invocation import DelegationLimits
+from mimir.orchestrator.delegation.rules import (
+    SessionCall,
+    choose_starts,
+    count_working,
+    find_chain_refusal,
+    find_refusal,
+    find_session_refusal,
+    is_slot_free,
+    measure_similarity,
+)
 
+LIMITS = DelegationLimits()
 WORDS = "Review the parser of the plan format for quadratic time and name each line that is slow"
 
 
@@ -14,16 +25,60 @@ def called(number: int, **changed: object) -> SessionCall:
 
 def refused(*earlier: SessionCall, is_forced: bool = False, **changed: object) -> str:
     new = called(99, task=WORDS, **changed)
-    found = find_refusal(earlier, new, is_forced=is_forced)
+    found = find_refusal(earlier, new, LIMITS, is_forced=is_forced)
     return found.rule if found else ""
 
 
-def test_the_twenty_first_call_and_the_sixth_active_agent_are_refused():
+def test_the_twenty_first_call_is_refused():
     assert refused(*(called(n) for n in range(19))) == ""
     assert refused(*(called(n) for n in range(20)), is_forced=True) == "calls"
-    assert refused(*(called(n, is_active=True) for n in range(4))) == ""
-    assert refused(*(called(n, is_active=True) for n in range(5))) == "active"
     assert refused(*(called(n) for n in range(20)), refines="agent-0") == "calls"
+    found = find_refusal([], called(1), LIMITS, today=200, is_forced=True)
+    assert found is not None
+    assert found.rule == "day"
+
+
+def test_the_sixth_agent_waits_and_a_full_queue_refuses():
+    new, many = called(99), DelegationLimits(calls=100)
+    four, five = ([called(n, is_active=True) for n in range(count)] for count in (4, 5))
+    queue = [called(n, is_queued=True) for n in range(10, 30)]
+
+    assert is_slot_free(four, new, LIMITS)
+    assert not is_slot_free(five, new, LIMITS)
+    # First come, first served: a free place belongs to one that waits.
+    assert not is_slot_free([*four, queue[0]], new, LIMITS)
+    assert [one.run for one in choose_starts([*four, *queue], LIMITS)] == ["agent-10"]
+    assert choose_starts([*five, *queue], LIMITS) == []
+    full = find_refusal([*five, *queue], new, many, is_forced=True)
+    assert full is not None
+    assert full.rule == "queue"
+
+
+def test_a_spawned_agent_has_the_place_of_the_one_that_waits_for_it():
+    five = [called(n, is_active=True) for n in range(5)]
+    child = called(9, is_active=True, parent="agent-3")
+
+    assert is_slot_free([*five, called(8, is_queued=True)], child, LIMITS)
+    assert count_working([*five, child]) == 5
+    # A second one of the same agent needs a place of its own.
+    assert not is_slot_free([*five, child], called(10, parent="agent-3"), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("chain", "rule"),
+    [((), ""), (("b",), ""), (("a",), "chain"), (("b", "c"), "depth"), (("a", "b"), "depth")],
+)
+def test_a_chain_has_two_different_agents_at_most(chain: tuple[str, ...], rule: str):
+    found = find_chain_refusal(chain, "a", LIMITS)
+
+    assert (found.rule if found else "") == rule
+    assert found is None or " -> ".join((*chain, "a")) in found.problem
+
+
+def test_a_principal_has_ten_open_sessions_and_thirty_a_day():
+    assert find_session_refusal(open_now=9, today=29) is None
+    assert find_session_refusal(open_now=10, today=10) is not None
+    assert find_session_refusal(open_now=0, today=30) is not None
 
 
 def test_a_task_is_refined_twice_also_along_a_chain():

@@ -1,0 +1,77 @@
+"""Verbs of sessions: open one, start what waits in it, end its invocations."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+
+from mimir.errors import UsageError
+from mimir.orchestrator.delegation import sessions
+from mimir.orchestrator.delegation.sessions import load_session, require_visible
+from mimir.orchestrator.services import ProjectServices
+from mimir.store.operations.record_loading import load_run
+from mimir.store.protocol import ReadOps
+from mimir.store.records.session_records import SessionRecord
+from mimir.store.run_reading import load_record
+
+
+async def open_session(services: ProjectServices, new: SessionRecord) -> None:
+    """Create a session.
+
+    Raises:
+        LimitError: Its principal has too many.
+    """
+    await services.store.write(partial(sessions.open_session, new=new))
+
+
+async def start_waiting(services: ProjectServices, session: str) -> None:
+    """Start a process for each invocation of a session whose turn has come."""
+    dead = services.owners.find_dead()
+    # Most sessions have no queue, and a look costs no write.
+    look = partial(load_session, project_id=services.project_id, session=session, dead=dead)
+    if not any(one.is_queued for one in await services.store.read(look)):
+        return
+    take = partial(
+        sessions.start_queued,
+        project_id=services.project_id,
+        session=session,
+        dead=dead,
+        limits=services.limits,
+    )
+    for run, model in (await services.store.write(take)).items():
+        services.start_process(run, model)
+
+
+async def start_waiting_after(services: ProjectServices, run: str) -> None:
+    """Start what waits in the session of a run that has ended or paused."""
+    record = await services.store.read(partial(load_run, run=run), brief=True)
+    if record.kind == "agent" and record.session_id:
+        await start_waiting(services, record.session_id)
+
+
+async def cancel_session(
+    services: ProjectServices,
+    session: str,
+    principal: str,
+    cancel: Callable[[ProjectServices, str], Awaitable[None]],
+) -> list[str]:
+    """Cancel the open invocations of a session, queued ones first; return them.
+
+    Raises:
+        LimitError: It belongs to another principal.
+    """
+
+    def look(reads: ReadOps) -> list[str]:
+        # One that is closed may still be ended.
+        require_visible(load_record(reads, SessionRecord, session), session, principal)
+        calls = load_session(reads, services.project_id, session, services.owners.find_dead())
+        opened = [one for one in calls if not one.has_ended]
+        return [one.run for one in sorted(opened, key=lambda one: not one.is_queued)]
+
+    ended: list[str] = []
+    # A process that ends an agent may start a queued one meanwhile: it is found again.
+    while left := [run for run in await services.store.read(look) if run not in ended]:
+        for run in left:
+            with suppress(UsageError):  # it has ended by itself
+                await cancel(services, run)
+            ended.append(run)
+    return ended
