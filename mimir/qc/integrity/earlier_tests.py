@@ -6,6 +6,7 @@ disarm it. In both cases every test is reported as passed and its control is red
 
 from dataclasses import dataclass
 
+from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.qc.integrity.check_files import CheckFiles
@@ -84,6 +85,11 @@ def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
     ]
     # A test that the check names by its path is what the check is about.
     return [] if any(path in found.tests for path in new) else new
+
+
+def is_without_tests(run: CheckRun) -> bool:
+    """Return whether the complete report of a run names no test."""
+    return run.results is not None and run.results.is_empty
 
 
 def describe_protected(changes: CheckChanges) -> tuple[str, ...]:

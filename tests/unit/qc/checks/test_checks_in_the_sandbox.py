@@ -37,6 +37,16 @@ async def test_new_function_with_its_own_test_flips_and_is_marked(bench: Bench):
     assert list((bench.room / "checks").iterdir()) == []
 
 
+async def test_new_tests_that_the_command_selects_by_name_are_enough(bench: Bench):
+    """There are older tests, none of which has that name: alone they do not decide."""
+    outcome = await bench.outcome(
+        check("flip", (*PYTEST, "-k", "multiplies")),
+        {"calc.py": MUL, "tests/test_mul.py": TEST_MUL},
+    )
+
+    assert (outcome.state, outcome.self_authored) == ("passed", True)
+
+
 @pytest.mark.parametrize(
     ("runner", "kind"),
     [("pytest -qq", None), ("unittest", "flip"), ("unittest -q", "hold")],
