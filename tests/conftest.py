@@ -5,6 +5,7 @@ The network is blocked by pytest-socket; its two options stand in `pyproject.tom
 
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from hypothesis import HealthCheck, settings
 from tests.support.clock import FrozenClock
 from tests.support.environment import isolate_this_process, remember_environment
 from tests.support.projects import make_project
+
+# Where the shell forbids Python to write bytecode, each worker and each call would rewrite the asserts of all tests again.
+sys.dont_write_bytecode = False
 
 NAMED_ONLY = ("live",)
 """Marks of tests that need a key: they run when `-m` names them, else they are not collected."""

@@ -16,8 +16,9 @@ import pytest
 
 from mimir.planning.renderer import render
 from tests.support.cli_runner import KEY, Desk, asked_twice
+from tests.support.crash.process_forge import PythonProcess
 from tests.support.script_server import PlayServer
-from tests.support.terminal import ROOT, Terminal, lines_until, piped
+from tests.support.terminal import ROOT, Terminal, lines_until
 from tests.support.whole_run import REST, Part, plan, step, worker, wrote
 
 TWO = plan(step("a"), step("b", "a"), title="Two small files")
@@ -47,6 +48,18 @@ def server() -> Iterator[PlayServer]:
 
 def own_process() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def started(desk: Desk, *more: str) -> PythonProcess:
+    return PythonProcess(
+        [*MIMIR, "execute", "plan.md", "--yes", *more],
+        cwd=desk.project,
+        env=own_process(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.mark.parametrize("command", [("check",), ("execute", "--yes")])
@@ -124,9 +137,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
 def test_a_plan_that_runs_already_is_not_run_twice(desk: Desk):
     with PlayServer(play(worker("a", ENDLESS))) as server:
         desk.ask(server)
-        first = piped(
-            [*MIMIR, "execute", "plan.md", "--yes", "--json"], desk.project, own_process()
-        )
+        first = started(desk, "--json")
         begun = lines_until(first.stdout, '"AttemptStarted"')
         run = json.loads(begun[0])["run"]
 
@@ -149,7 +160,7 @@ def test_a_plan_that_runs_already_is_not_run_twice(desk: Desk):
 def test_an_interrupted_run_is_paused_and_goes_on(desk: Desk):
     with PlayServer(play(worker("b", ENDLESS))) as server:
         desk.ask(server)
-        process = piped([*MIMIR, "execute", "plan.md", "--yes"], desk.project, own_process())
+        process = started(desk)
         lines_until(process.stdout, "b/1           AttemptStarted")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LONG_WAIT_SECONDS)
@@ -169,7 +180,7 @@ def test_an_interrupted_run_is_paused_and_goes_on(desk: Desk):
 def test_a_second_signal_ends_at_once_and_loses_nothing(desk: Desk):
     with PlayServer(play(worker("b", ENDLESS))) as server:
         desk.ask(server)
-        process = piped([*MIMIR, "execute", "plan.md", "--yes"], desk.project, own_process())
+        process = started(desk)
         lines_until(process.stdout, "b/1           AttemptStarted")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)

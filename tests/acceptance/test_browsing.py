@@ -10,6 +10,7 @@ import yaml
 
 from mimir.planning.renderer import render
 from tests.support.cli_runner import Desk
+from tests.support.crash.process_forge import PythonProcess
 from tests.support.terminal import environment
 from tests.support.whole_run import REST, Part, plan, step, worker, writes
 
@@ -39,7 +40,7 @@ def desk(
 def begin(desk: Desk, until: str) -> "subprocess.Popen[str]":
     """Start `mimir execute` as a process of its own, and wait for an event."""
     command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
-    process = subprocess.Popen(
+    process = PythonProcess(
         command, cwd=desk.project, env=environment(), stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None

@@ -10,6 +10,7 @@ import yaml
 
 from mimir.planning.renderer import render
 from tests.support import invariants
+from tests.support.crash.process_forge import run_python
 from tests.support.invariants import listing
 from tests.support.run_facts import Outside, load
 from tests.support.terminal import environment
@@ -44,15 +45,8 @@ PARTS: list[Part] = [
 
 def mimir(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     play = project.parent / "play.yaml"
-    return subprocess.run(
-        [sys.executable, "-m", "mimir", *arguments],
-        cwd=project,
-        env=environment(MIMIR_MODEL=f"play:{play}"),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [sys.executable, "-m", "mimir", *arguments]
+    return run_python(words, cwd=project, env=environment(MIMIR_MODEL=f"play:{play}"))
 
 
 @pytest.fixture

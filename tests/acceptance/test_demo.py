@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from mimir.domain.event import Event, EventKind
 from tests.support import invariants
+from tests.support.crash.process_forge import run_python
 from tests.support.projects import git
 from tests.support.run_facts import Facts, gather
 from tests.support.terminal import Terminal, environment
@@ -43,14 +45,7 @@ class Shown:
 
 
 def mimir(where: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [MIMIR, *words],
-        cwd=where,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python([sys.executable, "-m", "mimir", *words], cwd=where, env=os.environ)
 
 
 def play(where: Path, *words: str) -> Shown:

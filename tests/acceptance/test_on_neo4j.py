@@ -17,6 +17,7 @@ import yaml
 from mimir.cli.main import run
 from mimir.planning.renderer import render
 from tests.support.bolt_stub import BoltStub
+from tests.support.crash.process_forge import PythonProcess
 from tests.support.fake_app import Said
 from tests.support.killed_processes import MIMIR, PATIENCE_SECONDS, Place, environment, repeated
 from tests.support.neo4j_servers import address_of, store_uri
@@ -99,7 +100,7 @@ class Working:
     """A process that serves a run; what it says can be waited for."""
 
     def __init__(self, place: Place, *words: str) -> None:
-        self._process = subprocess.Popen(
+        self._process = PythonProcess(
             [*MIMIR, *words, "--json"],
             cwd=place.project,
             env=dict(place.env),

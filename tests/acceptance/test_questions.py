@@ -18,6 +18,7 @@ from mimir.domain.event import EventKind
 from mimir.planning.renderer import render
 from tests.support import invariants
 from tests.support.cli_runner import Desk, Said
+from tests.support.crash.process_forge import PythonProcess, run_python
 from tests.support.run_facts import Facts, load
 from tests.support.terminal import Terminal, environment
 from tests.support.whole_run import REST, Part, Turn, calls, plan, step, worker, writes, wrote
@@ -64,9 +65,7 @@ def execute(desk: Desk, *turns: Turn, more: Sequence[str] = (), **settings: obje
 def mimir_elsewhere(desk: Desk, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run `mimir` as a process of its own."""
     command = [sys.executable, "-m", "mimir", *words]
-    return subprocess.run(
-        command, cwd=desk.project, env=environment(), capture_output=True, text=True, check=False
-    )
+    return run_python(command, cwd=desk.project, env=environment())
 
 
 def inbox(desk: Desk, *words: str) -> list[dict[str, Any]]:
@@ -182,7 +181,7 @@ def test_the_inbox_and_the_shell_know_the_open_questions(desk: Desk):
     assert mimir_elsewhere(desk, "__complete", "answer", "").stdout == f"{id}\tWhich region?\n"
     assert mimir_elsewhere(desk, "__complete", "answer", id, "us").stdout == "us-east\n"
     command = [sys.executable, "-m", "mimir", "inbox", "--watch"]
-    with subprocess.Popen(
+    with PythonProcess(
         command, cwd=desk.project, env=environment(), stdout=subprocess.PIPE, text=True
     ) as watching:
         assert watching.stdout is not None
@@ -241,7 +240,7 @@ def test_an_answer_that_differs_from_the_assumption_is_a_fix_of_the_next_attempt
     file = desk.project.parent / "script.yaml"
     file.write_text(yaml.safe_dump({"parts": [first, second, *REST]}), encoding="utf-8")
     command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
-    with subprocess.Popen(
+    with PythonProcess(
         command, cwd=desk.project, env=environment(), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
@@ -291,7 +290,7 @@ def test_a_late_answer_to_a_task_that_has_ended_is_a_warning_of_the_report(desk:
     file = desk.project.parent / "script.yaml"
     file.write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
     command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
-    with subprocess.Popen(
+    with PythonProcess(
         command, cwd=desk.project, env=environment(), stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
@@ -367,7 +366,7 @@ def test_a_run_that_is_served_continues_after_the_answer_by_itself(desk: Desk):
     script = yaml.safe_dump({"parts": [asker(asks(**REGION)), slow, *REST]})
     (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
     command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
-    process = subprocess.Popen(
+    process = PythonProcess(
         command, cwd=desk.project, env=environment(), stdout=subprocess.PIPE, text=True
     )
     with process:

@@ -1,20 +1,17 @@
 """One forge and one reference run for the tests of this room in a process: what the forge starts costs a tenth of a second."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.crash.crash_points import Point
 from tests.support.crash.crash_site import TWELVE
-from tests.support.crash.process_forge import Forge
+from tests.support.crash.process_forge import Forge, shared_forge
 from tests.support.crash.run_checker import End
 from tests.support.crash.trials import reference
 
 
 @pytest.fixture(scope="session")
-def forge() -> Iterator[Forge]:
-    with Forge() as made:
-        yield made
+def forge() -> Forge:
+    return shared_forge()
 
 
 @pytest.fixture(scope="session")

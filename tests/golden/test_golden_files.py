@@ -13,7 +13,6 @@ Write all golden files again: `MIMIR_WRITE_GOLDEN=1 .venv/bin/python -m pytest -
 
 import json
 import os
-import subprocess
 import sys
 import tarfile
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ import pytest
 import yaml
 
 from mimir.planning.renderer import render
+from tests.support.crash.process_forge import run_python
 from tests.support.environment import WRITE_GOLDEN
 from tests.support.golden_parts import Parts, compare, split, without_paths
 from tests.support.projects import make_project
@@ -70,15 +70,8 @@ def mimir(project: Path, *words: str, exit_code: int | None = 0) -> str:
         "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
         "MIMIR_RUN__PARALLEL_CHECKS": "1",  # two at once would be numbered in either order
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "mimir", *words],
-        cwd=project,
-        env={**os.environ, **own},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "mimir", *words]
+    done = run_python(command, cwd=project, env={**os.environ, **own})
     assert exit_code in (None, done.returncode), done.stderr
     return done.stdout
 

@@ -12,6 +12,7 @@ import yaml
 
 from mimir.planning.renderer import render
 from tests.support import shipped_recording
+from tests.support.crash.process_forge import PythonProcess
 from tests.support.killed_processes import MIMIR, Place, environment
 from tests.support.projects import make_project
 from tests.support.whole_run import REST, Part
@@ -62,7 +63,7 @@ def test_run_that_was_killed_twice_is_recorded_whole_and_replays(tmp_path: Path)
 def test_other_program_asks_a_recording(tmp_path: Path) -> None:
     place, _ = place_of(tmp_path)
     words = [*MIMIR, "serve-recording", str(shipped_recording.FILE)]
-    with subprocess.Popen(
+    with PythonProcess(
         words, cwd=place.project, env=dict(place.env), stdout=subprocess.PIPE, text=True
     ) as server:
         assert server.stdout is not None

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from tests.support.crash.process_forge import PythonProcess, run_python
+
 MIMIR = (sys.executable, "-m", "mimir")
 PATIENCE_SECONDS = 100
 
@@ -41,20 +43,11 @@ class Place:
         self, *words: str, program: Sequence[str] = MIMIR
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command to its end."""
-        return subprocess.run(
-            [*program, *words],
-            cwd=self.project,
-            env=dict(self.env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-        )
+        return run_python([*program, *words], cwd=self.project, env=self.env)
 
     def killed_after(self, lines: int, *words: str) -> bool:
         """Run a command with `--json` and kill it after so many events; False: it ended before."""
-        process = subprocess.Popen(
+        process = PythonProcess(
             [*MIMIR, *words, "--json"],
             cwd=self.project,
             env=dict(self.env),

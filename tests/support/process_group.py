@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mimir.domain.event import Event, EventKind
 from mimir.store.operations import runs
+from tests.support.crash.process_forge import PythonProcess, run_python
 from tests.support.killed_processes import MIMIR, PATIENCE_SECONDS, environment
 
 
@@ -51,7 +52,7 @@ class Fleet:
     def start(self, where: Path, *words: str, **env: str) -> "subprocess.Popen[str]":
         """Start a command in a project."""
         with (self.logs / f"{len(self.started)}.log").open("w") as log:
-            process = subprocess.Popen(
+            process = PythonProcess(
                 [*MIMIR, *words],
                 cwd=where,
                 env={**self.env, **env},
@@ -109,15 +110,6 @@ def doubled(events: Sequence[Event]) -> list[str]:
 
 def newest_run(project: Path, env: Mapping[str, str], *words: str) -> Mapping[str, object]:
     """Return `mimir status --json` of a project."""
-    done = subprocess.run(
-        [*MIMIR, "status", *words, "--json"],
-        cwd=project,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-    )
+    done = run_python([*MIMIR, "status", *words, "--json"], cwd=project, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

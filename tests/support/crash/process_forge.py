@@ -1,28 +1,37 @@
 """Processes of `mimir` that start in a moment: forked from one that has imported everything already.
 
 `Forge` is the driver's side; the module run as a program is the process that forks. It has one thread, so forking is safe.
+`PythonProcess` is a `subprocess.Popen` whose process is forked so.
 """
 
-# Counting refusals replaces a private function of the store.
+# Counting refusals replaces a private function of the store; `Popen` has no public method that starts a process.
 # pyright: reportPrivateUsage=false
 
+import atexit
 import contextlib
+import functools
 import gc
 import json
 import os
+import runpy
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, cast
 
 from tests.support.crash.crash_points import Fuse, Point, light
 
 ROOT = Path(__file__).resolve().parents[3]
+PYTHON = sys.executable
 PATIENCE_SECONDS = 120
+MESSAGE_BYTES = 1 << 17
 
 
 class Child:
@@ -46,7 +55,7 @@ class Child:
             timer = threading.Timer(seconds, self.signal, (signal.SIGKILL,))
             timer.start()
             try:
-                self._code = int(str(self._forge.ask({"wait": self.pid})["code"]))
+                self._code = os.waitstatus_to_exitcode(self._forge.wait_for(self.pid))
             finally:
                 timer.cancel()
         return self._code
@@ -81,65 +90,164 @@ class Order:
 
 
 class Forge:
-    """Starts children, one or several at a time; used by one thread."""
+    """Starts children, one or several at a time."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.crash.process_forge"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._guard = threading.Lock()
+        with other:
+            self._process = subprocess.Popen(
+                [PYTHON, "-m", "tests.support.crash.process_forge", str(other.fileno())],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[other.fileno()],
+                start_new_session=True,
+            )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.close()
+        self._socket.close()
         self._process.wait()
-        self._process.stdout.close()
 
     def start(self, order: Order) -> Child:
         """Fork a process that runs a command line."""
-        said = {
-            "words": list(order.words),
-            "cwd": str(order.cwd),
-            "env": dict(order.env),
-            "out": str(order.out),
-            "err": str(order.err),
+        extra = {
             "die_at": str(order.die_at or ""),
             "trace": str(order.trace or ""),
             "effects": str(order.effects or ""),
             "refused": str(order.refused or ""),
         }
-        return Child(self, int(str(self.ask(said)["pid"])), order.out, order.err)
+        append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        opened = [os.open(os.devnull, os.O_RDONLY)]
+        opened += [os.open(path, append, 0o600) for path in (order.out, order.err)]
+        try:
+            pid = self.fork(("-m", "mimir", *order.words), order.cwd, order.env, opened, extra)
+        finally:
+            for one in opened:
+                os.close(one)
+        return Child(self, pid, order.out, order.err)
 
-    def ask(self, what: Mapping[str, object]) -> Mapping[str, object]:
-        """Say one line, read one."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(what) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+    def fork(
+        self,
+        words: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        files: Sequence[int],
+        extra: Mapping[str, str] | None = None,
+    ) -> int:
+        """Fork a Python process; return its pid.
+
+        Args:
+            words: The arguments of the interpreter: `-m MODULE …` or `-c TEXT …`.
+            cwd: Its directory.
+            env: Its environment.
+            files: Its three standard files.
+            extra: How it dies and what it notes, as in `Order`.
+        """
+        order = {"words": list(words), "cwd": str(cwd), "env": dict(env), "extra": extra}
+        return self._ask(order, files)["pid"]
+
+    def wait_for(self, pid: int) -> int:
+        """Wait for the end of a child; return how it ended, as `os.waitpid` does."""
+        with os.fdopen(os.pidfd_open(pid), "rb", buffering=0) as file:
+            select.select([file], [], [])
+        return self._ask({"ended": pid})["status"]
+
+    def status(self, pid: int) -> int | None:
+        """Return how a child ended. None: it runs."""
+        return self._ask({"ended": pid}).get("status")
+
+    def _ask(self, order: Mapping[str, object], files: Sequence[int] = ()) -> dict[str, int]:
+        with self._guard:
+            socket.send_fds(self._socket, [json.dumps(order).encode()], files)
+            return json.loads(self._socket.recv(MESSAGE_BYTES))
+
+
+@functools.cache
+def shared_forge() -> Forge:
+    """Return the forge of this process, which ends with it."""
+    forge = Forge()
+    atexit.register(forge.__exit__)
+    return forge
+
+
+class PythonProcess(subprocess.Popen[str]):
+    """A process of this Python, forked with all modules of mimir in it; else as any other `Popen`."""
+
+    def _execute_child(self, args: Any, *rest: Any) -> None:
+        """Start the process; `rest` is what `Popen` hands over, by position."""
+        program, *words = map(str, args)
+        assert program == PYTHON, program
+        cwd, env, *_ = rest[4:]
+        files = [
+            number if file == -1 else file
+            for number, file in enumerate((rest[9], rest[12], rest[14]))
+        ]
+        self.pid = shared_forge().fork(words, Path(cwd or ".").resolve(), env or os.environ, files)
+        self._child_created = True
+        cast("Any", self)._close_pipe_fds(*rest[9:15])
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        """Wait for the process through its parent."""
+        forge = shared_forge()
+        look = forge.status if wait_flags & os.WNOHANG else forge.wait_for
+        status = look(self.pid)
+        return (0, 0) if status is None else (self.pid, status)
+
+    def _internal_poll(self, *_: object, **__: object) -> int | None:
+        """Look whether it has ended."""
+        if self.returncode is None:
+            with cast("Any", self)._waitpid_lock:
+                pid, status = self._try_wait(os.WNOHANG)
+                if pid:
+                    cast("Any", self)._handle_exitstatus(status)
+        return self.returncode
+
+
+def run_python(
+    words: Sequence[str | Path], *, cwd: Path, env: Mapping[str, str], timeout: float = 100
+) -> "subprocess.CompletedProcess[str]":
+    """Run a process of this Python to its end, as `subprocess.run` does."""
+    with PythonProcess(
+        words,
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
 def main() -> None:
-    """Import everything, then fork on demand until the standard input ends."""
+    """Import everything, then fork on demand until the other side has closed the socket."""
+    orders = socket.socket(fileno=int(sys.argv[1]))
     _import_all()
     gc.freeze()  # what is here is never collected: its pages stay shared
-    for line in sys.stdin:
-        order = json.loads(line)
-        if "wait" in order:
-            _, status = os.waitpid(order["wait"], 0)
-            said = {"code": os.waitstatus_to_exitcode(status)}
+    while True:
+        text, files, _, _ = socket.recv_fds(orders, MESSAGE_BYTES, 3)
+        if not text:
+            return
+        order = json.loads(text)
+        if "ended" in order:
+            pid, status = os.waitpid(order["ended"], os.WNOHANG)
+            answer = {"status": status} if pid else {}
         else:
-            said = {"pid": os.fork()}
-            if said["pid"] == 0:
-                _be(order)
-        print(json.dumps(said), flush=True)
+            answer = {"pid": os.fork()}
+            if answer["pid"] == 0:
+                orders.close()
+                _be(order, files)
+            for file in files:
+                os.close(file)
+        orders.send(json.dumps(answer).encode())
 
 
 def _import_all() -> None:
@@ -148,6 +256,8 @@ def _import_all() -> None:
 
     import mimir
 
+    import_module("langgraph.graph")  # mimir imports it with the first attempt
+
     for found in pkgutil.walk_packages(mimir.__path__, "mimir."):
         # Reporters run inside a project's test runner, and import nothing of mimir.
         others = ("mimir.demo", "mimir.qc.results.reporters.", "mimir.__main__")
@@ -155,30 +265,53 @@ def _import_all() -> None:
             import_module(found.name)
 
 
-def _be(order: Mapping[str, str]) -> None:
-    """Become a process of mimir; never comes back."""
+def _be(order: Mapping[str, Any], files: Sequence[int]) -> None:
+    """Become a Python process; never comes back."""
     os.setsid()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    os.dup2(os.open(order["out"], flags, 0o600), 1)
-    os.dup2(os.open(order["err"], flags, 0o600), 2)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    how: dict[str, Any] = {"mode": "w", "encoding": "utf-8", "closefd": False}
+    sys.stdout = open(1, errors="surrogateescape", **how)  # noqa: SIM115  as long as the process
+    sys.stderr = open(2, errors="backslashreplace", buffering=1, **how)  # noqa: SIM115
     os.chdir(order["cwd"])
     os.environ.clear()
-    os.environ.update(order["env"])  # type: ignore[arg-type]
+    os.environ.update(order["env"])
     code = 70
     try:
-        at = Point.read(order["die_at"]) if order["die_at"] else None
-        effects = Path(order["effects"]) if order["effects"] else None
-        light(Fuse(at, Path(order["trace"]) if order["trace"] else None), effects)
-        if order["refused"]:
-            _note_refusals(Path(order["refused"]))
-        from mimir.cli.main import run
-
-        code = run(list(order["words"]))
+        if order["extra"]:
+            _prepare(order["extra"])
+        code = _run(order["words"])
+    except Exception:  # noqa: BLE001  as the interpreter does
+        traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
+
+
+def _prepare(extra: Mapping[str, str]) -> None:
+    """Let this process die at a point, and note what it does."""
+    at = Point.read(extra["die_at"]) if extra["die_at"] else None
+    effects = Path(extra["effects"]) if extra["effects"] else None
+    light(Fuse(at, Path(extra["trace"]) if extra["trace"] else None), effects)
+    if extra["refused"]:
+        _note_refusals(Path(extra["refused"]))
+
+
+def _run(words: Sequence[str]) -> int:
+    """Run what the arguments of the interpreter name; return the exit code."""
+    how, what, *rest = words
+    sys.argv = [what if how == "-m" else how, *rest]
+    try:
+        if how == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            exec(what, {"__name__": "__main__"})
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
 
 
 def _note_refusals(path: Path) -> None:
