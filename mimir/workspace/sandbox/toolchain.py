@@ -46,6 +46,7 @@ _SYSTEM_PATTERNS = ("java-*", "python3*")
 # Packages keep the settings of their programs outside of /usr, and link them from here.
 _PACKAGE_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/share")
 _LINKED_FOLDERS = ("/etc", "/var/lib")
+_SMALL_FILE_BYTES = 256 * 1024
 _MOST_SETTINGS = 2000
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # Python environments of a project, the first that exists.
@@ -134,6 +135,18 @@ def system_parts() -> tuple[str, ...]:
     known = [*found, *more]
     linked = (one for top in _PACKAGE_FOLDERS for one in find_linked_settings(Path(top)))
     return (*known, *sorted({one for one in linked if not _is_below(one, known)}))
+
+
+@cache
+def read_small_file(part: str) -> bytes | None:
+    """Return the content of a part of the system. None: a folder, a large or a closed file."""
+    try:
+        path = Path(part)
+        if not path.is_file() or path.stat().st_size > _SMALL_FILE_BYTES:
+            return None
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def find_linked_settings(top: Path, places: Sequence[str] = _LINKED_FOLDERS) -> Iterator[str]:
