@@ -25,6 +25,7 @@ demo: ## See a request become a proven result, offline
 test: ## Run every test
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/python -m scripts.neo4j_server fetch
+	@$(BIN)/python -m tests.support.protocol_programs
 	@$(BIN)/python -m pytest --numprocesses=$$($(BIN)/python -c 'import os; print(min(8, 1 + (os.cpu_count() or 1)))') --dist=worksteal \
 		--durations=10 --durations-min=1 $(ARGS)
 
