@@ -231,18 +231,19 @@ def answer_text(closing: QuestionClosing) -> str:
     """Return the result of the call that asked, for the model."""
     if closing.state == "answered" and closing.values is not None:
         return f"The user answered: {describe_values(closing.values)}"
+    why = "The user declined to answer" if closing.state == "rejected" else "No answer came in time"
     # The agent must not take a default for the user's words.
     if closing.values is not None:
-        return f"No answer came in time. The default holds: {describe_values(closing.values)}"
+        return f"{why}. The default holds: {describe_values(closing.values)}"
     return (
-        "No answer came in time, and there is no default. Do what is possible without it, "
+        f"{why}, and there is no default. Do what is possible without it, "
         "and name in your closing answer what is missing."
     )
 
 
 def is_unanswered(state: str, values: object) -> bool:
     """Return whether a question has ended with neither an answer nor a default."""
-    return state == "expired" and not values
+    return state in ("expired", "rejected") and not values
 
 
 def describe_unanswered(task: str, id: str, title: str) -> str:

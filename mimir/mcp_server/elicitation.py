@@ -46,7 +46,7 @@ def make_form(question: Mapping[str, object]) -> ElicitRequest:
 def read_responses(
     responses: Mapping[str, object], asked: Sequence[str]
 ) -> "tuple[dict[str, GivenAnswer], list[str]]":
-    """Return the accepted answers by question, and the questions that stay open.
+    """Return the answers and rejections by question, and the questions that stay open.
 
     Responses to other questions than the asked ones are left out.
     """
@@ -60,7 +60,9 @@ def read_responses(
         if response.get("action") == "accept" and is_object(response.get("content")):
             content = as_object(response["content"])
             given[id] = GivenAnswer(fields={name: _type(one) for name, one in content.items()})
-        # Declined, closed, or without content.
+        elif response.get("action") == "decline":
+            given[id] = GivenAnswer(is_declined=True)
+        # Closed, or without content.
         elif response:
             left.append(id)
     return given, left

@@ -1,16 +1,20 @@
 """Answers on the wire: results of tools, and errors in the words of mimir."""
 
 import json
+import logging
 import sys
 from collections.abc import Mapping
+from typing import Literal
 
 from mcp_types import CallToolResult, TextContent
 
+from mimir.domain.json_value import as_object
 from mimir.errors import LimitError, MimirError
 from mimir.mcp_server.project_access import hide_paths
 from mimir.mcp_server.tools.tool_values import IncomingCall, ToolAnswer
 
 MAX_ERROR_CHARS = 2_000
+_LOGGER = logging.getLogger("mimir.mcp")
 
 
 def to_result(answer: ToolAnswer) -> CallToolResult:
@@ -55,6 +59,30 @@ def _parts(error: Exception) -> Mapping[str, str]:
             return {"problem": f"mimir has a bug: {type(error).__name__}."}
 
 
-def log(event: str, **values: object) -> None:
+Level = Literal["debug", "info", "warning", "error"]
+
+
+class _JsonLines(logging.Formatter):
+    """Form of the log: one JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        # The place, not the text: a text of a library may hold secrets.
+        is_own = record.name == _LOGGER.name
+        event = record.msg if is_own else f"{record.name}:{record.lineno}"
+        values: Mapping[str, object] = as_object(record.args) if is_own else {}
+        shown = {"level": record.levelname.lower(), "event": event, **values}
+        return json.dumps(shown, default=str)
+
+
+def start_log(level: str) -> None:
+    """Write lines of this level and above to standard error; errors alone of libraries."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines())
+    logging.basicConfig(level=logging.ERROR, handlers=[handler], force=True)
+    _LOGGER.setLevel(level.upper())
+
+
+def log(event: str, level: Level = "info", **values: object) -> None:
     """Write one JSON line to standard error."""
-    print(json.dumps({"event": event, **values}, default=str), file=sys.stderr, flush=True)  # noqa: T201  the log of the server
+    _LOGGER.log(logging.getLevelNamesMapping()[level.upper()], event, values)

@@ -1,8 +1,10 @@
 """The protocol server: lists and calls tools for a principal."""
 
+import asyncio
 import json
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -11,9 +13,12 @@ from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
+    ElicitRequest,
+    ElicitResult,
     ListToolsResult,
     PaginatedRequestParams,
     Tool,
@@ -21,14 +26,21 @@ from mcp_types import (
 )
 
 from mimir.bootstrap.stored_project import find_place
-from mimir.domain.json_value import as_object
+from mimir.domain.json_value import as_object, as_text
 from mimir.domain.message import ToolSpec
-from mimir.mcp_server.elicitation import FORM, read_responses, read_state, request_forms
+from mimir.mcp_server.elicitation import (
+    FORM,
+    MAX_FORMS,
+    make_form,
+    read_responses,
+    read_state,
+    request_forms,
+)
 from mimir.mcp_server.messages import describe_error, log, to_result
 from mimir.mcp_server.project_access import ProjectAccess
 from mimir.mcp_server.resources import ServedResources
 from mimir.mcp_server.state_key import load_key
-from mimir.mcp_server.tasks import TaskMethods, has_forms, has_tasks, make_task
+from mimir.mcp_server.tasks import TaskMethods, can_ask, has_forms, has_tasks, make_task
 from mimir.mcp_server.tools.tool_values import (
     IncomingCall,
     Principal,
@@ -110,13 +122,37 @@ class ProtocolServer:
             )
         # The second part of a call that asked for forms.
         if params.input_responses is not None:
-            return to_result(await _take_forms(tool, call, params))
+            shown = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+            responses = as_object(shown.get("inputResponses"))
+            asked = read_state(params.request_state)
+            return to_result(await _take_forms(tool, call, responses, asked))
         answer = await _answer(tool, call, params.arguments or {})
         if answer.task and has_tasks(context):
             return make_task(answer)
         if answer.forms and has_forms(context):
             return request_forms(answer.forms)
+        if answer.forms and can_ask(context):
+            asked = [as_text(one["id"]) for one in answer.forms]
+            responses = await self._send_forms(context, answer.forms)
+            return to_result(await _take_forms(tool, call, responses, asked))
         return to_result(answer)
+
+    async def _send_forms(
+        self, context: Context, questions: Sequence[Mapping[str, object]]
+    ) -> dict[str, object]:
+        """Show forms one after another until the time of a call is over."""
+        responses: dict[str, object] = {}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._wait_seconds):
+                for one in questions[:MAX_FORMS]:
+                    form = make_form(one).params
+                    found = await context.session.send_request(
+                        ElicitRequest(params=form),
+                        ElicitResult,
+                        metadata=ServerMessageMetadata(related_request_id=context.request_id),
+                    )
+                    responses[as_text(one["id"])] = found.model_dump(mode="json")
+        return responses
 
     def _find_call(self, context: Context) -> IncomingCall:
         return IncomingCall(
@@ -154,13 +190,10 @@ async def _answer(tool: ServedTool, call: IncomingCall, given: dict[str, object]
 
 
 async def _take_forms(
-    tool: ServedTool, call: IncomingCall, params: CallToolRequestParams
+    tool: ServedTool, call: IncomingCall, responses: Mapping[str, object], asked: Sequence[str]
 ) -> ToolAnswer:
-    """Take the forms that the user filled in for the questions of the sealed state."""
-    shown = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-    given, left = read_responses(
-        as_object(shown.get("inputResponses")), read_state(params.request_state)
-    )
+    """Take the forms that the user filled in for the asked questions."""
+    given, left = read_responses(responses, asked)
 
     async def work() -> ToolAnswer:
         from mimir.mcp_server.tools.writing import close_questions
@@ -175,19 +208,25 @@ async def _describe_errors(
     tool: ServedTool, call: IncomingCall, work: Callable[[], Awaitable[ToolAnswer]]
 ) -> ToolAnswer:
     try:
-        return await work()
+        answer = await work()
     except Exception as error:  # noqa: BLE001  the boundary of a call: every error becomes a result
         found = describe_error(error, call)
         # The place, not the text: a text of a library may hold secrets.
         where = traceback.extract_tb(error.__traceback__)[-1]
         log(
             "refused",
+            "warning",
             tool=tool.name,
             principal=call.principal.name,
             problem=found.content.get("problem"),
             place=f"{where.name}:{where.lineno}",
         )
         return found
+    named: dict[str, Any] = {
+        name: answer.content[name] for name in ("run", "session") if name in answer.content
+    }
+    log("called", tool=tool.name, principal=call.principal.name, **named)
+    return answer
 
 
 def describe_tool(tool: ServedTool) -> Tool:

@@ -66,9 +66,18 @@ def has_tasks(context: Context) -> bool:
 
 def has_forms(context: Context) -> bool:
     """Return whether the client of a request shows forms."""
+    return context.protocol_version == VERSION and _declares_forms(context)
+
+
+def can_ask(context: Context) -> bool:
+    """Return whether the client shows forms that the server sends, as in earlier versions."""
+    is_earlier = context.protocol_version != VERSION
+    return is_earlier and _declares_forms(context) and context.session.can_send_request
+
+
+def _declares_forms(context: Context) -> bool:
     capabilities = context.session.client_capabilities
-    is_able = capabilities is not None and capabilities.elicitation is not None
-    return context.protocol_version == VERSION and is_able
+    return capabilities is not None and capabilities.elicitation is not None
 
 
 def make_task(answer: ToolAnswer) -> dict[str, Any]:

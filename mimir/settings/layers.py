@@ -27,7 +27,15 @@ from mimir.settings.names import (
 from mimir.settings.providers import PRESETS
 from mimir.store.neo4j.address import secrets_of
 
-_SHORT = {"MIMIR_MODEL": "llm.model", "MIMIR_STORE": "store"}
+_SHORT = {
+    "MIMIR_MODEL": "llm.model",
+    "MIMIR_STORE": "store",
+    # Names of an earlier server for agents.
+    "SECONDBRAIN_MAX_AGENTS": "agents.session_concurrent",
+    "SECONDBRAIN_CHATMODE_PATH": "agents.path",
+    "SECONDBRAIN_LOG_LEVEL": "mcp.log_level",
+}
+_WITHOUT_EFFECT = "SECONDBRAIN_SESSION_DIR"
 _NOT_SETTINGS = (
     "MIMIR_CONFIG",
     "MIMIR_TEST_",
@@ -177,17 +185,22 @@ def _drop_forbidden(layer: Mapping[str, object], warnings: list[str]) -> Mapping
 def _from_environment(env: Mapping[str, str], warnings: list[str]) -> Mapping[str, object]:
     known = {f"MIMIR_{path.upper().replace('.', '_')}": path for path in KNOWN}
     found: dict[str, object] = {}
-    for name in sorted(env):
-        if not name.startswith("MIMIR_") or name.startswith(_NOT_SETTINGS):
+    # Of two names of a setting, that of mimir is the stronger one.
+    for name in sorted(env, key=lambda name: (name.startswith("MIMIR_"), name)):
+        if name == _WITHOUT_EFFECT:
+            warnings.append(f"{name} has no effect: the store keeps the sessions.")
+        is_ours = name.startswith("MIMIR_") or name in _SHORT
+        if not is_ours or name.startswith(_NOT_SETTINGS):
             continue
         # `MIMIR_RUN__WORKERS` and `MIMIR_RUN_WORKERS` are the same setting.
         path = _SHORT.get(name) or known.get(name.replace("__", "_"))
-        if path is None:
+        if path not in KNOWN:
             near = difflib.get_close_matches(name, [*known, *_SHORT], n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             warnings.append(f"The environment variable {name} is not a setting of mimir.{hint}")
         else:
-            found[path] = env[name]
+            # Directories, as in PATH.
+            found[path] = env[name].split(os.pathsep) if path == "agents.path" else env[name]
     return found
 
 

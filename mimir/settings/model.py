@@ -28,6 +28,9 @@ from mimir.settings.providers import PRESETS
 RoleName = Literal["ecko", "pm", "agentinator", "worker", "qc", "qc_reporter", "pm_reporter"]
 
 
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
 class _SettingsSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,6 +38,10 @@ class _SettingsSection(BaseModel):
 def _temperature(value: object) -> object:
     # TOML and the environment have no null.
     return None if isinstance(value, str) and value.strip().lower() == "none" else value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
 
 
 Temperature = Annotated[float | None, BeforeValidator(_temperature)]
@@ -338,10 +345,12 @@ class McpSettings(_SettingsSection):
     """Of one token."""
     max_concurrent: int = Field(default=8, gt=0)
     """Calls of one token at the same time."""
-    tools: list[str] = ["core"]
+    tools: list[str] = ["core", "delegation"]
     """Tool sets."""
     wait_seconds: float = Field(default=45.0, ge=0, le=50)
     """Longest wait of a call; clients stop waiting after a minute."""
+    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = "info"
+    """Least important lines on standard error."""
 
 
 class PatternSettings(_SettingsSection):

@@ -1,5 +1,6 @@
 """The server of `mimir mcp`: a real client over standard input and output, with a restart between each two steps."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -81,7 +82,7 @@ BAD: Sequence[tuple[str, Mapping[str, object], str]] = (
 
 
 async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: Path):
-    async with connected(project) as caller:
+    async with connected_client(project, ("--tools", "core")) as caller:
         first, second = [await caller.list_as_text() for _ in range(2)]
         answers = [(case, await caller.call(case[0], **case[1])) for case in BAD]
 
@@ -160,6 +161,87 @@ async def test_a_task_survives_restarts_between_all_steps(project: Path):
     result = ended["result"]["structuredContent"]
     assert (ended["status"], result["status"]) == ("completed", "completed")
     assert result["tasks"] == {"completed": 2}
+
+
+OPTIONS = ["eu-west", "us-east"]
+ASKS_WITH_DEFAULT = calls(
+    "ask_user", title="Which region?", text="?", options=OPTIONS, default="eu-west"
+)
+DECLINES = {
+    "parts": [
+        worker(
+            "c",
+            {"calls": [ASKS_WITH_DEFAULT]},
+            {"choose": [{"when": {"last_has": "declined"}, **writes("c.txt", "c\n")}]},
+            "Done.",
+        ),
+        *REST,
+    ]
+}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_closed_form_leaves_its_question_open_and_a_declined_one_has_the_default(
+    project: Path, mode: str
+):
+    # Given a run that waits for an answer
+    (project.parent / "script.yaml").write_text(yaml.safe_dump(DECLINES), encoding="utf-8")
+    made = plan(step("c", tools=("read_file", "write_file", "ask_user")))
+    (project / "plan.md").write_text(render(made), encoding="utf-8")
+    actions = ["cancel", "decline"]
+
+    async def respond(_: object, asked: ElicitRequestFormParams) -> ElicitResult:
+        assert "Which region?" in asked.message
+        return ElicitResult(action=actions.pop(0))  # type: ignore[arg-type]
+
+    client = partial(Client, elicitation_callback=respond, mode=mode)  # type: ignore[arg-type]
+    async with connected_client(project, client=client) as caller:
+        paused = await caller.call("execute", plan="plan.md")
+        (question,) = paused["questions"]
+
+        # When the user closes the form, and declines the next one
+        closed = await caller.call("answer")
+        declined = await caller.call("answer")
+        ended = await caller.call("status", run=paused["run"], wait_seconds=50)
+    assert closed["left_open"] == [question["id"]]
+    assert (declined["continued"], declined["is_error"]) == ([paused["run"]], False)
+
+    # Then the default holds, and the question is rejected
+    assert ended["status"] == "completed", ended
+    (found,) = ended["questions"]
+    assert (found["state"], found["answer"]) == ("rejected", {"answer": "eu-west"})
+    assert found["transport"] == "form"
+
+
+async def test_a_call_with_a_progress_token_reports_until_its_work_ends(project: Path):
+    # Given a model that answers when the client has heard of progress
+    heard = asyncio.Event()
+    messages: list[str] = []
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await heard.wait()
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        messages.append(message or "")
+        heard.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    endpoint = {
+        "OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1",
+        "MIMIR_MODEL": "any",
+        "MIMIR_MCP__WAIT_SECONDS": "0",
+    }
+    async with server, connected_client(project, **endpoint) as caller:
+        # Then it waits longer than the call of another client
+        ended = await caller.client.call_tool(
+            "plan", {"request": REQUEST}, progress_callback=report
+        )
+    assert ended.structured_content["status"] == "paused"
+    assert messages[0].endswith("is working")
 
 
 async def test_no_argument_approves_but_the_form_of_the_user_does(project: Path):

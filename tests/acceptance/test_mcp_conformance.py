@@ -68,7 +68,7 @@ def test_the_official_programs_find_no_new_fault(project: Path, tmp_path: Path):
     assert suite.returncode == 0, suite.stdout[-3000:] + suite.stderr
 
     # The same over standard input and output, where each request starts a server.
-    pipe = partial(_inspect, project, env, ("--", *MIMIR, "mcp"))
+    pipe = partial(_inspect, project, env, ("--", *MIMIR, "mcp", "--tools", "core"))
     assert pipe("--method", "tools/list", "--strict") == listed
     assert _call(pipe, "status", run=executed["run"])["status"] == "completed"
     assert [pipe(*RESOURCE), pipe(*PROMPT)] == shown

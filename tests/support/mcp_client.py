@@ -49,7 +49,7 @@ async def connected_client(
         args=["-m", "mimir", "mcp", *words],
         cwd=project,
         env=environment(
-            MIMIR_MODEL="play:../script.yaml", MIMIR_CHECKS__CONTROLS="never", **variables
+            **{"MIMIR_MODEL": "play:../script.yaml", "MIMIR_CHECKS__CONTROLS": "never", **variables}
         ),
     )
     async with client(stdio_client(command)) as connected:

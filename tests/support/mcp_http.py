@@ -63,11 +63,21 @@ class HttpSite:
 
 
 @contextlib.contextmanager
-def http_site(project: Path, env: Mapping[str, str]) -> Generator[HttpSite]:
+def http_site(project: Path, env: Mapping[str, str], tools: str = "core") -> Generator[HttpSite]:
     """Serve a project on a free port during the block."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = [sys.executable, "-m", "mimir", "mcp", "--http", "--address", address]
+    command = [
+        sys.executable,
+        "-m",
+        "mimir",
+        "mcp",
+        "--http",
+        "--address",
+        address,
+        "--tools",
+        tools,
+    ]
     server = subprocess.Popen(
         command, cwd=project, env=dict(env), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -90,7 +91,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_requests_without_right_token_host_origin_type_or_size_are_refused(served: Served):
     site, token = served.site, served.tokens["reader"]
-    expected = {
+    expected: dict[str, tuple[int, dict[str, Any]]] = {
         "no token": (401, {"headers": {"Authorization": ""}}),
         "wrong token": (401, {"headers": {"Authorization": f"Bearer {token}x"}}),
         "revoked token": (401, {"headers": {"Authorization": f"Bearer {served.tokens['old']}"}}),
@@ -147,7 +148,7 @@ def test_a_token_sees_nothing_of_the_runs_of_another(served: Served):
 
 def test_a_hundred_requests_at_once_are_limited(served: Served):
     with ThreadPoolExecutor(30) as pool:
-        answers = list(pool.map(lambda _: served.site.post(served.tokens["busy"]), range(100)))
+        answers = list(pool.map(served.site.post, [served.tokens["busy"]] * 100))
 
     codes = [one.status_code for one in answers]
     assert set(codes) == {200, 429}
@@ -172,9 +173,19 @@ def test_a_sealed_state_answers_for_its_principal_and_call_only_and_once(served:
         site.post(owner, "tools/call", {**filled, "arguments": {"questions": ["q-1"]}}),
         site.post(owner, "tools/call", {**filled, "requestState": f"{asked['requestState']}A"}),
     ]
-    first, second = (site.post(owner, "tools/call", filled).json()["result"] for _ in range(2))
+    # A server whose key file is lost asks again; the next one with the key takes the answer.
+    (key,) = served.project.parent.glob("**/request-state")
+    kept = key.rename(key.with_name("kept"))
+    with http_site(served.project, served.env) as keyless:
+        forged.append(keyless.post(owner, "tools/call", filled))
+        again = keyless.post(owner, "tools/call", {"name": "answer"}).json()["result"]
+    kept.rename(key)
+    with http_site(served.project, served.env) as restarted:
+        first = restarted.post(owner, "tools/call", filled).json()["result"]
+    second = site.post(owner, "tools/call", filled).json()["result"]
 
     assert {one.json()["error"]["code"] for one in forged} == {-32602}
+    assert list(again["inputRequests"]) == [served.question]
     assert first["structuredContent"]["answered"][0]["answer"] == "us-east"
     assert second["structuredContent"]["answered"] == []
     assert "was answered" in second["structuredContent"]["refused"][0]["problem"]

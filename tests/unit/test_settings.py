@@ -132,6 +132,21 @@ def test_unknown_variable_is_a_warning_not_an_error(tmp_path: Path):
     assert "MIMIR_MODEL" in loaded.warnings[0]
 
 
+def test_names_of_an_earlier_server_are_weaker_than_those_of_mimir(tmp_path: Path):
+    env = {
+        "SECONDBRAIN_CHATMODE_PATH": "/one:/two",
+        "SECONDBRAIN_LOG_LEVEL": "DEBUG",
+        "SECONDBRAIN_SESSION_DIR": "/sessions",
+        "SECONDBRAIN_OTHER": "x",
+    }
+    loaded = load(tmp_path, environment=env)
+    assert loaded.settings.agents.path == ["/one", "/two"]
+    assert loaded.settings.mcp.log_level == "debug"
+    assert [one.split()[0] for one in loaded.warnings] == ["SECONDBRAIN_SESSION_DIR"]
+    stronger = load(tmp_path, environment={**env, "MIMIR_MCP__LOG_LEVEL": "error"})
+    assert stronger.settings.mcp.log_level == "error"
+
+
 def test_names_of_openai_and_the_short_names_are_honoured(tmp_path: Path):
     env = {
         "OPENAI_API_KEY": "sk-0123456789",

@@ -1,5 +1,6 @@
 """The server over streamable HTTP, for clients with a token."""
 
+import asyncio
 import socket
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from mimir.mcp_server.transports.http_guard import PATH, PRINCIPAL, GuardRules, 
 from mimir.mcp_server.transports.token_file import TokenFile
 from mimir.settings.model import McpSettings
 
+STOP_SECONDS = 1
+"""Longest time in which calls may end when the server is stopped."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -109,9 +112,23 @@ async def serve_http(
         scopes={tool.name: tool.scopes for tool in tools},
     )
     guard = HttpGuard(app, tokens, rules, clock)
-    config = uvicorn.Config(guard, log_config=None, access_log=False, server_header=False)
+    config = uvicorn.Config(
+        guard,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
     log("listening", url=address.public_url or f"http://{address.host}:{address.port}{PATH}")
-    await _QuietServer(config).serve(sockets=[listener])
+    server = _QuietServer(config)
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        # The library ends calls and connections itself; the runs continue.
+        server.should_exit = True
+        await serving
+        raise
 
 
 def _listen(address: HttpAddress) -> socket.socket:

@@ -29,6 +29,8 @@ from mimir.store.run_reading import load_run
 from mimir.store.transcripts.waiting_calls import close_question, replace_question
 from mimir.workspace.state_dir import write_state_file
 
+DECLINED = "The user declined the form, without words."
+"""Reason of a rejection in a form that was declined."""
 SAME = "It is what the task has assumed."
 CORRECTED = (
     "The task assumed otherwise: it is tried again with your answer, and uses up no attempt."
@@ -48,6 +50,8 @@ class GivenAnswer:
     """Words of a rejection."""
     edited: str | None = None
     """Text that is approved in place of the subject. None: the file as it is."""
+    is_declined: bool = False
+    """Whether the user declined a form: an approval is rejected, else the default holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +163,14 @@ def answer_question(
             f"{question.id} is no approval: it takes no reason and no edited file.",
             next_step=answer_command(question),
         )
-    # Checked before it is redacted, so that the user reads about the own words.
-    values = _redact_texts(_parse(question, given), answerer.redact)
+    if given.is_declined:
+        # As if no answer had come in time, but at once.
+        state, values = "rejected", question.default_values
+    else:
+        # Checked before it is redacted, so that the user reads about the own words.
+        state, values = "answered", _redact_texts(_parse(question, given), answerer.redact)
     closing = QuestionClosing(
-        state="answered", values=values, by=answerer.by, transport=answerer.transport
+        state=state, values=values, by=answerer.by, transport=answerer.transport
     )
     outcome = outcome_of_closing(closing)
     return _close(ops, question, closing, outcome, answerer, result)
@@ -283,7 +291,7 @@ def describe_closed(question: QuestionRecord) -> str:
     at = question.closed_at[:16].replace("T", " ")
     match question.state:
         case "answered" | "rejected":
-            answer = describe_values(question.values or {})
+            answer = describe_values(question.values) if question.values else "no answer"
             shown = json.dumps(answer[:200], ensure_ascii=False)
             how = f" ({question.transport})" if question.transport else ""
             what = f"was {question.state} at {at} UTC by {question.answered_by}{how}: {shown}"
@@ -298,7 +306,8 @@ def describe_closed(question: QuestionRecord) -> str:
 
 def _parse(question: QuestionRecord, given: GivenAnswer) -> Mapping[str, object]:
     usage = answer_command(question)
-    if given.text is None and not given.fields and given.edited is None:
+    is_empty = given.text is None and not given.fields and given.edited is None
+    if is_empty and not given.is_declined:
         raise UsageError(f"{question.id} needs an answer.", next_step=usage)
     try:
         if question.kind == "approval":
@@ -313,6 +322,8 @@ def _parse(question: QuestionRecord, given: GivenAnswer) -> Mapping[str, object]
 
 
 def _parse_decision(given: GivenAnswer) -> Mapping[str, object]:
+    if given.is_declined:
+        return approval.parse_decision("no", DECLINED)
     typed = dict(given.fields)
     # A file of answers names it `decision`, a form has the field of the question.
     named = typed.pop("decision", None) or typed.pop(approval.DECISION, None)

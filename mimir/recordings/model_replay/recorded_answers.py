@@ -57,7 +57,7 @@ def _closings(recorded: RecordedRun) -> Iterator[tuple[Asked, QuestionClosing]]:
 
 def _close(ops: WriteOps, question: QuestionRecord, closing: QuestionClosing) -> bool:
     # A recording may be edited, and the question may have another form by now.
-    if closing.values is None or closing.state not in ("answered", "expired"):
+    if closing.values is None or closing.state not in ("answered", "expired", "rejected"):
         return False
     try:
         check_values(read_form(question.schema.mapping()), closing.values)

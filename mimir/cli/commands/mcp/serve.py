@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from mimir.settings.layers import LoadedSettings
 
 Tools = Annotated[
-    str, typer.Option("--tools", metavar="SETS", help="Tool sets, with commas; default: core.")
+    str,
+    typer.Option(
+        "--tools", metavar="SETS", help="Tool sets, with commas; default: core,delegation."
+    ),
 ]
 Project = Annotated[
     Path | None,
@@ -52,11 +55,13 @@ def serve(
     directory = (session.project / project).resolve() if project else session.project
     if not directory.is_dir():
         raise UsageError(f"--project {str(project)!r} is not a directory.")
+    from mimir.mcp_server.messages import start_log
     from mimir.mcp_server.project_access import ProjectAccess
 
     access = ProjectAccess(directory, store=session.store, say=session.console.note)
     loaded = access.load()
     settings = loaded.settings.mcp
+    start_log(settings.log_level)
     chosen = choose_tools(tools.split(",") if tools else settings.tools)
     if not http:
         from mimir.mcp_server.transports.stdio import serve_stdio
