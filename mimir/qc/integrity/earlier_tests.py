@@ -88,8 +88,9 @@ def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
 
 
 def is_without_tests(run: CheckRun) -> bool:
-    """Return whether the complete report of a run names no test."""
-    return run.results is not None and run.results.is_empty
+    """Return whether the complete report of a run has no test that was executed."""
+    found = run.results
+    return found is not None and not (found.problem or found.fallback or found.counted)
 
 
 def describe_protected(changes: CheckChanges) -> tuple[str, ...]:

@@ -37,8 +37,15 @@ async def test_new_function_with_its_own_test_flips_and_is_marked(bench: Bench):
     assert list((bench.room / "checks").iterdir()) == []
 
 
-async def test_new_tests_that_the_command_selects_by_name_are_enough(bench: Bench):
+@pytest.mark.parametrize("skips", [False, True])
+async def test_new_tests_that_the_command_selects_by_name_are_enough(bench: Bench, skips: bool):
     """There are older tests, none of which has that name: alone they do not decide."""
+    if skips:
+        # As `jest -t NAME` reports the others.
+        skipped = "import pytest\n\n\ndef test_multiplies_later():\n    pytest.skip('later')\n"
+        write_files(bench.project, {"tests/test_later.py": skipped})
+        bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+
     outcome = await bench.outcome(
         check("flip", (*PYTEST, "-k", "multiplies")),
         {"calc.py": MUL, "tests/test_mul.py": TEST_MUL},
