@@ -178,6 +178,7 @@ async def compose_services(
         notices=endpoints.notices,
         check_models=endpoints.check,
         engine_version=_version("mimir"),
+        accept_memory=settings.agents.accept,
         sandbox_name=settings.sandbox.backend,
         test_command=settings.checks.test_command,
         link=stores.node_links(settings),

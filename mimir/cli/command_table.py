@@ -79,6 +79,21 @@ COMMANDS = (
         "invoke",
         'invoke reviewer "Review src/app.py" --criterion "Each fault has a line"',
     ),
+    CommandEntry(
+        "agent_results.memory",
+        "list_memories",
+        "memory --all",
+        name="memory",
+        help="List memories that agents propose, and decide about them.",
+        parts=(
+            CommandEntry("agent_results.memory", "accept", "memory accept m-1f2e3d"),
+            CommandEntry(
+                "agent_results.memory", "reject", 'memory reject m-1f2e3d --reason "Not ours"'
+            ),
+            CommandEntry("agent_results.memory", "edit", 'memory edit m-1f2e3d "Tests use pytest"'),
+            CommandEntry("agent_results.memory", "trace", "memory trace m-1f2e3d"),
+        ),
+    ),
     CommandEntry("agent_results.validate", "validate", 'validate agent-1127 --check "pytest -q"'),
     CommandEntry(
         "mcp.serve",

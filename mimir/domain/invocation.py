@@ -1,7 +1,8 @@
 """Invocation of an agent: the request of a caller and the pinned definition. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mimir.domain.json_value import OMIT_EMPTY
 from mimir.domain.program import PinnedProgram
 
 AGENT_ROLE = "Agent "
@@ -110,6 +111,8 @@ class PinnedMaterial:
     """Paths of the project that the terms name; they are listed, not shown."""
     instructions: str = ""
     """The project's `AGENTS.md`; empty: there is none."""
+    feedback: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
+    """Decisions about what the agent proposed in earlier runs of the same task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,6 +105,8 @@ class ProjectServices:
     """Starts a process that serves a run, with a model; empty: that of the settings."""
     principal: str = ""
     """Client of the server for which this process works. Empty: the user typed the command."""
+    accept_memory: str = "primary"
+    """The setting `agents.accept`: who decides about proposed memories."""
     test_command: str = ""
     """Command line of the project's tests. Empty: it is found."""
     show_base: Callable[[str, str], None]

@@ -285,6 +285,8 @@ class AgentSettings(_SettingsSection):
     """Whether trusted definitions of the project precede those of the user."""
     models: dict[str, str] = {}
     """Name in a definition → model."""
+    accept: Literal["primary", "user", "engine"] = "primary"
+    """Who decides about proposed memories: the client of the run, the user, or also the engine."""
     share_preambles: bool = False
     """Whether generated preambles are kept in the user's cache, for all projects."""
     session_calls: int = Field(default=20, ge=1, le=1000)

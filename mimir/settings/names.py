@@ -46,6 +46,7 @@ _FROM_PROJECT_NEVER = (
     "agents.default_tools",
     "agents.project_first",
     "agents.models",
+    "agents.accept",
     "agents.share_preambles",
     "agents.programs",
     "agents.spawns_per_day",

@@ -142,3 +142,37 @@ async def test_an_agent_waits_in_the_queue_until_another_one_ends(project: Path,
     assert ended["cancelled"] == [third["run"]]
     assert (again["cancelled"], again["is_error"]) == ([], False)
     assert last["status"] == "cancelled"
+
+
+PROPOSED = {
+    "operation": "add_observations",
+    "data": {"entity": "total", "text": "total divides by the number of items"},
+    "sources": ["call:1"],
+}
+
+
+async def test_a_primary_agent_decides_about_the_memories_of_its_runs_only(project: Path):
+    said = answer("It divides.", memory_operations=[PROPOSED, {**PROPOSED, "sources": []}])
+    script = {"parts": [worker("task-1", READS, said), *REST]}
+    (project.parent / "script.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
+    async with connected(project) as client:
+        spawned = await client.call("spawn_agent", chatmode="project:reviewer", task=TASK)
+        one, other = (entry["id"] for entry in spawned["memory_operations"])
+        waiting = await client.call("inbox")
+        note = await client.call("memory_add", text="Prefer tabs.")
+        before = await client.call("memory_search", text="items divides")
+        decisions = {"accept": [one, note["id"]], "reject": [{"id": other, "reason": "Twice"}]}
+        found = await client.call(
+            "validate_output", sub_agent_response=spawned["run"], memory=decisions
+        )
+        after = await client.call("memory_search", text="items divides")
+        output = await client.call("get_agent_output", session_id=spawned["run"])
+    assert {entry["id"] for entry in waiting["proposals"]} == {one, other}
+    states = {entry["id"]: entry.get("state") for entry in found["memory"]}
+    assert states == {one: "accepted", other: "rejected", note["id"]: None}
+    assert "the user decides" in found["memory"][-1]["problem"]
+    assert (before["memories"], [hit["id"] for hit in after["memories"]]) == ([], [one])
+    assert [entry["feedback"] for entry in output["memory_operations"]] == [
+        "accepted",
+        "rejected: Twice",
+    ]

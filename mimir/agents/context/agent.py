@@ -35,6 +35,7 @@ MOST_OF_INSTRUCTIONS = 8_000
 """Tokens of `AGENTS.md`."""
 _OF_PROJECT = ("handoff", "lesson")
 """Kinds of nodes that belong to the project's share; the others belong to the domain's."""
+FEEDBACK = "## Decisions about memories that you proposed for this task before, as material"
 _NO_LIMIT = 10**9
 
 
@@ -104,7 +105,7 @@ def write_agent_context(
         PlanError: A critical piece was lost, which cannot be.
     """
     sections: tuple[tuple[Share, Callable[[int, ContextBuilder], None]], ...] = (
-        ("task", lambda _, to: _write_task(given, to)),
+        ("task", lambda _, to: _write_task(given, material, to)),
         ("domain", lambda budget, to: to.add(_domain_part(given, material, budget))),
         ("project", lambda budget, to: to.add(_project_part(material, budget))),
         ("task", lambda budget, to: write_earlier(given, budget, to) if given.earlier else None),
@@ -135,13 +136,16 @@ def _critical_hashes(sheet: ContextBuilder) -> list[str]:
     return [one.hash for one in sheet.given if one.importance == "critical"]
 
 
-def _write_task(given: WorkerInput, sheet: ContextBuilder) -> None:
+def _write_task(given: WorkerInput, material: PinnedMaterial, sheet: ContextBuilder) -> None:
     task = given.task
     role = f"Your role: {task.worker_role}"
     sheet.add_text("task", brief_header(task, given.attempt, given.attempts, role))
     sheet.add_text("prompt", f"## What to do\n\n{quotation.verbatim(task.prompt)}")
     if task.criteria or task.checks:
         sheet.add_text("criteria", requirements(task))
+    if material.feedback:
+        lines = "\n".join(f"- {quotation.one_line(one)}" for one in material.feedback)
+        sheet.add_text("feedback", f"{FEEDBACK}\n\n{lines}")
     sheet.add_text("limits", describe_limits(given))
 
 

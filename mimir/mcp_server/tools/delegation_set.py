@@ -1,8 +1,9 @@
 """The tool set `delegation`: spawn specialists for one bounded task each."""
 
+from mimir.domain.json_value import JsonObject
 from mimir.mcp_server.tools import delegating
 from mimir.mcp_server.tools.agent_results import validating
-from mimir.mcp_server.tools.schemas import FLAG, arguments_of, result_of, text, texts, whole
+from mimir.mcp_server.tools.schemas import FLAG, TEXTS, arguments_of, result_of, text, texts, whole
 from mimir.mcp_server.tools.sessions import session_tools
 from mimir.mcp_server.tools.tool_values import Scope, ServedTool
 
@@ -12,6 +13,12 @@ _RUN = text("Run of an agent.", 200, 1)
 _RUN_OR_SESSION = text("Run, or session.", 200)
 _SESSION = text("Handle of open_session.", 200)
 _WAIT = whole(0, 50)
+
+
+def _decisions(name: str) -> JsonObject:
+    """Return the schema of decisions with an id and a text."""
+    return {"type": "array", "items": arguments_of("id", id=text(), **{name: text()})}
+
 
 DELEGATION: tuple[ServedTool, ...] = (
     ServedTool(
@@ -57,6 +64,10 @@ DELEGATION: tuple[ServedTool, ...] = (
             requirements=texts(most=20),
             quality_criteria=texts(most=20),
             checks=texts("Commands that must pass.", 20),
+            memory={
+                **arguments_of(accept=TEXTS, reject=_decisions("reason"), edit=_decisions("text")),
+                "description": "Decisions about memories that it proposes.",
+            },
         ),
         output_schema=result_of(run="string", decision_recommendation="string"),
         is_read_only=False,

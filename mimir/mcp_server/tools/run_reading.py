@@ -83,7 +83,12 @@ def read_visible_inbox(
         return found
     own = _own_runs(reads, place, principal)
     shown = [one for one in as_objects(found["questions"]) if as_text(one.get("run")) in own]
-    return {**found, "questions": shown}
+    proposals = [
+        one
+        for one in as_objects(found["proposals"])
+        if as_text(one.get("run")) in own or one.get("proposed_by") == principal.name
+    ]
+    return {**found, "questions": shown, "proposals": proposals}
 
 
 def _own_runs(

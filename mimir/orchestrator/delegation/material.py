@@ -5,6 +5,7 @@ from functools import partial
 
 from mimir.domain.invocation import MemoryHit, PinnedDefinition
 from mimir.orchestrator.delegation.handoffs import find_handoff
+from mimir.orchestrator.proposals.decisions import find_feedback
 from mimir.orchestrator.services import ProjectServices
 from mimir.registry.domain_terms import select_paths
 from mimir.store.operations import memory
@@ -63,6 +64,9 @@ async def pin_material(
     content = await history.file(tree, INSTRUCTIONS) or b""
     # The terms find notes of the field that the task does not name.
     words = " ".join((request, *material.terms))
+    feedback = partial(
+        find_feedback, project=services.project_id, agent=definition.address, task=request
+    )
     hits = await find_memory(services, words) if material.reads_memory else ()
     return replace(
         definition,
@@ -70,6 +74,7 @@ async def pin_material(
             material,
             memory=hits,
             files=select_paths(await history.paths(tree, None), material.terms),
+            feedback=await services.store.read(feedback) if material.reads_memory else (),
             instructions=redact(content.decode("utf-8", "replace"))
             if len(content) <= MAX_BYTES
             else "",

@@ -12,6 +12,8 @@ from mimir.domain.json_value import as_object, as_text
 from mimir.domain.program import PROGRAM_TOOL
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.orchestrator.delegation.response import build_response
+from mimir.orchestrator.proposals.checking import NO_PROPOSALS, CheckedProposals
+from mimir.orchestrator.proposals.decisions import add_decisions, save_proposals
 from mimir.reporting import details
 from mimir.reporting import status as status_shape
 from mimir.store.operations.evidence import artifact
@@ -36,12 +38,20 @@ Json = Mapping[str, object]
 
 
 def save_response(
-    ops: WriteOps, run: str, outcome: RunStatus, now: datetime, documents: Sequence[Json] = ()
+    ops: WriteOps,
+    run: str,
+    outcome: RunStatus,
+    now: datetime,
+    documents: Sequence[Json] = (),
+    proposals: CheckedProposals = NO_PROPOSALS,
 ) -> None:
-    """Store the response of an invocation in the transaction that ends its run."""
+    """Store response and proposals of an invocation in the transaction that ends its run."""
     if load_run(ops, run).kind != "agent":
         return
     response = compute_response(ops, run, outcome, now, documents)
+    if proposals.operations:
+        save_proposals(ops, proposals)
+        response = {**response, "memory_operations": list(proposals.operations)}
     level = as_text(as_object(response.get("assurance")).get("level"))
     save_run_text(ops, run, RESPONSE_TEXT, pack(response))
     save_change(ops, run, RunAssuranceChange(assurance=level))
@@ -53,7 +63,7 @@ def load_response(
     """Return the response of an invocation: the stored one, or as it is now."""
     stored = find_json(reads, run, RESPONSE_TEXT) if shown in RUN_ENDED else None
     if stored:
-        return stored.value.mapping()
+        return add_decisions(reads, stored.value.mapping())
     return compute_response(reads, run, shown, now, documents)
 
 

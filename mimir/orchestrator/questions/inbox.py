@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from mimir.domain.question_states import OPEN
 from mimir.errors import UsageError
+from mimir.orchestrator.proposals.decisions import describe_memory, list_proposals
 from mimir.orchestrator.runs.listing import match_id
 from mimir.orchestrator.runs.subjects import find_subject
 from mimir.reporting.questions import describe_question
@@ -20,7 +21,7 @@ def load_inbox(reads: ReadOps, project_id: str, *, every: bool) -> dict[str, obj
         "schema": 1,
         "questions": [describe_question(one) for one in ranked],
         "notifications": [],
-        "proposals": [],
+        "proposals": [describe_memory(one) for one in list_proposals(reads, project_id)],
     }
 
 

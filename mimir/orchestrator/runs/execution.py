@@ -27,6 +27,7 @@ from mimir.orchestrator.delegation.documents import describe_documents
 from mimir.orchestrator.delegation.stored_response import save_response
 from mimir.orchestrator.gc_tuning import reduced_collection
 from mimir.orchestrator.patterns.ledger_writer import LedgerWriter
+from mimir.orchestrator.proposals.checking import check_proposals
 from mimir.orchestrator.result_application import ApplyResult
 from mimir.orchestrator.runs import creation, inspection
 from mimir.orchestrator.runs.preambles import make_preambles
@@ -326,13 +327,15 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
     data = {"seal": end.seal, "commit": end.commit, "report": path}
     report = inspection.sealed_report(path, text)
     documents = await describe_documents(services, run)
+    proposals = await check_proposals(services, run)
 
     def work(ops: WriteOps) -> None:
         lifecycle.must_lead(ops, run, services.owner)
         runs.append_event(ops, run, EventKind.REPORT_WRITTEN, data={"path": path})
         # Those that no task waits for.
         question_rows.withdraw_open(ops, run)
-        save_response(ops, run, end.outcome, services.clock.now(), documents)
+        now = services.clock.now()
+        save_response(ops, run, end.outcome, now, documents, proposals)
         lifecycle.end(ops, run, services.owner, end.outcome, data)
         write_record(ops, run, report, seal.append)
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mimir.agents.tool_log import ToolLogEntry
+from mimir.attempts.agent_answers.stored_tool_log import load_tool_log
 from mimir.attempts.results import Deliverable
-from mimir.domain import ids
 from mimir.domain.invocation import AGENT_TEXT, DelegationLimits, PinnedDefinition
 from mimir.domain.plan import Task
-from mimir.domain.program import PROGRAM_TOOL
 from mimir.domain.task_states import RUN_ENDED, TaskStatus
 from mimir.domain.verdict import CriterionResult, Verdict
 from mimir.errors import UsageError
@@ -19,7 +18,6 @@ from mimir.scheduling.task_queries import load_accepted_task
 from mimir.store.operations.record_loading import (
     decode_plan,
     find_json,
-    load_calls,
     load_run_with_plan,
     load_task_attempts,
     load_tasks,
@@ -28,7 +26,6 @@ from mimir.store.protocol import ReadOps, Where
 from mimir.store.records.run_records import RunOverviewRecord, RunRecord
 from mimir.store.records.task_records import AcceptedTaskRecord
 from mimir.store.run_reading import find_records
-from mimir.tools.wrappers.journaled_tools import read_result
 
 Json = Mapping[str, object]
 
@@ -95,27 +92,6 @@ def load_invocation(
         tool_log=load_tool_log(reads, run, task.id, number),
         refinements_left=DelegationLimits().refinements - _count_refinements(reads, record),
     )
-
-
-def load_tool_log(reads: ReadOps, run: str, task: str, attempt: int) -> Mapping[int, ToolLogEntry]:
-    """Return the tool log of a worker from its transcript; the deliverable has a bounded copy."""
-    lane = ids.lane_id(run, task, attempt, "worker")
-    # The call of a program is no call of an agent.
-    calls = [
-        one
-        for one in load_calls(reads, lane, kind="tool")
-        if one.is_done and one.tool != PROGRAM_TOOL
-    ]
-    return {
-        number: ToolLogEntry(
-            number=number,
-            tool=call.tool,
-            arguments="",
-            text=read_result(call.outcome.value).text,
-            tree=call.tree,
-        )
-        for number, call in enumerate(calls, start=1)
-    }
 
 
 def _count_refinements(reads: ReadOps, run: RunRecord) -> int:

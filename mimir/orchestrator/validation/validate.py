@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mimir.domain.json_value import as_object, as_text, as_texts
+from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.orchestrator.runs.inspection import find_dead_processes
 from mimir.orchestrator.services import ProjectServices
 from mimir.orchestrator.validation.issues import (
@@ -90,6 +90,10 @@ def describe_validation(
         "identified_issues": [one.as_json() for one in issues],
         "refinement_suggestions": [one.recommendation for one in issues if one.severity != "minor"],
         "alternative_approaches": _list_alternatives(response, decision),
+        "memory": [
+            {name: one.get(name) for name in ("id", "state", "feedback", "relevance")}
+            for one in as_objects(response.get("memory_operations"))
+        ],
         "refinements_left": max(0, stored.refinements_left),
     }
 

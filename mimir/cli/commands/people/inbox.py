@@ -38,9 +38,13 @@ def inbox(session: CommandSession, every: All = False, watch: Watch = False) -> 
         session.console.json(found)
         return 0
     from mimir.cli.output.people.inbox_page import inbox_page
+    from mimir.cli.output.people.proposals_page import proposals_page
     from mimir.domain.json_value import as_objects
 
     lines = inbox_page(as_objects(found.get("questions")), session.console.width)
+    # Of the lowest risk: they come last.
+    if page := proposals_page(as_objects(found.get("proposals")), session.console.width):
+        lines += ["", *page]
     session.console.say("\n".join(lines))
     return 0
 

@@ -1,14 +1,18 @@
 """The tool `validate_output`: the stored run decides, whatever response the caller gives."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mimir.domain.json_value import as_object, as_text
+from mimir.bootstrap.stored_project import StoredProject
+from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.errors import ToolError
 from mimir.mcp_server.tools.command_following import list_objects, make_error, wait_for_end
 from mimir.mcp_server.tools.run_reading import load_status
 from mimir.mcp_server.tools.run_results import WORKING
 from mimir.mcp_server.tools.tool_values import IncomingCall, ToolAnswer
+from mimir.orchestrator.proposals.rules import MemoryDecision
 from mimir.tools.calls.arguments import ToolArguments
+from mimir.tools.secrets import Redactor
 
 WAIT_SECONDS = 45.0
 """Wait of a client that polls tasks: a validation is no run, so it cannot be polled."""
@@ -36,7 +40,17 @@ async def validate_output(call: IncomingCall) -> ToolAnswer:
     found = [one for one in list_objects(started) if "decision_recommendation" in one]
     if not found:
         raise make_error(call.project, started)
-    return ToolAnswer(content=found[-1])
+    decisions = _read_decisions(given.members("memory"))
+    if not decisions:
+        return ToolAnswer(content=found[-1])
+    decided, refused = await _decide(call, decisions)
+    known = {as_text(one["id"]): one for one in decided}
+    listed = [
+        {**one, **_shorten(known.pop(id))} if (id := as_text(one.get("id"))) in known else one
+        for one in as_objects(found[-1].get("memory"))
+    ]
+    memory = [*listed, *map(_shorten, known.values()), *refused]
+    return ToolAnswer(content={**found[-1], "memory": memory})
 
 
 def _read_run(given: ToolArguments) -> str:
@@ -48,3 +62,39 @@ def _read_run(given: ToolArguments) -> str:
             "The response names no run.", next_step="Give the run of the invocation as a text."
         )
     return run
+
+
+def _read_decisions(given: Mapping[str, object]) -> list[MemoryDecision]:
+    made = [MemoryDecision(id=id, verb="accept") for id in as_texts(given.get("accept"))]
+    made += [
+        MemoryDecision(id=as_text(one.get("id")), verb="reject", text=as_text(one.get("reason")))
+        for one in as_objects(given.get("reject"))
+    ]
+    made += [
+        MemoryDecision(id=as_text(one.get("id")), verb="edit", text=as_text(one.get("text")))
+        for one in as_objects(given.get("edit"))
+    ]
+    return made
+
+
+async def _decide(
+    call: IncomingCall, decisions: Sequence[MemoryDecision]
+) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    from mimir.orchestrator.proposals.decisions import Decider, decide_all
+
+    loaded = call.project.load()
+    redact = Redactor(loaded.secrets)
+    made = [replace(one, text=redact(one.text)) for one in decisions]
+
+    async def work(
+        opened: StoredProject,
+    ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        accept = loaded.settings.agents.accept
+        decider = Decider(project=opened.id, name=call.principal.name, accept=accept)
+        return await decide_all(opened.store, made, decider)
+
+    return await call.project.use_store(work)
+
+
+def _shorten(one: Mapping[str, object]) -> dict[str, object]:
+    return {name: one.get(name) for name in ("id", "state", "feedback")}

@@ -1,0 +1,1 @@
+"""Memories that agents propose: the checks of the engine, and decisions about them."""
