@@ -124,6 +124,7 @@ class ProjectAccess:
         self._started.append(started)
         return started
 
+    # A validation is no run: without this, a client that stopped waiting would start it twice.
     def start_or_join(self, words: Sequence[str], principal: str) -> StartedCommand:
         """Start a command, or return the equal one that still works or has just ended."""
         key = (principal, *words)

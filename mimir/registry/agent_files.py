@@ -20,6 +20,7 @@ from mimir.registry.discovery import (
     read_named_file,
 )
 from mimir.registry.formats.agent_reader import AgentFile, read_agent_file
+from mimir.registry.formats.project_instructions import ProjectInstruction, find_instructions
 from mimir.registry.skills import pin_skills
 from mimir.registry.trust import AgentTrust
 from mimir.workspace.paths import DirectoryTree
@@ -57,6 +58,11 @@ class AgentFiles:
             return (), ()
         files = find_agent_files(list(self._places()), skills=True)
         return pin_skills(names, files, self.project)
+
+    def load_instructions(self) -> tuple[ProjectInstruction, ...]:
+        """Return the instructions of the project, and the skills of all places."""
+        files = find_agent_files(list(self._places()), skills=True)
+        return find_instructions(DirectoryTree(self.project), files)
 
     def check(self, paths: Sequence[str]) -> tuple[AgentDefinition, ...]:
         """Read the agent files and skills of some paths; without one, those of the project.

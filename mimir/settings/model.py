@@ -286,7 +286,7 @@ class AgentSettings(_SettingsSection):
     models: dict[str, str] = {}
     """Name in a definition → model."""
     accept: Literal["primary", "user", "engine"] = "primary"
-    """Who decides about proposed memories: the client of the run, the user, or also the engine."""
+    """Who decides about proposed memories; `engine`: the engine too, if nothing is in doubt."""
     share_preambles: bool = False
     """Whether generated preambles are kept in the user's cache, for all projects."""
     session_calls: int = Field(default=20, ge=1, le=1000)

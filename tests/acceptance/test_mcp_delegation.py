@@ -39,7 +39,11 @@ async def wait_for_answer(server: Caller, run: str) -> dict[str, Any]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    files = {".claude/agents/reviewer.md": claude("reviewer", "tools: Read"), "src/money.py": MONEY}
+    files = {
+        ".claude/agents/reviewer.md": claude("reviewer", "tools: Read"),
+        "src/money.py": MONEY,
+        "AGENTS.md": "# How to work here\n\n```\nmake\n```\n",
+    }
     script = {"parts": [worker("task-1", READS, FOUND), *REST]}
     (tmp_path / "script.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
     return make_project(tmp_path / "project", files)
@@ -98,6 +102,9 @@ async def test_a_response_is_validated_by_its_stored_run_alone(project: Path):
             "validate_output", sub_agent_response=run, checks=["grep -q raise src/money.py"]
         )
         unknown = await client.call("validate_output", sub_agent_response="agent-none")
+        listed = await client.call("get_available_instructions")
+        shown = await client.call("get_available_instructions", name="AGENTS.md")
+        absent = await client.call("get_available_instructions", name="../script.yaml")
         nothing = await client.call("validate_output", sub_agent_response={"status": "answered"})
     assert found["decision_recommendation"] == "refine"
     assert found["assurance"]["citations"]["verified"] == 1
@@ -112,6 +119,11 @@ async def test_a_response_is_validated_by_its_stored_run_alone(project: Path):
         }
     ]
     assert (unknown["is_error"], nothing["is_error"]) == (True, True)
+    names = {one["name"]: one["description"] for one in listed["instructions"]}
+    assert names["AGENTS.md"] == "How to work here"
+    assert "skill:sdd" in names
+    assert shown["text"] == "````text\n# How to work here\n\n```\nmake\n```\n````"
+    assert absent["is_error"]
 
 
 async def test_an_agent_waits_in_the_queue_until_another_one_ends(project: Path, tmp_path: Path):

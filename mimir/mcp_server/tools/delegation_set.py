@@ -2,7 +2,7 @@
 
 from mimir.domain.json_value import JsonObject
 from mimir.mcp_server.tools import delegating
-from mimir.mcp_server.tools.agent_results import validating
+from mimir.mcp_server.tools.agent_results import instructions, validating
 from mimir.mcp_server.tools.schemas import FLAG, TEXTS, arguments_of, result_of, text, texts, whole
 from mimir.mcp_server.tools.sessions import session_tools
 from mimir.mcp_server.tools.tool_values import Scope, ServedTool
@@ -79,6 +79,14 @@ DELEGATION: tuple[ServedTool, ...] = (
         handle=delegating.list_available_chatmodes,
         input_schema=arguments_of(query=text(most=200), limit=whole(1, 200), offset=whole(0)),
         output_schema=result_of(chatmodes="array", omitted="integer"),
+    ),
+    ServedTool(
+        name="get_available_instructions",
+        description="Instructions of the project, and skills; with a name the text.",
+        scopes=_READ,
+        handle=instructions.get_available_instructions,
+        input_schema=arguments_of(name=text(most=500)),
+        output_schema=result_of(instructions="array", text="string"),
     ),
     ServedTool(
         name="get_agent_status",

@@ -22,6 +22,7 @@ from mimir.domain.plan import Task
 from mimir.errors import AnswerError, MimirError
 from mimir.orchestrator.proposals import rules
 from mimir.orchestrator.services import ProjectServices
+from mimir.store.memory_records import MemoryRecord
 from mimir.store.operations.record_loading import (
     decode_plan,
     find_json,
@@ -29,7 +30,6 @@ from mimir.store.operations.record_loading import (
     load_task_attempts,
 )
 from mimir.store.protocol import ReadOps
-from mimir.store.records.memory_records import MemoryRecord
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_records import RunRecord
 from mimir.store.run_reading import find_records
@@ -78,6 +78,7 @@ async def check_proposals(services: ProjectServices, run: str) -> CheckedProposa
         for one in parse_sources(_complete(source))[:MAX_CITATIONS]
         if one.kind == "file" and one.name.isprintable()
     }
+    # Read before the transaction that stores the proposals: git is not a part of it.
     files: dict[str, str | None] = {}
     for name in sorted(names):
         files[name] = await _read_file(services, found.tree, name)
@@ -115,6 +116,7 @@ def _load(reads: ReadOps, run: str) -> _ProposingRun | None:
         return None
     if not answer.memory_operations:
         return None
+    # The same sources as those of citations.
     log = load_tool_log(reads, run, task.id, attempts[-1].number)
     memories = [one.text for one in log.values() if one.tool in MEMORY_TOOLS]
     memories += [hit.id for hit in definition.material.memory] if definition.material else []
@@ -162,7 +164,7 @@ def _check(
     shown = {**given, "id": id, "relevance": None, "unverified": unverified}
     if refusal:
         return None, {**shown, "state": "rejected", "feedback": f"refused: {refusal}"}
-    # The brief of the agent: what its caller wrote.
+    # Only what its caller wrote: the answer of the agent would make itself relevant.
     wanted = " ".join((found.task.prompt, *(one.text for one in found.task.criteria)))
     relevance = rules.measure_relevance(memory.text, wanted, found.calls.values())
     same = [

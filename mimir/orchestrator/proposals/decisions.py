@@ -9,10 +9,9 @@ from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.proposals import rules
 from mimir.orchestrator.proposals.checking import CheckedProposals
 from mimir.orchestrator.proposals.rules import MemoryDecision, Verb
-from mimir.orchestrator.runs.listing import match_id
+from mimir.store.memory_records import MemoryDecisionChange, MemoryRecord, MemoryState
 from mimir.store.operations.memory import MAX_TEXT
 from mimir.store.protocol import GraphStore, ReadOps, WriteOps
-from mimir.store.records.memory_records import MemoryDecisionChange, MemoryRecord, MemoryState
 from mimir.store.records.record_codec import encode
 from mimir.store.records.run_records import RunOverviewRecord
 from mimir.store.run_reading import find_records, load_record
@@ -46,6 +45,7 @@ def save_proposals(ops: WriteOps, checked: CheckedProposals) -> None:
         row = {**encode(one), "createdAt": now, "decidedAt": decided}
         ops.upsert(NodeLabel.MEMORY, [row])
         about = _find_entities(ops, one)
+        # The attempt leads to the calls that taught it.
         ops.link(EdgeType.ABOUT, [(one.id, id) for id in (*about, one.source_attempt) if id])
 
 
@@ -105,13 +105,16 @@ def find_memory(reads: ReadOps, project: str, name: str) -> MemoryRecord:
     exact = load_record(reads, MemoryRecord, name) if name.isprintable() and name else None
     if exact is not None and exact.project_id == project:
         return exact
-    known = {one.id: one for one in find_records(reads, MemoryRecord, {"projectId": project})}
-    id = match_id(name, {id: one.name for id, one in known.items()}, "memories")
-    if not id:
-        raise UsageError(
-            f"There is no memory {name[:80]!r}.", next_step="List the proposals: mimir memory"
-        )
-    return known[id]
+    found = find_records(reads, MemoryRecord, {"projectId": project})
+    known = [one for one in found if name and one.id.startswith(name)]
+    if len(known) == 1:
+        return known[0]
+    if known:
+        names = ", ".join(f"{one.id} ({one.name})" for one in known[:5])
+        raise UsageError(f"{len(known)} memories begin with {name[:80]!r}.", next_step=names)
+    raise UsageError(
+        f"There is no memory {name[:80]!r}.", next_step="List the proposals: mimir memory"
+    )
 
 
 def decide(ops: WriteOps, decision: MemoryDecision, decider: Decider) -> dict[str, object]:
@@ -141,6 +144,7 @@ def decide(ops: WriteOps, decision: MemoryDecision, decider: Decider) -> dict[st
     # A repeated call decides the same.
     if (one.state, one.feedback, one.decided_by) == (state, feedback, decider.name):
         return describe_memory(one)
+    # The user may change a decision later; for others the first one counts.
     is_final = one.state != "proposed" and (decider.name != rules.USER or one.state == state)
     change = MemoryDecisionChange(
         state=state,
@@ -192,5 +196,6 @@ def find_feedback(reads: ReadOps, project: str, agent: str, task: str) -> tuple[
         "taskHash": rules.hash_task(task),
     }
     found = find_records(reads, MemoryRecord, where, order=("decidedAt", "id"))
+    # What was not decided yet says nothing to the agent.
     lines = [f"{one.name} ({one.operation}): {one.feedback}"[:500] for one in found if one.feedback]
     return tuple(lines[-MAX_FEEDBACK:])

@@ -22,9 +22,9 @@ MAX_MEMORY = 20_000
 ENOUGH_RELEVANCE = 0.5
 """Least relevance of a proposal that the engine accepts alone."""
 RESULT_WEIGHT = 1 / 3
-"""Weight of a word that only results of tools have: a file that was read proves no relevance."""
+"""Weight of a word that only results of tools have: a read file proves no relevance."""
 LOW_OVERLAP = 0.2
-"""Share of equal words under which two memories about one entity may contradict each other."""
+"""Share of equal words below which two memories about one entity may contradict."""
 _WORD = re.compile(r"\w{4,}")
 
 
@@ -92,6 +92,7 @@ def _refuse(
         return "an observation is empty"
     if any(len(text) > MAX_OBSERVATION for text in texts):
         return f"an observation has over {MAX_OBSERVATION:,} characters"
+    # An agent may not replace what the engine knows, only add to it.
     known = {normalise(name) for name in core}
     protected = [name for name in names if normalise(name) in known]
     if operation != OBSERVATIONS and protected:
@@ -138,6 +139,7 @@ def measure_relevance(text: str, task: str, results: Iterable[str]) -> float:
     words = find_words(text)
     if not words:
         return 0.0
+    # The task is of the caller; what the agent has read may be of an attacker.
     own = words & find_words(task)
     read = set[str]().union(*map(find_words, results)) & (words - own)
     return round((len(own) + RESULT_WEIGHT * len(read)) / len(words), 2)
@@ -176,6 +178,7 @@ def refuse_decider(decider: str, *, principal: str, agent: str, accept: str) -> 
         return ""
     if not agent:
         return "a client proposed it: the user decides"
+    # Checked before its principal: an agent may have started the run of its own definition.
     if decider == f"agent:{agent}":
         return "a run never decides about its own proposals"
     if accept == USER:

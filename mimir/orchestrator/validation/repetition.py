@@ -31,6 +31,7 @@ async def repeat_proof(
     run = stored.run
     await services.history.serve(run.id, run.base_commit)
     services.show_base(run.base_commit, run.project_id)
+    # Without its seals, a repeated check would prove another run.
     audit = await verify(services.store, services.history, run.id)
     unverified = await _look_up(services, stored)
     return Repetition(
@@ -57,6 +58,7 @@ async def _run_checks(
     )
     # A red run counts if it is red twice; of the run's own checks only those that had passed.
     accepted = replace(accepted, passed=accepted.passed | {one.id for one in wanted})
+    # A task that was not accepted has no check that could turn red.
     own = stored.task.checks if stored.accepted else ()
     found: list[tuple[Check, CheckRun]] = []
     for check in (*own, *wanted):
@@ -79,6 +81,7 @@ async def _look_up(services: ProjectServices, stored: StoredInvocation) -> tuple
         redact=services.redact,
         material=stored.definition.material if stored.definition else None,
     )
+    # What did not hold at the end of the run never holds later.
     return tuple(dict.fromkeys((*work.unsupported, *found)))
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from mimir.agents.tool_log import ToolLogEntry
 from mimir.attempts.agent_answers.stored_tool_log import load_tool_log
 from mimir.attempts.results import Deliverable
-from mimir.domain.invocation import AGENT_TEXT, DelegationLimits, PinnedDefinition
+from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
 from mimir.domain.plan import Task
 from mimir.domain.task_states import RUN_ENDED, TaskStatus
 from mimir.domain.verdict import CriterionResult, Verdict
@@ -57,9 +57,9 @@ class StoredInvocation:
 
 
 def load_invocation(
-    reads: ReadOps, run: str, dead: Collection[str], now: datetime
+    reads: ReadOps, run: str, dead: Collection[str], now: datetime, refinements: int
 ) -> StoredInvocation:
-    """Load an invocation that has ended.
+    """Load an invocation that has ended; `refinements` are allowed for each task.
 
     Raises:
         UsageError: The run is no invocation, or has not ended.
@@ -90,7 +90,7 @@ def load_invocation(
         criteria=last.verdict.decode(Verdict).criteria if last and last.verdict else (),
         accepted=load_accepted_task(reads, task, stored) if is_done else None,
         tool_log=load_tool_log(reads, run, task.id, number),
-        refinements_left=DelegationLimits().refinements - _count_refinements(reads, record),
+        refinements_left=refinements - _count_refinements(reads, record),
     )
 
 
@@ -100,6 +100,7 @@ def _count_refinements(reads: ReadOps, run: RunRecord) -> int:
     refines = {one.id: one.refines for one in find_records(reads, RunOverviewRecord, where)}
 
     def find_origin(id: str) -> str:
+        # A damaged store may hold a circle.
         seen: set[str] = set()
         while refines.get(id) and id not in seen:
             seen.add(id)

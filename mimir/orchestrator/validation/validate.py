@@ -43,11 +43,14 @@ async def validate_invocation(
     """
     dead, now = await find_dead_processes(services, run), services.clock.now()
     stored = await services.store.read(
-        lambda reads: load_invocation(reads, run, dead=dead, now=now)
+        lambda reads: load_invocation(
+            reads, run, dead=dead, now=now, refinements=services.limits.refinements
+        )
     )
     repetition = await repeat_proof(services, stored, request.checks)
     passed = [one.text for one in stored.criteria if one.state == "passed"]
     issues = find_issues(stored.response, repetition)
+    # A judge decides them afterwards.
     if not request.is_judged:
         issues += find_requirement_issues(
             (*request.requirements, *request.quality_criteria), passed

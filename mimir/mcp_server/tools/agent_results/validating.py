@@ -40,6 +40,7 @@ async def validate_output(call: IncomingCall) -> ToolAnswer:
     found = [one for one in list_objects(started) if "decision_recommendation" in one]
     if not found:
         raise make_error(call.project, started)
+    # Decided last: a call that is repeated while it works decides nothing twice.
     decisions = _read_decisions(given.members("memory"))
     if not decisions:
         return ToolAnswer(content=found[-1])
