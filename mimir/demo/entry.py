@@ -23,11 +23,17 @@ PEOPLE_GREETING = (
 )
 
 
-Scene = Literal["", "agents", "people"]
+DELEGATION_GREETING = (
+    "mimir demo delegate: a primary agent and two specialists, offline and without an API key.",
+    "The agents are scripted, and each specialist is wrong once on purpose. The server and its protocol are real.",
+)
+
+Scene = Literal["", "agents", "people", "delegate"]
 GREETINGS: Mapping[Scene, Sequence[str]] = {
     "": GREETING,
     "agents": AGENTS_GREETING,
     "people": PEOPLE_GREETING,
+    "delegate": DELEGATION_GREETING,
 }
 
 
@@ -49,6 +55,7 @@ async def demo(
         directory: New or empty directory of the project. None: a temporary one.
         store: Store of the runs. Empty: a file in the project.
         scene: Empty: the whole run. `agents`: agents of files are invoked. `people`: the user decides.
+            `delegate`: another agent spawns them.
         ask: Asks for the answers of `people`. None: defaults and approvals are given.
         record: Recording of the planning run and the run. None: no recording. Not with `crash`.
 
@@ -67,6 +74,10 @@ async def demo(
         from mimir.demo.people_demo import run_people
 
         return await run_people(screen, ask, directory=directory, store=store)
+    if scene == "delegate":
+        from mimir.demo.delegation.primary_agent import run_delegation
+
+        return await run_delegation(screen, directory=directory, store=store)
     if scene == "agents":
         from mimir.demo.agents_demo import run_agents
 

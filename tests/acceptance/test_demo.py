@@ -263,6 +263,16 @@ def test_demo_of_agents_catches_a_false_citation_and_a_wrong_result(tmp_path: Pa
     assert "caught   2 attempts" in done.stdout
 
 
+def test_demo_of_delegation_catches_a_citation_and_refines_the_work(tmp_path: Path):
+    done = mimir(tmp_path, "demo", "delegate", "--directory", str(tmp_path / "project"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 2 citations verified" in done.stdout
+    assert "mimir recommends: refine" in done.stdout
+    statuses = re.findall(r"^status +(\w+), assurance (\w+)$", done.stdout, re.MULTILINE)
+    assert statuses == [("answered", "none"), ("partial", "none"), ("completed", "executed")]
+    assert "3 specialists were spawned" in done.stdout
+
+
 def test_people_decide_on_a_terminal_and_see_each_requirement(tmp_path: Path):
     # Given a user who wants another limit than the default, and rejects once
     command = [str(MIMIR), "demo", "people", "--directory", "new"]

@@ -10,7 +10,7 @@ from mimir.cli.session import CommandSession
 from mimir.errors import UsageError
 
 Crash = Annotated[bool, typer.Option("--crash", help="Kill the process in mid-run, then resume.")]
-Scene = Annotated[str, typer.Argument(metavar="[agents|people]", hidden=True)]
+Scene = Annotated[str, typer.Argument(metavar="[agents|people|delegate]", hidden=True)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="With people: give the usual answers.")]
 Directory = Annotated[
     Path | None,
@@ -30,7 +30,8 @@ def demo(
 
     It needs no key and no network. The models are scripted; everything else is real. With
     "agents", a reviewer answers with citations, and a program's work is checked. With "people",
-    you answer one question and approve specification and plan.
+    you answer one question and approve specification and plan. With "delegate", another agent
+    spawns two specialists through the server of `mimir mcp`.
     """
     from mimir.demo import entry
     from mimir.demo.screen import NarratorScreen
@@ -40,7 +41,7 @@ def demo(
     if known is None:
         raise UsageError(
             f"There is no demo {scene[:40]!r}.",
-            next_step="Start: mimir demo, mimir demo agents, or mimir demo people",
+            next_step="Start: mimir demo, or mimir demo agents, people or delegate",
         )
     if scene and (crash or record):
         raise UsageError(f"The demo of {scene} has no --crash and no --record.")
