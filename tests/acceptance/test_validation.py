@@ -1,5 +1,6 @@
 """Validation of invocations by command line: the stored run decides, and its proof is repeated."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,45 @@ def test_a_check_that_turns_red_and_a_check_of_the_caller_refuse_the_result(desk
     )
     assert (red["decision_recommendation"], red["assurance"]["level"]) == ("refine", "none")
     assert "check-1" in red["identified_issues"][0]["description"]
+    assert desk.type("verify", run).code == 0
+
+
+def test_a_judge_adds_issues_and_its_quotes_are_looked_up(desk: Validating):
+    run = desk.invoke(turns=(READS, answer(f"It divides: {TRUE}.")))["run"]
+    demands = ("--requirement", "It divides", "--requirement", "It is fast", "--quality", "Short")
+    quote = "return sum(items) / len(items)"
+    judged = {
+        "requirements": [
+            {"number": 1, "holds": True, "quote": quote},
+            {"number": 2, "holds": True, "quote": "measured at 3 ns"},
+            {"number": 3, "holds": False, "quote": ""},
+        ],
+        "overall_score": "high",
+        "completeness": "Whole.",
+    }
+    said = answer("Judged.")
+    script = {
+        "parts": [
+            worker(
+                "task-1", json.dumps({**json.loads(said), "deliverables": {"structured": judged}})
+            ),
+            *REST,
+        ]
+    }
+    (desk.project.parent / "script.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
+
+    found = desk.validate(run, "--judge", *demands)
+
+    assert found["decision_recommendation"] == "refine"
+    texts = [one["description"] for one in found["identified_issues"]]
+    assert texts == [
+        "Judged as not fulfilled: Short",
+        "Judged without a quote that is there: It is fast",
+    ]
+    assessment = found["quality_assessment"]
+    assert (assessment["overall_score"], assessment["completeness"]) == ("medium", "Whole.")
+    judging = assessment["judged_by"]["run"]
+    assert desk.type("status", judging, "--json").json["status"] == "answered"
     assert desk.type("verify", run).code == 0
 
 

@@ -64,6 +64,7 @@ DELEGATION: tuple[ServedTool, ...] = (
             requirements=texts(most=20),
             quality_criteria=texts(most=20),
             checks=texts("Commands that must pass.", 20),
+            judge={**FLAG, "description": "A model judges too."},
             memory={
                 **arguments_of(accept=TEXTS, reject=_decisions("reason"), edit=_decisions("text")),
                 "description": "Decisions about memories that it proposes.",

@@ -80,6 +80,7 @@ def decide_recommendation(
 
 def compute_level(level: str, repetition: Repetition) -> str:
     """Return the assurance that is left of `level` after the repetition."""
+    # One doubt takes the whole assurance: fail closed.
     is_doubtful = repetition.problems or repetition.red or repetition.unverified
     return "none" if is_doubtful else level
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
+from mimir.domain.run import RunBudget
+from mimir.orchestrator.delegation.task_building import InvocationLimits
 from mimir.orchestrator.runs.inspection import find_dead_processes
 from mimir.orchestrator.services import ProjectServices
 from mimir.orchestrator.validation.issues import (
@@ -14,10 +16,22 @@ from mimir.orchestrator.validation.issues import (
     find_issues,
     find_requirement_issues,
 )
+from mimir.orchestrator.validation.judgement import DEFAULT_REQUIREMENT
+from mimir.orchestrator.validation.judging import judge_invocation
 from mimir.orchestrator.validation.repetition import repeat_proof
 from mimir.orchestrator.validation.stored_run import StoredInvocation, load_invocation
+from mimir.registry.catalogue import AgentEntry
 
 Json = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSetup:
+    """The agent that judges a response, with the limits of its run."""
+
+    entry: AgentEntry
+    limits: InvocationLimits
+    budget: RunBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +42,8 @@ class ValidationRequest:
     quality_criteria: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     """Command lines."""
-    is_judged: bool = False
-    """Whether a model judges the requirements afterwards."""
+    judge: JudgeSetup | None = None
+    """Agent that judges them. None: nothing judges."""
 
 
 async def validate_invocation(
@@ -50,12 +64,23 @@ async def validate_invocation(
     repetition = await repeat_proof(services, stored, request.checks)
     passed = [one.text for one in stored.criteria if one.state == "passed"]
     issues = find_issues(stored.response, repetition)
+    demands = (*request.requirements, *request.quality_criteria)
     # A judge decides them afterwards.
-    if not request.is_judged:
-        issues += find_requirement_issues(
-            (*request.requirements, *request.quality_criteria), passed
-        )
-    return describe_validation(stored, repetition, issues)
+    if request.judge is None:
+        issues += find_requirement_issues(demands, passed)
+    result = describe_validation(stored, repetition, issues)
+    if request.judge is None:
+        return result
+    judge = request.judge
+    return await judge_invocation(
+        services,
+        stored,
+        result,
+        judge.entry,
+        list(demands) or [DEFAULT_REQUIREMENT],
+        judge.limits,
+        judge.budget,
+    )
 
 
 def describe_validation(

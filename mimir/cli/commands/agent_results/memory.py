@@ -92,6 +92,7 @@ def _decide(session: CommandSession, decisions: "Sequence[MemoryDecision]") -> i
         from mimir.settings.principal import find_principal
 
         async with session.open_store(loaded) as opened:
+            # A command that a client started decides as that client, never as the user.
             name, setting = find_principal() or "user", loaded.settings.agents.accept
             decider = Decider(project=opened.id, name=name, accept=setting)
             return await decide_all(opened.store, decisions, decider)

@@ -9,6 +9,9 @@ from mimir.cli.session import CommandSession
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mimir.orchestrator.validation.validate import JudgeSetup
+    from mimir.settings.layers import LoadedSettings
+
 Invocation = Annotated[str, typer.Argument(metavar="RUN", help="Run id or its beginning.")]
 Requirements = Annotated[
     list[str] | None,
@@ -17,6 +20,9 @@ Requirements = Annotated[
 Qualities = Annotated[
     list[str] | None,
     typer.Option("--quality", metavar="TEXT", help="Quality that a judge examines."),
+]
+Judge = Annotated[
+    bool, typer.Option("--judge", help="Let an agent judge requirements and qualities too.")
 ]
 Commands = Annotated[
     list[str] | None,
@@ -30,6 +36,7 @@ def validate(
     requirement: Requirements = None,
     quality: Qualities = None,
     check: Commands = None,
+    judge: Judge = False,
 ) -> int:
     """Repeat the checks and look-ups of an invocation, and recommend what to do with it.
 
@@ -37,12 +44,15 @@ def validate(
     """
     from mimir.orchestrator.validation.validate import ValidationRequest
 
+    loaded = session.load()
     request = ValidationRequest(
         requirements=tuple(requirement or ()),
         quality_criteria=tuple(quality or ()),
         checks=tuple(check or ()),
+        judge=_find_judge(session, loaded) if judge else None,
     )
-    loaded = session.load()
+    if judge:
+        session.require_model(loaded)
 
     async def job() -> int:
         async with session.open(loaded, create=False) as mimir:
@@ -56,6 +66,22 @@ def validate(
     return session.run(job())
 
 
+def _find_judge(session: CommandSession, loaded: "LoadedSettings") -> "JudgeSetup":
+    """Return the agent that judges; a definition of the user comes first."""
+    from mimir.bootstrap.agents.definition_files import open_agent_files
+    from mimir.cli.commands.plan_commands import run_limits
+    from mimir.orchestrator.delegation.task_building import InvocationLimits
+    from mimir.orchestrator.validation.judgement import AGENT
+    from mimir.orchestrator.validation.validate import JudgeSetup
+
+    own = loaded.settings.agents
+    return JudgeSetup(
+        entry=open_agent_files(session.project, loaded).load().find(AGENT),
+        limits=InvocationLimits(tool_calls=own.tool_calls, timeout_seconds=own.timeout_seconds),
+        budget=run_limits(loaded),
+    )
+
+
 def _page(found: "Mapping[str, object]", width: int) -> list[str]:
     from mimir.cli.console import clean_line
     from mimir.cli.layout import wrap
@@ -66,6 +92,9 @@ def _page(found: "Mapping[str, object]", width: int) -> list[str]:
         f"{found['decision_recommendation']}: {found['run']}",
         f"  assurance: {as_text(assurance.get('level'))}",
     ]
+    quality = as_object(found.get("quality_assessment"))
+    if score := as_text(quality.get("overall_score")):
+        lines += [f"  judged: {score}"]
     for one in as_objects(found.get("checks")):
         state = "green" if one.get("green") is True else f"red ({as_text(one.get('end'))})"
         text = clean_line(f"check {as_text(one.get('check'))}: {state}")

@@ -30,6 +30,8 @@ async def validate_output(call: IncomingCall) -> ToolAnswer:
     words = ["validate", "--json"]
     for name, option in _LISTS.items():
         words += [f"{option}={one}" for one in given.texts(name)]
+    if given.values.get("judge") is True:
+        words.append("--judge")
     started = call.project.start_or_join([*words, "--", run], call.principal.name)
     wait = replace(call.wait, seconds=call.wait.seconds or WAIT_SECONDS)
     await wait_for_end(started, wait, run)
