@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.json_value import JsonObject, as_object
+from mimir.domain.json_value import JsonObject, as_object, as_objects, as_texts
 from mimir.domain.run import RunBudget
 from mimir.store.operations import evidence
 from mimir.store.protocol import ReadOps, Row
@@ -21,7 +21,7 @@ from mimir.store.sealing.row_digests import LABELS, VOLATILE, changed_rows, iter
 from mimir.store.sqlite.sqlite_store import SqliteStore
 from tests.support import stores
 from tests.support.clock import FrozenClock
-from tests.support.projects import git
+from tests.support.projects import git, write_files
 from tests.support.whole_run import (
     PLAN_PATH,
     Curtain,
@@ -82,6 +82,7 @@ def edit(task: str, line: int) -> Part:
 def once(tmp_path_factory: pytest.TempPathFactory) -> Travelled:
     """A run with a merge, a retry, a failure and a blocked task."""
     project = start(tmp_path_factory.mktemp("sealed"), {"README.md": "Hi\n", "both.txt": LINES})
+    write_files(project, {PLAN_PATH: "# Plan\n"})
     parts = (
         edit("first", 1),
         edit("second", 10),
@@ -122,9 +123,9 @@ async def test_report_is_written_again_byte_for_byte(once: Travelled):
 
 
 async def test_report_tells_of_the_claim_that_did_not_hold(once: Travelled):
-    claims = [d for d in once.journey.report_json["decisions"] if d["kind"] == "claim"]
+    claims = [d for d in as_objects(once.journey.report_json["decisions"]) if d["kind"] == "claim"]
     assert [(d["task"], d["attempt"]) for d in claims] == [("third", 1)]
-    assert claims[0]["detail"][0] == "All tests pass."
+    assert as_texts(claims[0]["detail"])[0] == "All tests pass."
 
 
 async def test_run_that_took_tasks_over_verifies_too(sealed: Travelled):
@@ -227,6 +228,42 @@ async def test_record_that_is_gone_or_a_changed_report_is_named(sealed: Travelle
     assert await sealed.problems() == ()
     sealed.change("DELETE FROM nodes WHERE id = ?", f"{sealed.run}/run#00000")
     assert [p for p in await sealed.problems() if "the record of the run is gone" in p]
+
+
+async def test_each_lost_edge_and_each_changed_note_or_preamble_is_named(sealed: Travelled):
+    path = sealed.project / ".mimir" / "mimir.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        edges = connection.execute("SELECT source, type, target FROM edges").fetchall()
+        nodes = connection.execute(
+            "SELECT id FROM nodes WHERE label IN ('Memory', 'Preamble')"
+        ).fetchall()
+    assert {kind for _, kind, *_ in edges} >= {"HAS_RUN", "HAS_TASK", "DEPENDS_ON", "HAS_ATTEMPT", "HAS_VERDICT", "BACKED_BY", "PRODUCED", "USED_PREAMBLE", "ABOUT"}  # fmt: skip
+    for source, kind, target in {edge[1]: edge for edge in edges}.values():
+        where = "WHERE source = ? AND type = ? AND target = ?"
+        sealed.change(f"DELETE FROM edges {where}", source, kind, target)
+        found = await sealed.problems()
+        assert any("edge" in one or target in one for one in found), (source, kind, found)
+        sealed.change(
+            "INSERT INTO edges (source, type, target) VALUES (?, ?, ?)", source, kind, target
+        )
+    for (id,) in nodes:
+        change = "UPDATE nodes SET props = replace(props, ?, ?) WHERE id = ?"
+        sealed.change(change, '"name":"', '"name":"x', id)
+        assert f"{id}: this node was changed" in await sealed.problems()
+        sealed.change(change, '"name":"x', '"name":"', id)
+    assert await sealed.problems(sealed.journey.ending.seal) == ()
+
+
+async def test_a_seal_covers_the_files_of_report_and_plan(sealed: Travelled):
+    seal, plan_file = sealed.journey.ending.seal, sealed.project / PLAN_PATH
+    report = sealed.project / sealed.journey.ending.report_path
+    report.unlink()
+    plan_file.write_text("# Another\n")
+    found = await sealed.problems(seal)
+    assert [one for one in found if "this report is gone" in one]
+    assert f"{PLAN_PATH}: this plan is not the one that was executed" in found
+    # Without a seal, a copy of the store and a plan for the next run verify.
+    assert await sealed.problems() == ()
 
 
 async def test_each_changed_object_of_the_result_is_found(sealed: Travelled):

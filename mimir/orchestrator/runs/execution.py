@@ -325,7 +325,8 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
     learn = partial(_learn, services, run)
     path, text = await inspection.write_last_report(services, run, end.outcome, alongside=[learn])
     data = {"seal": end.seal, "commit": end.commit, "report": path}
-    report = inspection.sealed_report(path, text)
+    record = await _load(services, run)
+    report = inspection.describe_report(services, record.plan_path, path, text)
     documents = await describe_documents(services, run)
     proposals = await check_proposals(services, run)
 

@@ -111,15 +111,22 @@ async def renew_report(services: ProjectServices, run: str) -> None:
     summary = await services.store.read(partial(load_summary, run=run))
     files = report_files(services)
     path, text = await files.finish(summary, files.begin(summary))
-    report = sealed_report(path, bytes(text))
+    report = describe_report(services, summary.plan_path, path, bytes(text))
     await services.store.write(
         lambda ops: change_ended_run(ops, run, "report", lambda _: None, seal.append, report)
     )
 
 
-def sealed_report(path: str, text: bytes) -> Mapping[str, object]:
-    """Return what the record of a run holds of its report."""
-    return {"path": path, "sha256": hashlib.sha256(text).hexdigest()}
+def describe_report(
+    services: ProjectServices, plan: str, path: str, text: bytes
+) -> Mapping[str, object]:
+    """Return what the record of a run holds of its report and the file of its plan."""
+    found = report_files(services).hash_of(plan) if plan else None
+    return {
+        "path": path,
+        "sha256": hashlib.sha256(text).hexdigest(),
+        "plan": {"path": plan, "sha256": found} if found else None,
+    }
 
 
 async def _write_prose(services: ProjectServices, summary: RunSummary) -> None:

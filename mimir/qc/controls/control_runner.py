@@ -12,10 +12,12 @@ from mimir.domain.evidence import CheckRun, ControlResult, ControlState
 from mimir.domain.plan import Check, CheckKind
 from mimir.qc.controls import decision, scripts, surface
 from mimir.qc.controls.decision import WHOLE, SensitiveTests
-from mimir.qc.controls.mutation import ChangedTests, Step
+from mimir.qc.controls.program_control import decide_programs
 from mimir.qc.controls.scripts import Script, StartedPrograms, find_started
 from mimir.qc.controls.surface import TrustedFiles
 from mimir.qc.integrity.command_line import ProgramCall
+from mimir.qc.mutations.mutation import ChangedTests, Step
+from mimir.qc.mutations.test_programs import TestProgram
 
 Alter = Callable[[Path], Sequence[str] | None]
 """Changes a checkout and returns the command to run there; None: nothing is to run."""
@@ -25,6 +27,8 @@ Execute = Callable[[str, Alter, float], Awaitable[CheckRun | None]]
 """Runs an altered checkout of a tree for some seconds; None: nothing was to run."""
 
 _LISTING_SECONDS = 20.0
+_MOST_GROUPS = 8
+"""Most groups of test programs that are controlled one by one."""
 _TEST_STEPS: Sequence[Step] = ("expectations", "strict", "statements")
 _SCRIPT_STEPS: Sequence[Step] = ("expectations", "strict", "end")
 _PASSED = "The check passed although its expectations were changed."
@@ -74,8 +78,13 @@ class _Control:
         if scripts.only_reads(self._case.check.argv):
             return await self._by_work()
         # Single tests are known: what the command starts does not matter unless none of them is found.
-        if self._case.after.results is not None and (found := await self._by_tests()):
+        results = self._case.after.results
+        is_by_program = results is not None and results.runner == "ctest"
+        if results is not None and not is_by_program and (found := await self._by_tests()):
             return found
+        programs = await self._by_programs() if results is None or is_by_program else None
+        if programs and programs.control and programs.control.state == "insensitive":
+            return programs
         started = await self._find_started()
         if self._case.after.results is not None or not started.only_reads:
             if self._case.after.results is None and (
@@ -84,7 +93,7 @@ class _Control:
                 return found
             if found := await self._by_scripts(started):
                 return found
-        return await self._by_work()
+        return programs or await self._by_work()
 
     def _is_trusted(self, script: Script) -> bool:
         path = script.path
@@ -193,6 +202,55 @@ class _Control:
                 if tests - frozenset(run.results.passed if run and run.results else ()):
                     return True
         return False
+
+    async def _by_programs(self) -> CheckRun | None:
+        """Decide by compiled test programs; None: the check executes none."""
+        programs: list[TestProgram] = []
+
+        def look(checkout: Path) -> None:
+            programs[:] = surface.find_programs(checkout, self._trusted)
+
+        await self._execute(self._case.after.tree, look, _LISTING_SECONDS)
+        # One exit code tells nothing of several programs, so they fail one by one.
+        count = len(programs) if decision.counted_tests(self._case.after) == WHOLE else 1
+        count = min(count, _MOST_GROUPS)
+        groups = [programs[at::count] for at in range(count)]
+        decided: CheckRun | None = None
+        for group in groups:
+            found = await self._by_program(group) if group else None
+            if found and found.control and found.control.state == "insensitive":
+                return found
+            decided = decided or found
+        return decided
+
+    async def _by_program(self, programs: Sequence[TestProgram]) -> CheckRun | None:
+        """Decide by test programs that fail together; None: the check does not execute them."""
+        runs: dict[Step, CheckRun] = {}
+        counted = decision.counted_tests(self._case.after)
+
+        def alter(
+            checkout: Path, step: Step, chosen: Sequence[TestProgram] = programs
+        ) -> Sequence[str] | None:
+            is_changed = surface.mutate_programs(checkout, chosen, step)
+            return self._case.check.argv if is_changed else None
+
+        async def failed(step: Step, chosen: Sequence[TestProgram]) -> frozenset[str]:
+            run = await self._run(partial(alter, step=step, chosen=chosen), self._case.after.tree)
+            if run is None:
+                return frozenset()
+            runs[step] = run
+            return decision.failed_tests(counted, run)
+
+        tally = SensitiveTests(counted=counted)
+        verdict = await decide_programs(programs, tally, failed)
+        if not verdict or not runs:
+            return None
+        run = next(iter(runs.values()))
+        if verdict == "insensitive" and await self._is_insensitive_before(_bind_step(alter, "end")):
+            return None
+        method = _METHODS["expectations"]
+        reason = _PASSED if verdict == "insensitive" else ""
+        return self._conclude(run, verdict, tally, method=method, reason=reason)
 
     def _is_test_of_plan(self, path: str) -> bool:
         return TrustedFiles(named=self._case.check.tests or (), work=()).is_named(path)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mimir.domain.evidence import CheckRun
-from mimir.qc.controls.mutation import ChangedTests, Step
+from mimir.qc.mutations.mutation import ChangedTests, Step
 
 WHOLE = frozenset(("",))
 """Placeholder for the tests of a check whose exit code alone is known."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.python_syntax import parse_module
-from mimir.qc.controls import lexed_tests, python_tests
-from mimir.qc.controls.mutation import Step
 from mimir.qc.integrity.command_line import PYTHON
+from mimir.qc.mutations import lexed_tests, python_tests
+from mimir.qc.mutations.mutation import Step
 
 Mutate = Callable[[str, Step], str | None]
 

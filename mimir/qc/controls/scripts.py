@@ -11,10 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from mimir.domain.globs import is_outside
 from mimir.domain.json_value import as_object, as_text
-from mimir.qc.controls import lexed_tests, python_tests, shell_scripts
 from mimir.qc.controls.inline_programs import count_programs, find_mutation, mutate_program
-from mimir.qc.controls.mutation import Step
-from mimir.qc.controls.shell_scripts import Find
 from mimir.qc.integrity.command_line import (
     PYTHON,
     SHELLS,
@@ -23,6 +20,9 @@ from mimir.qc.integrity.command_line import (
     shell_line,
 )
 from mimir.qc.integrity.test_runners import COLLECTED, READERS
+from mimir.qc.mutations import lexed_tests, python_tests, shell_scripts
+from mimir.qc.mutations.mutation import Step
+from mimir.qc.mutations.shell_scripts import Find
 
 Read = Callable[[str], str | None]
 """Returns the text of a file of the tree; None: there is none."""

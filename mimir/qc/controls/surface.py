@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.globs import matches
-from mimir.qc.controls import doctests, lexed_tests, python_tests
 from mimir.qc.controls.inline_programs import mutate_program
-from mimir.qc.controls.mutation import MARK, ChangedTests, Step
 from mimir.qc.controls.scripts import Script, mutate_command, mutate_inline, mutate_script
+from mimir.qc.integrity.check_files import says_it_tests
+from mimir.qc.mutations import doctests, lexed_tests, python_tests, test_programs
+from mimir.qc.mutations.mutation import MARK, ChangedTests, Step
+from mimir.qc.mutations.test_programs import TestProgram
 
 _TESTING = re.compile(
     r"(?:^|[/_.\-])(?:tests?|specs?|testing|__tests__)(?:[/_.\-]|$)|(?:^|/)test|Tests?\.\w+$|Spec\.\w+$",
@@ -99,6 +101,28 @@ def mutate_scripts(
         return None
     _write(checkout, script.path, other)
     return tuple(argv)
+
+
+def find_programs(checkout: Path, trusted: TrustedFiles) -> Iterator[TestProgram]:
+    """Yield the test programs of a checkout."""
+    for path in _files(checkout):
+        is_test = trusted.is_named(path) or _TESTING.search(path) or says_it_tests(path)
+        if is_test and path.rpartition(".")[2] in test_programs.SUFFIXES:
+            text = read_text(checkout, path)
+            if text and (found := test_programs.find_program(path, text)):
+                yield found
+
+
+def mutate_programs(checkout: Path, programs: Collection[TestProgram], step: Step) -> bool:
+    """Change test programs; return whether any changed."""
+    is_changed = False
+    for program in programs:
+        text = read_text(checkout, program.path)
+        other = None if text is None else test_programs.mutate_program(program.path, text, step)
+        if other is not None:
+            _write(checkout, program.path, other)
+            is_changed = True
+    return is_changed
 
 
 def break_work(checkout: Path, paths: Collection[str]) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
 """Earlier tests: a check must pass with the tests as they were before the attempt. Pure.
 
-Tests run in one process, so a new test can repair the work for the others while it is loaded. A task that may change a test can also
-disarm it. In both cases every test is reported as passed and its control is red; only a run with the earlier tests shows the fault.
+Tests run in one process, so a new test can repair the work for the others while it is loaded. New data beside tests can replace the data of
+others. A task that may change a test can also disarm it. In each case every test is reported as passed and its control is red; only a run with the
+earlier tests shows the fault.
 """
 
+import posixpath
 from dataclasses import dataclass
 
 from mimir.domain.evidence import CheckRun
@@ -12,8 +14,8 @@ from mimir.domain.plan import Task
 from mimir.qc.integrity.check_files import CheckFiles
 
 FINDING = (
-    "With the tests as they were before the work, this check fails on the deliverable: it passes only together with the new ones, "
-    "or because older ones are weaker now."
+    "With the tests as they were before the work, this check fails on the deliverable: it passes only together with the new ones or "
+    "new data beside them, or because older ones are weaker now."
 )
 
 
@@ -76,15 +78,27 @@ def list_weaker_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
 
 
 def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
-    """Return the new tests that a runner loads together with older ones."""
+    """Return the new tests, and new data beside tests, that a runner loads with older ones.
+
+    Data that the task's `files` name belongs to the task.
+    """
     found = changes.found
+    named = {*map(posixpath.normpath, target.task.files)}
     new = [
         path
         for path in (*changes.tests, *changes.reached)
         if target.status[path] == "added" and found.collects(path)
     ]
+    # A golden file may decide what an older test expects.
+    data = [
+        path
+        for path, how in target.status.items()
+        if how == "added" and matches(path, (*found.beside, *found.reached))
+    ]
     # A test that the check names by its path is what the check is about.
-    return [] if any(path in found.tests for path in new) else new
+    if any(path in found.tests for path in new):
+        return []
+    return [*new, *(path for path in data if path not in new and path not in named)]
 
 
 def is_without_tests(run: CheckRun) -> bool:

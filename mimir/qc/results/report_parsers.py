@@ -191,6 +191,12 @@ def parse_junit(data: bytes, found: StateCollector) -> None:
     _JunitParser(found).parse(data)
 
 
+def parse_ctest(data: bytes, found: StateCollector) -> None:
+    """Parse the JUnit XML of ctest; its names have no class."""
+    found.runners["ctest"] = None
+    parse_junit(data, found)
+
+
 class _JunitParser:
     def __init__(self, found: StateCollector) -> None:
         self._found = found
@@ -223,7 +229,8 @@ class _JunitParser:
     def _end(self, name: str) -> None:
         self._depth -= 1
         if name == "testcase":
-            self._found.runners.setdefault("junit")
+            if "ctest" not in self._found.runners:
+                self._found.runners.setdefault("junit")
             self._found.add(self._test, self._state)
             self._test = ""
 
@@ -243,5 +250,6 @@ PARSERS: Mapping[str, Callable[[bytes, StateCollector], None]] = {
     ".libtest": parse_libtest,
     ".json": parse_jest,
     ".xml": parse_junit,
+    ".ctest": parse_ctest,
 }
 """Parser by the ending of a report's file."""

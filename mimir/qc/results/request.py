@@ -17,7 +17,7 @@ FOLDER = "/mimir/results"
 REPORTERS = "/mimir/reporters"
 PROGRAMS = "/mimir/programs"
 """Folder before all others in the search path, with `STARTED`."""
-STARTED = ("go", "cargo")
+STARTED = ("go", "cargo", "ctest")
 """Programs that `reporters/programs.py` starts in their place."""
 STARTER = (
     '#!/bin/sh\nexec "${MIMIR_PYTHON:-python3}" -I '
@@ -36,6 +36,22 @@ _NO_TEST_RUN: Mapping[str, frozenset[str]] = {
     "unittest": frozenset(("-h", "--help")),
     "go": frozenset(("-json", "--json", "-c", "-n", "-list", "--list", "-h", "-help", "--help")),
     "cargo": frozenset(("--no-run", "--help", "-h", "--list")),
+    "ctest": frozenset(
+        (
+            *(
+                "-N",
+                "--show-only",
+                "-H",
+                "-h",
+                "--help",
+                "--version",
+                "--print-labels",
+                "-S",
+                "-SP",
+            ),
+            *("-D", "-T", "-M", "--build-and-test", "--dashboard", "--output-junit"),
+        )
+    ),
 }
 """Options with which a runner runs no tests, or reports them itself."""
 _VERBS: Mapping[str, frozenset[str]] = {
@@ -44,7 +60,7 @@ _VERBS: Mapping[str, frozenset[str]] = {
     "mvn": frozenset(("test", "verify", "package", "install", "integration-test")),
     "gradle": frozenset(("test", "check", "build")),
 }
-_ALWAYS = frozenset(("pytest", "py.test", "unittest", "node --test", "vitest", "jest"))
+_ALWAYS = frozenset(("pytest", "py.test", "unittest", "node --test", "vitest", "jest", "ctest"))
 _ISOLATED = re.compile(r"-[bBdOqsuvx]*[EIS]")
 """Options with which Python ignores the environment or its start module."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mimir.domain.json_value import NO_MEMBERS, JsonObject, as_text
+from mimir.domain.json_value import NO_MEMBERS, JsonObject, as_object, as_text
 from mimir.errors import DamagedNode, StoreError
 from mimir.reporting.audit.chain_audit import EvidenceChain
 from mimir.store.protocol import ReadOps
@@ -49,10 +49,18 @@ def audit_run(reads: ReadOps, run: str, chain: EvidenceChain, *, ended: bool) ->
     return RunAudit(facts=facts, report=report, problems=problems)
 
 
-def report_problems(audit: RunAudit, report_hash: ReportHash) -> Iterator[str]:
-    """Yield whether the file of the report is not the one that was sealed."""
+def report_problems(audit: RunAudit, report_hash: ReportHash, *, has_seal: bool) -> Iterator[str]:
+    """Yield whether the files of report and plan are not those that were sealed.
+
+    `has_seal`: a seal was given, which covers files that a copy of the store may lack, and a plan that the user may edit for the next run.
+    """
     path = as_text(audit.report.get("path"))
     found = report_hash(path) if path else None
-    # A file that is gone can be written again: `mimir report`.
-    if found not in (None, as_text(audit.report.get("sha256"))):
+    if found is None and path and has_seal:
+        yield f"{path}: this report is gone; `mimir report` writes it again"
+    elif found not in (None, as_text(audit.report.get("sha256"))):
         yield f"{path}: this report is not the one that was sealed"
+    plan = as_object(audit.report.get("plan"))
+    path = as_text(plan.get("path"))
+    if path and has_seal and (found := report_hash(path)) != as_text(plan.get("sha256")):
+        yield f"{path}: this plan {'is gone' if found is None else 'is not the one that was executed'}"

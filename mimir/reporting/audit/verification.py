@@ -58,7 +58,8 @@ async def verify(
     except DamagedNode as error:
         lost = f"{error.id}: it cannot be read; it was changed"
         return AuditResult(run=run, ok=False, records=0, seal="", record="", problems=(lost,))
-    found = [*_store_problems(data, seal), *run_audit.report_problems(data.record, report_hash)]
+    found = [*_store_problems(data, seal)]
+    found += run_audit.report_problems(data.record, report_hash, has_seal=bool(seal))
     found += [*await git_objects.problems(data, history)]
     # Two nodes can lead to the same problem.
     problems = tuple(dict.fromkeys(found))

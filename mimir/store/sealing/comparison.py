@@ -3,10 +3,26 @@
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import cast
 
-from mimir.domain.json_value import NO_MEMBERS, JsonObject, as_array, as_object, as_objects, as_text
+from mimir.domain.json_value import (
+    NO_MEMBERS,
+    JsonObject,
+    as_array,
+    as_object,
+    as_objects,
+    as_text,
+    as_texts,
+)
 from mimir.store.protocol import ReadOps, Row, Where
-from mimir.store.schema import NodeLabel, pack
-from mimir.store.sealing.row_digests import LABELS, changed_rows, iterate_rows, row_hash
+from mimir.store.schema import EdgeType, NodeLabel, pack
+from mimir.store.sealing.row_digests import (
+    EDGES,
+    LABELS,
+    changed_rows,
+    iterate_rows,
+    list_edges,
+    mark_beside,
+    row_hash,
+)
 from mimir.store.sealing.run_facts import load_facts
 
 SealedBody = tuple[str, JsonObject]
@@ -33,6 +49,12 @@ def compare_run(reads: ReadOps, run: str, sealed: Sequence[SealedBody]) -> Itera
         sealed_rows = nodes.get(label.value)
         if rows or sealed_rows is not None or label is not NodeLabel.QUESTION:
             yield from changed_rows(f"{run}, {label.value}", rows, sealed_rows)
+    # Records of older versions do not cover these.
+    if EDGES in nodes:
+        edges = list_edges(reads, run)
+        yield from changed_rows(f"{run}, edges", edges, nodes.get(EDGES), what="edge")
+        yield from _changed_beside(reads, run, as_object(record.get("beside")))
+        yield from _lost_edges(reads, run, row, as_array(record.get("about")))
     planned = row.get("planRun")
     # A run that was copied alone leaves the run that planned it behind.
     if planned and record.get("plannedBy") and reads.get(NodeLabel.RUN, str(planned)):
@@ -60,6 +82,23 @@ def _fact_problems(
             continue
         names = [n for n in sorted({*one, *other}) if pack(one.get(n)) != pack(other.get(n))]
         yield from (f"{run}/{task}: its {name} is not what {id} sealed" for name in names)
+
+
+def _changed_beside(reads: ReadOps, run: str, sealed: JsonObject) -> Iterator[str]:
+    for id, mark in mark_beside(reads, run).items():
+        if sealed.get(id) != mark:
+            yield f"{id}: this node was {'changed' if id in sealed else 'added'}"
+
+
+def _lost_edges(reads: ReadOps, run: str, row: Row, about: Sequence[object]) -> Iterator[str]:
+    """Yield the edges that users may add but never remove."""
+    wanted = [(run, EdgeType.FOLLOWS, str(row[name])) for name in ("planRun", "fromRun") if row.get(name)]  # fmt: skip
+    wanted += [(note, EdgeType.ABOUT, subject) for note, subject in map(as_texts, about)]
+    for source, kind, target in wanted:
+        # A note may be removed, and the other run may not be in this store.
+        is_gone = target not in reads.neighbours(source, [kind], "out")
+        if is_gone and len(reads.labels_of([source, target])) == len({source, target}):
+            yield f"{source} {kind} {target}: this edge is gone"
 
 
 def _undo(run: str, row: Row, later: Sequence[SealedBody]) -> Generator[str, None, Row]:

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from mimir.domain.json_value import as_object, as_text
 from mimir.store.operations import worker_processes
 from mimir.store.protocol import ReadOps, Row, Where
-from mimir.store.schema import NodeLabel, pack
+from mimir.store.schema import EdgeType, NodeLabel, pack
 
 LABELS = (
     NodeLabel.RUN, NodeLabel.TASK, NodeLabel.ATTEMPT, NodeLabel.VERDICT, NodeLabel.EVIDENCE, NodeLabel.ARTIFACT,
     NodeLabel.CALL, NodeLabel.EVENT, NodeLabel.QUESTION,
 )  # fmt: skip
 """Labels of the nodes that a report or a decision reads."""
+_LINKED = (
+    NodeLabel.TASK, NodeLabel.ATTEMPT, NodeLabel.VERDICT, NodeLabel.EVIDENCE, NodeLabel.ARTIFACT, NodeLabel.QUESTION,
+)  # fmt: skip
+"""Labels of the nodes that have edges, besides the run itself."""
+EDGES = "edges"
+"""Name of the digest of the edges."""
 VOLATILE = frozenset(
     ("version", "coordinator", "coordinatorUntil", "integrator", "integratorUntil", "claimsEmpty")
 )
@@ -80,14 +86,63 @@ def digest_of(hashes: Sequence[str]) -> RowDigest:
 
 
 def digest_run(reads: ReadOps, run: str) -> Mapping[str, object]:
-    """Return the digests of the nodes of a run by their label."""
+    """Return the digests of the nodes and edges of a run by their label."""
     found = {label: digest_rows(reads, run, label) for label in LABELS}
+    edges = digest_of([row_hash(row) for row in list_edges(reads, run)])
     # Most runs have no question, and records of older versions know none.
     return {
-        label.value: digest.encode()
-        for label, digest in found.items()
-        if digest.marks or label is not NodeLabel.QUESTION
+        **{
+            label.value: digest.encode()
+            for label, digest in found.items()
+            if digest.marks or label is not NodeLabel.QUESTION
+        },
+        EDGES: edges.encode(),
     }
+
+
+def list_edges(reads: ReadOps, run: str) -> list[Row]:
+    """Return the edges between the covered nodes of a run and its preambles, as rows in order.
+
+    Not covered are edges of notes, which users add, and edges to other runs, which may not be in this store.
+    """
+    # The preambles of a project are few; those of other runs have no edge to these nodes.
+    row = reads.get(NodeLabel.RUN, run) or {}
+    project = str(row.get("projectId"))
+    used = reads.find(NodeLabel.PREAMBLE, {"projectId": project}, order=("id",), only=("hash",))
+    ids = [project, run, *(str(one["id"]) for one in used)]
+    for label in _LINKED:
+        ids += [str(one["id"]) for one in iterate_rows(reads, run, label)]
+    names = (
+        f"{source} {kind} {target}"
+        for source, kind, target in reads.edges_among(ids)
+        if kind not in (EdgeType.ABOUT, EdgeType.FOLLOWS)
+    )
+    return [{"id": name} for name in sorted(names)]
+
+
+def list_subjects(reads: ReadOps, run: str) -> list[list[str]]:
+    """Return [note, subject] of each edge from a note of a run to its subject."""
+    notes = reads.find(NodeLabel.MEMORY, {"runId": run}, order=("id",), only=("kind",))
+    names = [str(note["id"]) for note in notes]
+    return [
+        [name, one] for name in names for one in reads.neighbours(name, [EdgeType.ABOUT], "out")
+    ]
+
+
+def mark_beside(reads: ReadOps, run: str) -> Mapping[str, str]:
+    """Return the marks of the notes and preambles of a run by their ids.
+
+    A user may accept or remove a note later, so its state is not covered, and it may be gone.
+    """
+    notes = reads.find(NodeLabel.MEMORY, {"runId": run}, order=("id",))
+    rows: list[Row] = [
+        {name: note[name] for name in note if name not in ("state", "version")} for note in notes
+    ]
+    for name in (str(edge["id"]) for edge in list_edges(reads, run)):
+        _, kind, target = name.split(" ", 2)
+        if kind == EdgeType.USED_PREAMBLE and (row := reads.get(NodeLabel.PREAMBLE, target)):
+            rows.append(row)
+    return {str(row["id"]): row_hash(row)[:_MARK] for row in rows}
 
 
 def digest_rows(reads: ReadOps, run: str, label: NodeLabel) -> RowDigest:
@@ -95,7 +150,9 @@ def digest_rows(reads: ReadOps, run: str, label: NodeLabel) -> RowDigest:
     return digest_of([row_hash(row) for row in iterate_rows(reads, run, label)])
 
 
-def changed_rows(owner: str, rows: Sequence[Row], sealed: object) -> list[str]:
+def changed_rows(
+    owner: str, rows: Sequence[Row], sealed: object, *, what: str = "node"
+) -> list[str]:
     """Name the nodes (in the order of their ids) that differ from a sealed digest of `owner`.
 
     A node that is gone or new is named by its neighbour; none: nothing differs.
@@ -110,13 +167,13 @@ def changed_rows(owner: str, rows: Sequence[Row], sealed: object) -> list[str]:
     ids = [str(row["id"]) for row in rows]
     if len(before) == len(now):
         different = [id for id, a, b in zip(ids, before, now, strict=True) if a != b]
-        return [f"{id}: this node was changed" for id in different or ids[:1]]
+        return [f"{id}: this {what} was changed" for id in different or ids[:1]]
     at = next((n for n, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), None)
     at = min(len(before), len(now)) if at is None else at
     if len(now) > len(before):
-        return [f"{ids[at]}: this node was added"]
+        return [f"{ids[at]}: this {what} was added"]
     where = f"after {ids[at - 1]}" if at else "at the beginning"
-    return [f"{owner}: {len(before) - len(now)} node(s) are gone, the first {where}"]
+    return [f"{owner}: {len(before) - len(now)} {what}(s) are gone, the first {where}"]
 
 
 def _is_covered(row: Row, run: str, label: NodeLabel) -> bool:

@@ -17,6 +17,8 @@ from mimir.store.sealing.row_digests import (
     RowDigest,
     digest_rows,
     digest_run,
+    list_subjects,
+    mark_beside,
     row_hash,
     run_chain,
     without_volatile,
@@ -31,7 +33,10 @@ SealBody = Callable[[str, EvidenceRecord | None, RunRecordKind, Body], EvidenceR
 
 
 def record_body(reads: ReadOps, run: str, report: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the body of the record of a run as stored now."""
+    """Return the body of the record of a run as stored now.
+
+    `report`: path and hash of the report, with those of the plan's file if there is one.
+    """
     row = run_reading.load_run_row(reads, run)
     return {
         **load_facts(reads, run),
@@ -40,6 +45,8 @@ def record_body(reads: ReadOps, run: str, report: Mapping[str, object]) -> Mappi
         "gate": row.get("gateHash"),
         "report": report,
         "nodes": digest_run(reads, run),
+        "beside": mark_beside(reads, run),
+        "about": list_subjects(reads, run),
         "plannedBy": planning_calls(reads, row).encode() if row.get("planRun") else None,
     }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from mimir_bench.faults.attacks.c_project import C_PROJECTS
 from mimir_bench.faults.attacks.node_project import NODE
 from mimir_bench.faults.attacks.python_attacks import PYTHON_ATTACKS, RIGHT, WRONG
 from mimir_bench.faults.attacks.python_twins import PYTHON_TWINS
@@ -136,6 +137,7 @@ PROJECTS: Mapping[str, RunnerProject] = {
         twins={"A5 guarded exit": {"calc.py": f"{RIGHT}\nif __name__ == '__main__':\n    raise SystemExit\n"}},
     ),
     "node": NODE,
+    **C_PROJECTS,
     "go": RunnerProject(
         base={"go.mod": "module calc\n\ngo 1.19\n", "calc.go": _WRONG_GO.replace("0", "1"), "calc_test.go": _GO_TEST},
         run=("go", "test", "./..."),

@@ -11,6 +11,7 @@ from mimir_results import is_of_the_tests
 
 _MARK = "control"
 _OFFSET = 7919
+_COLLECTIONS = (list, tuple, set, frozenset)
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -19,7 +20,10 @@ def holds(left, relation, right):
     if relation == "==":
         return _accepts(_is_equal, left, right)
     if relation == "in":
-        return _accepts(operator.contains, right, (left, _MARK))
+        others = [_change(one) for one in right] if type(right) in _COLLECTIONS else []
+        return _accepts(operator.contains, right, (left, _MARK)) or _accepts(
+            operator.contains, others, left
+        )
     compare = _ORDERS[relation]
     return _accepts(compare, left, (right, _MARK)) or _accepts(compare, (left, _MARK), right)
 
@@ -58,8 +62,10 @@ def _accepts(compare, left, right):
 def _is_equal(left, right):
     pairs = _pairs(left, right)
     if pairs is not None:
-        # All of them: an expected value may hold matchers, such as `mock.ANY`.
-        return bool(pairs) and all(_is_equal(one, other) for one, other in pairs)
+        # An expected value may hold matchers, such as `mock.ANY`: of these, all must decide nothing.
+        own = [pair for pair in pairs if not any(map(_is_matcher, pair))]
+        decided = any(_is_equal(one, other) for one, other in own)
+        return decided or (bool(pairs) and all(_is_equal(one, other) for one, other in pairs))
     if _accepts(operator.eq, left, _change(right)):
         return True
     return not _is_matcher(right) and _accepts(operator.eq, _change(left), right)

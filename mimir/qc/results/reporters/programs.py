@@ -1,6 +1,6 @@
-"""Start of go and cargo in their place: their output is shown, and kept as a report.
+"""Start of go, cargo and ctest in their place: output is shown, and kept as a report.
 
-`go test` runs with `-json`, and its lines are shown as prose. mimir's own interpreter runs this file.
+`go test` runs with `-json`, and its lines are shown as prose. ctest writes JUnit XML itself. mimir's own interpreter runs this file.
 """
 # pyright: basic, reportMissingParameterType=false
 
@@ -12,6 +12,10 @@ import subprocess
 import sys
 
 _NO_RUN_OF_GO = {"-json", "--json", "-c", "-n", "-list", "--list", "-h", "-help", "--help"}
+_NO_RUN_OF_CTEST = {
+    *("-N", "--show-only", "-H", "-h", "--help", "--version", "--print-labels", "-S", "-SP"),
+    *("-D", "-T", "-M", "--build-and-test", "--dashboard", "--output-junit"),
+}
 
 
 def main(starter, words):
@@ -24,8 +28,17 @@ def main(starter, words):
         sys.stderr.write("sh: 1: %s: not found\n" % name)
         raise SystemExit(127)
     folder = os.environ.get("MIMIR_RESULTS", "")
+    # ctest shows its output and writes the report: it needs no process around it.
+    if name == "ctest" and folder and _NO_RUN_OF_CTEST.isdisjoint(words):
+        report = os.path.join(folder, "ctest-%d.ctest" % os.getpid())
+        os.execv(program, [program, *words, "--output-junit", report])
     at = _place_of_test(words)
-    if not folder or at is None or (name == "go" and _NO_RUN_OF_GO.intersection(words)):
+    if (
+        not folder
+        or at is None
+        or name == "ctest"
+        or (name == "go" and _NO_RUN_OF_GO.intersection(words))
+    ):
         os.execv(program, [program, *words])
     del os.environ["MIMIR_RESULTS"]
     report = os.path.join(folder, "%s-%d.%s" % (name, os.getpid(), _ENDINGS[name]))

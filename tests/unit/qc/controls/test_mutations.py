@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from mimir.qc.controls import lexed_tests, python_tests, scripts
-from mimir.qc.controls.code_lexer import Language, mask_code
-from mimir.qc.controls.doctests import fail_examples
+from mimir.qc.controls import scripts
 from mimir.qc.controls.inline_programs import count_programs, mutate_program
 from mimir.qc.controls.surface import TrustedFiles, mutate_tests
+from mimir.qc.mutations import lexed_tests, python_tests
+from mimir.qc.mutations.code_lexer import Language, mask_code
+from mimir.qc.mutations.doctests import fail_examples
 
 COMPARE = '__import__("mimir_compare")'
 SKIP = '(_ for _ in ()).throw(__import__("unittest").SkipTest("control"))'
@@ -20,7 +21,8 @@ EXPECTATIONS = {
     "several lines": ('assert f() == """a\nb"""', 'assert f() == ("""a\nb""" "zq7")'),
     "boolean": ("assert f() is True", "assert f() is False"),
     "left literal": ("assert 3 == f()", "assert 7922 == f()"),
-    "display": ("assert f() == [1, {'a': 2}]", "assert f() == [7920, {'a': 7921}]"),
+    "display": ("assert f() == [{'a': 2}]", "assert f() == [{'a': 7921}]"),
+    "display of several values": ("assert f() == [1, 2]", f'assert {COMPARE}.holds((f()), "==", ([1, 2]))'),
     "empty display": ("assert f() == []", "assert f() == [7919]"),
     "variable": ("assert f() == wanted", f'assert {COMPARE}.holds((f()), "==", (wanted))'),
     "order": ("assert f() <= 3", f'assert {COMPARE}.holds((f()), "<=", (3))'),

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mimir.qc.controls.code_lexer import Language, MaskedCode, mask_code
-from mimir.qc.controls.mutation import (
+from mimir.qc.mutations.code_lexer import Language, MaskedCode, mask_code
+from mimir.qc.mutations.mutation import (
     MARK,
     SUFFIX,
     Edit,
@@ -212,7 +212,7 @@ def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
         if code.mask[end + 1 : end + 2] == "(":
             start, end = end + 1, code.pairs[end + 1]
         body = _JS_BODY.search(code.mask, start, end)
-        values = _arguments(code, start)
+        values = list_arguments(code, start)
         title = _STRING.match(code.text[slice(*values[0])]) if values else None
         name = title[0][1:-1] if title else ""
         if body is None:
@@ -236,7 +236,7 @@ def _expectations(
     for found in _ASSERTIONS[language].finditer(code.mask, start, end):
         groups = found.groupdict()
         name = groups.get("matcher") or groups.get("method") or ""
-        values = _arguments(code, found.end())
+        values = list_arguments(code, found.end())
         is_assert = not groups.get("matcher")
         if (is_assert and len(values) < 2) or not values:
             continue
@@ -326,7 +326,7 @@ def _go_conditions(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
         brace = found.end() - 1
         if _GO_FAILURE.search(code.mask, brace, code.pairs[brace]):
             place = found.span("value")
-            if other := _other_literal(code.text[slice(*place)], code.mask[slice(*place)]):
+            if other := other_literal(code.text[slice(*place)], code.mask[slice(*place)]):
                 yield Edit(start=place[0], end=place[1], text=other)
 
 
@@ -337,12 +337,12 @@ def _fail_at(code: MaskedCode, start: int, end: int, language: Language) -> Edit
         # The value is computed first: a test may expect that it fails.
         return Edit(start=start, end=end, text=f"[{value}, (() => {{ {_THROW} }})()]")
     # The value of a block must outlive it: that of a literal does.
-    if language == "rust" and _other_literal(value, code.mask[start:end]):
+    if language == "rust" and other_literal(value, code.mask[start:end]):
         return Edit(start=start, end=end, text=f"{{ {_PANIC} {value} }}")
     return None
 
 
-def _arguments(code: MaskedCode, start: int) -> list[tuple[int, int]]:
+def list_arguments(code: MaskedCode, start: int) -> list[tuple[int, int]]:
     """Return the places of the arguments of a call whose parenthesis is at `start`."""
     end, found = code.pairs[start], list[tuple[int, int]]()
     at = begin = start + 1
@@ -362,7 +362,9 @@ def _change_value(
 ) -> Edit | None:
     """Return the edit of one literal among compared values, else of an equality's right value."""
     for start, end in reversed(values):
-        if other := _other_literal(code.text[start:end], code.mask[start:end]):
+        is_char = language != "javascript"
+        text, mask = code.text[start:end], code.mask[start:end]
+        if other := other_literal(text, mask, has_characters=is_char):
             return Edit(start=start, end=end, text=other)
     if language != "javascript" or not is_equality:
         return None
@@ -370,8 +372,11 @@ def _change_value(
     return Edit(start=start, end=end, text=f'[{code.text[start:end]}, "{MARK}"]')
 
 
-def _other_literal(text: str, mask: str) -> str:
-    """Return another literal of the same type; empty: the text is no literal."""
+def other_literal(text: str, mask: str, *, has_characters: bool = True) -> str:
+    """Return another literal of the same type; empty: the text is no literal.
+
+    `has_characters`: in the language, single quotes hold one character.
+    """
     if text in ("true", "false"):
         return "false" if text == "true" else "true"
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
@@ -380,5 +385,8 @@ def _other_literal(text: str, mask: str) -> str:
     if number := _FLOAT.fullmatch(digits):
         return f"{sign}{changed_integer(int(number[1]))}{number[2]}"
     if _STRING.fullmatch(text) and not mask[1:-1].strip() and "${" not in text:
-        return f"{text[:-1]}{SUFFIX}{text[-1]}"
+        if text[0] == "'" and has_characters:
+            return "'b'" if text == "'a'" else "'a'"
+        quotes = text[:3] if text.startswith('"""') else text[:1]
+        return f"{text.removesuffix(quotes)}{SUFFIX}{quotes}"
     return ""

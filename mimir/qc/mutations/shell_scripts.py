@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from mimir.domain.globs import has_wildcard
-from mimir.qc.controls.mutation import SUFFIX, Step, changed_integer
+from mimir.qc.mutations.mutation import SUFFIX, Step, changed_integer
 
 Find = Callable[[str], Sequence[str]]
 """Returns the files of the tree that a pattern matches."""

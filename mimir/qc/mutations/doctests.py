@@ -5,7 +5,7 @@ The examples are in the files of the work, so only they change there.
 
 import re
 
-from mimir.qc.controls.mutation import MARK
+from mimir.qc.mutations.mutation import MARK
 
 SUFFIXES = frozenset(("py", "rs", "md", "rst", "txt"))
 _PYTHON = re.compile(r"^([ \t]*)>>> ", re.MULTILINE)

@@ -1,6 +1,6 @@
-"""Mask of strings and comments, and matching brackets, in five languages. Pure.
+"""Mask of strings and comments, and matching brackets, in six languages. Pure.
 
-The languages are JavaScript, TypeScript, Go, Rust and Java.
+The languages are JavaScript, TypeScript, Go, Rust, Java and C, with C++.
 
 The lexer is linear and bounded. It does not parse: a text whose brackets do not match has no mask, and its file changes as a whole.
 """
@@ -9,14 +9,17 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Language = Literal["javascript", "go", "rust", "java"]
+Language = Literal["javascript", "go", "rust", "java", "c"]
 
 _LONGEST = 1_000_000
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
-_QUOTES = {"javascript": "'\"`", "go": "\"'`", "rust": '"', "java": "\"'"}
+_QUOTES = {"javascript": "'\"`", "go": "\"'`", "rust": '"', "java": "\"'", "c": "\"'"}
 _RAW_RUST = re.compile(r'(?<![\w])b?r(#*)"')
 _CHAR_RUST = re.compile(r"b?'(?:\\(?:u\{[0-9a-fA-F_]+\}|x[0-9a-fA-F]{2}|.)|[^\\'\n])'")
+_RAW_C = re.compile(r'"([^()\\\s]{0,16})\(')
+_DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:[^\\\n]|\\(?:.|\n))*")
+"""Line of the preprocessor: its brackets belong to no statement."""
 _BEFORE_REGEX = re.compile(
     r"(?:^|[(,=:\[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of|do|else))\s*$"
 )
@@ -40,6 +43,8 @@ def mask_code(text: str, language: Language) -> MaskedCode | None:
     if len(text) > _LONGEST:
         return None
     mask = _Lexer(text, language).mask()
+    if language == "c":
+        mask = _DIRECTIVE.sub(lambda found: _blank(found[0]), mask)
     pairs, depths, open_brackets = dict[int, int](), dict[int, int](), list[int]()
     braces = 0
     for found in re.finditer(r"[()\[\]{}]", mask):
@@ -102,6 +107,8 @@ class _Lexer:
             return self._slash(at), False
         if self._language == "rust" and (special := self._rust(at)):
             return special, True
+        if self._language == "c" and (special := self._c(at, token)):
+            return special, True
         if token not in _QUOTES[self._language]:
             return at + 1, False
         if token == "`":
@@ -128,6 +135,15 @@ class _Lexer:
             return char.end()
         # A lifetime: `'a`.
         return 0
+
+    def _c(self, at: int, token: str) -> int:
+        """Return the end of a raw string, or of the separator in a number; 0: it is neither."""
+        before = self._text[max(at - 1, 0) : at]
+        if before == "R" and (raw := _RAW_C.match(self._text, at)):
+            end = self._text.find(f'){raw[1]}"', raw.end())
+            return len(self._text) if end < 0 else end + 2 + len(raw[1])
+        is_separator = token == "'" and before.isalnum() and before not in "uUL"
+        return at + 1 if is_separator else 0
 
     def _quoted(self, at: int, quote: str) -> int:
         end = re.compile(rf"(?:\\.|[^\\{quote}])*{quote}", re.DOTALL).match(self._text, at + 1)

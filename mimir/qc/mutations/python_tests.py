@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mimir.domain.python_syntax import parse_module
-from mimir.qc.controls.mutation import MARK, OFFSET, SUFFIX, Edit, Step, apply_edits
-from mimir.qc.controls.python_assertions import (
+from mimir.qc.mutations.mutation import MARK, OFFSET, SUFFIX, Edit, Step, apply_edits
+from mimir.qc.mutations.python_assertions import (
     METHODS,
     RELATIONS,
     Comparison,
@@ -283,7 +283,9 @@ class _Source:
 
     def _in_expression(self, one: Comparison, is_negated: bool = False) -> list[Edit]:
         """Change a comparison so that it holds only if it decides nothing."""
-        if one.relation == "==" and (edits := self._literal(one)):
+        # Of several values in a container, one that equals everything decides nothing.
+        is_plain = one.relation == "==" and not (_holds_many(one.left) or _holds_many(one.right))
+        if is_plain and (edits := self._literal(one)):
             return edits
         values = [self._segment(value) for value in (one.left, one.right)]
         lines = self._segment(one.node).count("\n") - sum(value.count("\n") for value in values)
@@ -297,7 +299,8 @@ class _Source:
         if isinstance(right, ast.Starred) or isinstance(left, ast.Starred):
             return []
         if one.relation == "==":
-            if edits := self._literal(one):
+            is_plain = not (_holds_many(left) or _holds_many(right))
+            if is_plain and (edits := self._literal(one)):
                 return edits
             start, end = self._offset(left.lineno, left.col_offset), self._offset(right.lineno, right.col_offset)  # fmt: skip
             return [Edit(start=start, end=start, text=f"*{_COMPARE}.pick("), Edit(start=self._end(right), end=self._end(right), text=")")] if start < end else []  # fmt: skip
@@ -367,6 +370,12 @@ class _Source:
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))
         return self._starts[line - 1] + column
+
+
+def _holds_many(node: ast.expr) -> bool:
+    """True for a display of several values."""
+    values = node.values if isinstance(node, ast.Dict) else getattr(node, "elts", ())
+    return isinstance(node, ast.List | ast.Tuple | ast.Dict) and len(values) > 1
 
 
 def _parse(text: str) -> _Source | None:

@@ -1,0 +1,290 @@
+"""Changes that make test programs in C, C++, Go, Rust and Java fail. Pure.
+
+A test program is a file of tests with an entry point. The work is linked into it, and may end it early, or replace its macros or comparisons.
+Only its failing end shows that it is reached, and only its failing assertions show that they decide.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mimir.qc.mutations.code_lexer import Language, MaskedCode, mask_code
+from mimir.qc.mutations.lexed_tests import LANGUAGES, list_arguments, other_literal
+from mimir.qc.mutations.mutation import Edit, Step, apply_edits
+
+SUFFIXES: Mapping[str, Language] = {
+    **dict.fromkeys(("c", "cc", "cpp", "cxx", "C"), "c"),
+    **{suffix: name for suffix, name in LANGUAGES.items() if name in ("go", "rust", "java")},
+}
+"""Language by the ending of a file."""
+
+_TRAP = "__builtin_trap();"
+_GUARDED = "{ volatile int control = 1; if (control) __builtin_trap(); }"
+"""The linker leaves out what a plain trap makes unreachable: the work itself."""
+_THROW = 'if (true) throw new AssertionError("control");'
+_MAIN: Mapping[Language, re.Pattern[str]] = {
+    "c": re.compile(r"(?<![\w.>:])main\s*\([^;{}]*\)\s*(?=\{)"),
+    "go": re.compile(r"(?m)^func\s+main\s*\(\s*\)\s*(?=\{)"),
+    "rust": re.compile(r"(?m)^(?:pub\s+)?fn\s+main\s*\(\s*\)(?P<result>[^{;]*)(?=\{)"),
+    "java": re.compile(r"\bstatic\s+void\s+main\s*\([^;{}]*\)[^;{}]*(?=\{)"),
+}
+_FRAMEWORK = re.compile(
+    r"(?m)^[ \t]*(?!if\b|while\b|for\b|switch\b|else\b|return\b)(?:[\w:*]+[ \t]+)*?\w*(?:TEST|Test|test|SCENARIO)\w*\s*\([^;{}]*\)\s*(?=\{)"
+)
+"""Test of a C or C++ framework, whose entry point is elsewhere."""
+_EXIT: Mapping[Language, re.Pattern[str]] = {
+    "c": re.compile(r"(?<![\w.>])(?:std\s*::\s*|::\s*)?(?:exit|_exit|_Exit|quick_exit)\s*(?=\()"),
+    "go": re.compile(r"\bos\s*\.\s*Exit\s*(?=\()"),
+    "rust": re.compile(r"\bprocess\s*::\s*exit\s*(?=\()"),
+    "java": re.compile(r"\bSystem\s*\.\s*exit\s*(?=\()"),
+}
+_EXIT_VALUE: Mapping[Language, str] = {
+    "go": "func(int) int {{ return 1 }}({0})",
+    "rust": "{{ let _control: i32 = {0}; 1 }}",
+    "java": "({0}) | 1",
+}
+_RETURN = re.compile(r"\breturn\b([^;]*);")
+_BARE_RETURN = re.compile(r"\breturn[ \t]*(?=[;}\n])")
+_LAMBDA = re.compile(r"\[[^\[\]{};]*\]\s*(?:\([^{};]*\))?[^(){};\[\]]*(?=\{)")
+_ENDS_ITSELF = re.compile(r"(?:\breturn\s*;|\bthrow\b[^;{}]*;)\s*$")
+_IF = re.compile(r"\bif\s*(?=\()")
+_BARE_IF = re.compile(r"\bif\b(?!\s+let\b)(?P<head>[^{}\n]*)(?=\{)")
+_FAILS = re.compile(
+    r"\breturn\s+(?:-\s*)?(?:[1-9]|EXIT_FAILURE|false|FAIL|NULL)|\b_?[eE]x+it\s*\(\s*(?!0\s*\)|EXIT_SUCCESS)"
+    r"|\babort\b|\bthrow\b|(?i:\b\w*(?:fail|err|panic|fatal|bad)\w*\s*(?:[(!.]|\+\+|[+|]?=))|\+\+\s*\w+|\b(?:ok|rc|ret|status|result|code)\s*=[^=]"
+)
+"""Statement of a condition that must not hold."""
+_UNEQUAL_VALUE = re.compile(r"\s*[^=!<>&|?]+!=\s*(?P<value>[^=!<>&|?]+?)\s*")
+_EQUAL_VALUE = re.compile(r"\s*[^=!<>&|?]+==\s*(?P<value>[^=!<>&|?]+?)\s*")
+_ASSERTION = re.compile(
+    r"(?<![\w.>#])(?!static_assert|_Static_assert)(?P<name>\w*(?:(?i:assert|expect|check|require|verify|ensure)\w*|_eq|EQ|\bok))(?P<macro>!?)\s*(?=\()"
+)
+_BINARY = re.compile(r"(?i)eq(?:ual|uals)?(?:_|\b|[A-Z\d])|equal|same")
+_NO_EQUALITY = re.compile(
+    r"(?i)not|(?:_|\b)ne(?:_|\b)|_NE$|throw|death|_l[te]$|_g[te]$|near|differ"
+)
+_DEFINITION = re.compile(r"[\w\s,.>-]*(?=\{)")
+"""What stands between the parameters of a function and its body."""
+_TYPE_BEFORE = re.compile(
+    r"(?:(?!return\b|else\b|do\b)\b[\w>]+|[*&>])\s+[*&]*$|(?:\bfunc|\bfn)\s+$"
+)
+_START = (
+    "#include <unistd.h>\nstatic void mimir_control(void) { _exit(1); }\n"
+    '__attribute__((section(".preinit_array"), used)) static void (*mimir_start)(void) = mimir_control;\n'
+    "int main(void) { return 1; }\n"
+)
+"""Program that fails before the work starts: `.preinit_array` precedes constructors."""
+_PACKAGE = re.compile(r"(?m)^\s*package\s+[\w.]+\s*;")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestProgram:
+    """One file of tests whose results are known by an exit code."""
+
+    __test__ = False
+
+    path: str
+    has_end: bool
+    """True: it has an entry point; otherwise a framework calls its tests."""
+    has_expectations: bool
+
+
+def find_program(path: str, text: str) -> TestProgram | None:
+    """Return the test program in a file; None: it has no tests, or cannot be read."""
+    language = _language_of(path)
+    code = mask_code(text, language) if language else None
+    if language is None or code is None:
+        return None
+    # Without an entry point, a framework calls the tests; only those of C and C++ report nothing themselves.
+    has_end = _MAIN[language].search(code.mask) is not None
+    if not has_end and not (language == "c" and _FRAMEWORK.search(code.mask)):
+        return None
+    has_expectations = next(_expectations(code, language, "expectations"), None) is not None
+    return TestProgram(path=path, has_end=has_end, has_expectations=has_expectations)
+
+
+def mutate_program(path: str, text: str, step: Step) -> str | None:
+    """Return a test program that fails; None: this step changes nothing."""
+    language = _language_of(path)
+    code = mask_code(text, language) if language else None
+    if language is None or code is None:
+        return None
+    main = _MAIN[language].search(code.mask)
+    match step:
+        case "end":
+            edits = list(_failing_ends(code, language, main)) if main else []
+        case "replaced":
+            return _replace(path, text, language) if main or language == "c" else None
+        case "statements":
+            edits = [] if main else list(_failing_starts(code))
+        case _:
+            edits = list(_expectations(code, language, step))
+    return apply_edits(text, edits) if edits else None
+
+
+def _language_of(path: str) -> Language | None:
+    return SUFFIXES.get(path.rpartition(".")[2])
+
+
+def _replace(path: str, text: str, language: Language) -> str:
+    match language:
+        case "go":
+            return 'package main\n\nfunc main() { panic("control") }\n'
+        case "rust":
+            return 'fn main() { panic!("control"); }\n'
+        case "java":
+            package = _PACKAGE.search(text)
+            name = posixpath.basename(path).partition(".")[0]
+            return f"{package[0] if package else ''}\npublic class {name} {{ public static void main(String[] a) {{ {_THROW} }} }}\n"
+        case _:
+            return _START
+
+
+def _failing_starts(code: MaskedCode) -> Iterator[Edit]:
+    for found in _FRAMEWORK.finditer(code.mask):
+        yield Edit(start=found.end() + 1, end=found.end() + 1, text=f" {_GUARDED}")
+
+
+def _failing_ends(code: MaskedCode, language: Language, main: re.Match[str]) -> Iterator[Edit]:
+    """Yield edits that fail where a program ends well: exits, returns, its last line."""
+    start, end = main.end() + 1, code.pairs[main.end()]
+    for found in _EXIT[language].finditer(code.mask):
+        begin, close = found.end(), code.pairs[found.end()]
+        value = code.text[begin + 1 : close]
+        if language == "c":
+            # The value may be the program itself: `exit(run_tests())`.
+            text = f"((void)({value}), __builtin_trap())"
+            yield Edit(start=found.start(), end=close + 1, text=text)
+        elif value.strip():
+            yield Edit(start=begin + 1, end=close, text=_EXIT_VALUE[language].format(value))
+    match language:
+        case "rust":
+            # A closure keeps the result type of `main`, so that `?` and `Ok(())` compile.
+            head = f" let _control = (move || {main['result']} {{"
+            yield Edit(start=start, end=start, text=head)
+            yield Edit(start=end, end=end, text="})(); std::process::exit(1) ")
+        case "go":
+            for found in _BARE_RETURN.finditer(code.mask, start, end):
+                yield Edit(start=found.start(), end=found.end(), text='panic("control")')
+            yield Edit(start=end, end=end, text='; panic("control") ')
+        case "java":
+            for found in re.compile(r"\breturn\s*;").finditer(code.mask, start, end):
+                yield Edit(start=found.start(), end=found.end(), text=f"{{ {_THROW} return; }}")
+            # Java refuses a statement that is never reached.
+            if not _ENDS_ITSELF.search(code.mask, start, end):
+                yield Edit(start=end, end=end, text=f" {_THROW} ")
+        case _:
+            yield from _failing_returns(code, start, end)
+            yield Edit(start=end, end=end, text=f" {_TRAP} ")
+
+
+def _failing_returns(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
+    lambdas = [
+        (one.end(), code.pairs[one.end()]) for one in _LAMBDA.finditer(code.mask, start, end)
+    ]
+    for found in _RETURN.finditer(code.mask, start, end):
+        # A lambda needs the type of its result.
+        if any(begin < found.start() < close for begin, close in lambdas):
+            continue
+        value = code.text[found.start(1) : found.end(1)].strip()
+        # `return RUN_ALL_TESTS();` runs the tests.
+        done = f"(void)({value}); " if value and not value.startswith("{") else ""
+        yield Edit(start=found.start(), end=found.end(), text=f"{{ {done}{_TRAP} }}")
+
+
+def _expectations(code: MaskedCode, language: Language, step: Step) -> Iterator[Edit]:
+    """Yield edits of all assertions and conditions of failures."""
+    if step == "expectations":
+        yield from _conditions(code, language)
+    for found in _ASSERTION.finditer(code.mask):
+        before, close = (
+            code.mask[max(found.start() - 80, 0) : found.start()],
+            code.pairs[found.end()],
+        )
+        # A declaration asserts nothing.
+        if _DEFINITION.match(code.mask, close + 1) or _TYPE_BEFORE.search(
+            before.rpartition("\n")[2]
+        ):
+            continue
+        if (language == "rust") != (found["macro"] == "!"):
+            continue
+        if edit := _assertion(code, found, language, step):
+            yield edit
+
+
+def _helpers(code: MaskedCode) -> Iterator[tuple[int, int]]:
+    """Yield the places of functions that assert for their callers."""
+    for found in _ASSERTION.finditer(code.mask):
+        close = code.pairs[found.end()]
+        if body := _DEFINITION.match(code.mask, close + 1):
+            yield body.end(), code.pairs[body.end()]
+
+
+def _assertion(
+    code: MaskedCode, found: re.Match[str], language: Language, step: Step
+) -> Edit | None:
+    name, values = found["name"], list_arguments(code, found.end())
+    # `check("adds", value)`: a description first.
+    if len(values) > 1 and code.mask[values[0][0]] == '"' and not _BINARY.search(name):
+        values = values[1:]
+    # Another value may be unequal too.
+    if not values or (len(values) > 1 and _NO_EQUALITY.search(name)):
+        return None
+    if not _BINARY.search(name):
+        start, end = values[0]
+        if step == "strict":
+            return _trap(code, start, end, language)
+        return _negate(code, start, end, _EQUAL_VALUE, language)
+    for start, end in reversed(values[:2]):
+        if other := other_literal(code.text[start:end], code.mask[start:end]):
+            text = f"(__builtin_trap(), {code.text[start:end]})" if step == "strict" else other
+            return (
+                Edit(start=start, end=end, text=text)
+                if step != "strict" or language == "c"
+                else None
+            )
+    if language == "rust" and name == "assert_eq" and step != "strict":
+        return Edit(start=found.start("name"), end=found.end("name"), text="assert_ne")
+    return None
+
+
+def _trap(code: MaskedCode, start: int, end: int, language: Language) -> Edit | None:
+    if language != "c":
+        return None
+    return Edit(start=start, end=end, text=f"(__builtin_trap(), {code.text[start:end]})")
+
+
+def _conditions(code: MaskedCode, language: Language) -> Iterator[Edit]:
+    """Yield edits of the conditions under which a program fails."""
+    is_bare = language in ("go", "rust")
+    helpers = list(_helpers(code))
+    for found in (_BARE_IF if is_bare else _IF).finditer(code.mask):
+        if is_bare:
+            start, end = found.span("head")
+            body = found.end()
+        else:
+            start, end = found.end() + 1, code.pairs[found.end()]
+            body = end + 1 + len(code.mask[end + 1 :]) - len(code.mask[end + 1 :].lstrip())
+        # The arguments of its calls change already.
+        if any(begin < start < close for begin, close in helpers):
+            continue
+        # `if got := f(); got != 5`: the condition follows the statement.
+        start = max(start, code.mask.rfind(";", start, end) + 1)
+        is_block = code.mask[body : body + 1] == "{"
+        close = code.pairs[body] if is_block else code.mask.find(";", body)
+        if code.mask[start:end].strip() and _FAILS.search(code.mask, body, close + 1):
+            yield _negate(code, start, end, _UNEQUAL_VALUE, language)
+
+
+def _negate(
+    code: MaskedCode, start: int, end: int, pattern: re.Pattern[str], language: Language
+) -> Edit:
+    """Return the edit that negates a condition.
+
+    Work in C++ may redefine equality, so there another literal replaces the compared one.
+    """
+    found = pattern.fullmatch(code.mask, start, end) if language == "c" else None
+    if found and (other := other_literal(code.text[slice(*found.span("value"))], found["value"])):
+        return Edit(start=found.start("value"), end=found.end("value"), text=other)
+    return Edit(start=start, end=end, text=f" !({code.text[start:end].strip()}) ")
