@@ -42,9 +42,10 @@ class UsageError(MimirError):
 class LimitError(UsageError):
     """An invocation exceeds a limit of delegation."""
 
-    def __init__(self, message: str, *, rule: str, next_step: str) -> None:
+    def __init__(self, message: str, *, rule: str, next_step: str, session: str = "") -> None:
         super().__init__(message, next_step=next_step)
         self.rule = rule
+        self.session = session
 
 
 class PlanError(MimirError):

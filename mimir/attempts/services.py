@@ -12,7 +12,7 @@ from mimir.agents.context.task_context import PlannerKnowledge
 from mimir.attempts.delivered_paths import DEFAULT_LIMITS, DeliverableLimits
 from mimir.attempts.journal import AttemptJournal
 from mimir.attempts.program.journaled_program import JournaledProgram
-from mimir.domain.agent import NAMED_TOOLS, ROLES, SKILL_TOOL, grant_notes
+from mimir.domain.agent import NAMED_TOOLS, ROLES, SKILL_TOOL, SPAWN_TOOL, grant_notes
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.evidence import EvidenceRecord, RecordKind
@@ -69,6 +69,10 @@ class PinnedRun:
     """Which attempts the checks are controlled in; "never": also runs of older versions."""
     agents: Mapping[str, PinnedDefinition] = field(default_factory=dict[str, PinnedDefinition])
     """Pinned agent definitions, by worker role."""
+    depth: int = 1
+    """Of its agents: 1 below the caller of mimir."""
+    max_depth: int = 2
+    """Longest chain of agents."""
     green_runs: int = 1
     """How many green runs after the work a check needs."""
 
@@ -86,7 +90,14 @@ class PinnedRun:
         # A task that names only unknown tools gets none, not all.
         named = grant_notes(tuple(t for t in NAMED_TOOLS if t in task.tools))
         own = named if task.tools else ROLES["worker"].tools
-        return (*own, SKILL_TOOL) if agent is not None and agent.skills else own
+        skills = (SKILL_TOOL,) if agent is not None and agent.skills else ()
+        return (*own, *skills, *((SPAWN_TOOL,) if self.may_spawn(task) else ()))
+
+    def may_spawn(self, task: Task) -> bool:
+        """Return whether the worker of a task may spawn an agent."""
+        agent = self.agents.get(task.worker_role)
+        is_loop = agent is not None and agent.program is None
+        return is_loop and SPAWN_TOOL in task.tools and self.depth < self.max_depth
 
 
 class ModelSource(Protocol):
@@ -117,6 +128,11 @@ class WorkerWorkspace:
     """Ids that `read_artifact` grants."""
     protected: Sequence[str]
     """Protected files of the task's checks."""
+    agent: str
+    """Address of its definition. Empty: it is one of the roles of the plan."""
+    depth: int
+    """1 below the caller of mimir."""
+    may_spawn: bool
     skills: Sequence[PinnedSkill]
     """Skills that `read_skill` grants."""
     refuse_write: Callable[[str, Container[str]], WriteRefusal | None]

@@ -15,6 +15,7 @@ from mimir.agents.preambles.trust import OwnPreambles, describe_ignored
 from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
 from mimir.bootstrap import stores
+from mimir.bootstrap.agents.child_invocations import ChildInvocations
 from mimir.bootstrap.agents.definition_files import open_agent_files, open_preambles
 from mimir.bootstrap.agents.detached_worker import start_process
 from mimir.bootstrap.agents.programs import (
@@ -55,7 +56,7 @@ from mimir.scheduling.attempt_order import Unordered
 from mimir.scheduling.run_services import WorkSignals
 from mimir.settings.layers import LoadedSettings
 from mimir.settings.model import SandboxSettings, Settings
-from mimir.settings.principal import find_principal, find_session
+from mimir.settings.principal import find_principal, find_session, find_spawn_caller
 from mimir.store.operations.worker_processes import WorkerProcess
 from mimir.store.protocol import GraphStore
 from mimir.store.publishing_store import PublishingStore
@@ -115,8 +116,12 @@ async def compose_services(
     serve = None
     if isinstance(endpoints, RecordedModels):
         serve = partial(_serve_program, endpoints, history)
+    if isinstance(endpoints, RecordedModels):
+        spawn = endpoints.find_spawned
+    else:
+        spawn = ChildInvocations(project, settings, store, owners).spawn
     tools = ToolFactory(
-        project_sandbox, store, project_id, redact, programs, question_limits, serve
+        project_sandbox, store, project_id, redact, programs, question_limits, spawn, serve
     )
     execution = CheckExecution(
         history=history,
@@ -185,6 +190,7 @@ async def compose_services(
         show_base=tools.show,
         principal=find_principal(),
         session=find_session(),
+        spawned_by=find_spawn_caller(),
         limits=read_limits(settings),
         start_process=partial(start_process, project, settings),
     )

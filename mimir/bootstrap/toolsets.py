@@ -18,10 +18,12 @@ from mimir.domain.agent import (
     READ_TOOLS,
     ROLES,
     SKILL_TOOL,
+    SPAWN_TOOL,
     grant_notes,
 )
 from mimir.domain.broken_pipes import forgive_broken_pipes
 from mimir.domain.call_outcome import Transcript
+from mimir.domain.invocation import SpawnCaller
 from mimir.domain.question import QuestionLimits
 from mimir.store.operations import evidence
 from mimir.store.operations.memory import MemoryScope, ProjectMemory
@@ -34,6 +36,7 @@ from mimir.tools.builtin.note_assumption import MOST_NOTES, NoteAssumptionTool
 from mimir.tools.builtin.probe import ProbeTool
 from mimir.tools.builtin.shell import RunTool
 from mimir.tools.builtin.skills import SkillScripts, SkillTools
+from mimir.tools.builtin.spawn_agent import Spawn, SpawnAgentTool, explain_refusal
 from mimir.tools.gateway import gateway
 from mimir.tools.permissions import ToolRights
 from mimir.tools.protocol import Toolset
@@ -63,10 +66,12 @@ class ToolFactory:
         redact: Callable[[str], str],
         launcher: SandboxedPrograms,
         question_limits: QuestionLimits,
+        spawn: Spawn,
         serve_program: ServeProgram | None = None,
     ) -> None:
         self._serve_program = serve_program
         self._question_limits = question_limits
+        self._spawn = spawn
         self._launcher = launcher
         self._sandbox = sandbox
         self._store = store
@@ -105,17 +110,27 @@ class ToolFactory:
         # A plan can only narrow the tools of the worker; a task that is to ask names the tool.
         named = grant_notes(task.tools)
         asks = tuple(tool for tool in (ASK_TOOL, NOTE_TOOL) if tool in named)
+        more += (SPAWN_TOOL,) if bench.may_spawn else ()
         rights = ToolRights(
             role="worker",
             role_tools=(*ROLES["worker"].tools, *asks, *more),
             plan_tools=(*named, *more) if named else (),
         )
+        # A repeated call of the task finds what it has spawned.
+        caller = SpawnCaller(run=bench.run, agent=bench.agent, key=task.id)
+
+        def explain(tool: str) -> str:
+            is_spawning = tool == SPAWN_TOOL and not bench.may_spawn
+            return explain_refusal(bench.depth) if is_spawning else rights.why(tool)
+
         reading = [
             self._artifacts(bench.run, bench.artifacts),
             MemoryTools(self._memory(bench.run)),
             asking,
             NoteAssumptionTool(self._redact),
             *([SkillTools(bench.skills)] if bench.skills else []),
+            # Also for an agent that may not: then the refusal names the reason.
+            *([SpawnAgentTool(self._spawn, caller)] if bench.agent else []),
         ]
         return gateway(
             # Memory and artifacts need no workspace, so they do not wait until one exists.
@@ -124,7 +139,7 @@ class ToolFactory:
             transcript=bench.lane,
             snapshot=bench.snapshot,
             redact=self._redact,
-            why=rights.why,
+            why=explain,
             quota=CallQuota({NOTE_TOOL: MOST_NOTES}),
             base_tree=bench.tree,
             ask=asking.read_question,

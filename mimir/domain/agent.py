@@ -32,6 +32,8 @@ ASK_TOOL = "ask_user"
 """Only of an agent whose task or definition names it, as its run may wait for the user."""
 NOTE_TOOL = "note_assumption"
 """Of an agent that may ask: it can assume instead."""
+SPAWN_TOOL = "spawn_agent"
+"""Only of an agent whose trusted definition has `may_spawn`."""
 NAMED_TOOLS = (*ALL_TOOLS, ASK_TOOL, NOTE_TOOL)
 """Tools that a plan or a definition can name."""
 

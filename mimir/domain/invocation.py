@@ -65,6 +65,17 @@ class DelegationLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnCaller:
+    """Agent that spawns another one."""
+
+    run: str
+    agent: str
+    """Address of its definition."""
+    key: str = ""
+    """Of its call: a repeated one finds the agent that it has spawned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedSkill:
     """Instructions that an agent may read; later edits do not count."""
 

@@ -14,9 +14,7 @@ from mimir.domain.requirement import REQUIREMENTS_TEXT
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
 from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
-from mimir.orchestrator.delegation import session_verbs
 from mimir.orchestrator.delegation.documents import describe_documents
-from mimir.orchestrator.delegation.sessions import find_queue_place
 from mimir.orchestrator.delegation.stored_response import load_response
 from mimir.orchestrator.delegation.task_building import require_fit
 from mimir.orchestrator.patterns import ledger_import, ledger_state
@@ -37,6 +35,9 @@ from mimir.orchestrator.questions.answering import (
 from mimir.orchestrator.runs import creation, execution, inspection, join
 from mimir.orchestrator.runs.forecasting import forecast_plan
 from mimir.orchestrator.services import ProjectServices
+from mimir.orchestrator.sessions import verbs as session_verbs
+from mimir.orchestrator.sessions.children import find_open_children
+from mimir.orchestrator.sessions.limits import find_queue_place
 from mimir.orchestrator.validation.validate import ValidationRequest, validate_invocation
 from mimir.planning.format.diagnostics import SourceMap
 from mimir.reporting.audit.verification import AuditResult, verify
@@ -280,6 +281,8 @@ class Mimir:
     async def cancel(self, run: str) -> None:
         """Cancel a run that has not ended."""
         await execution.cancel(self._parts, run)
+        for child in await self._parts.store.read(partial(find_open_children, run=run)):
+            await self.cancel(child)
         await session_verbs.start_waiting_after(self._parts, run)
 
     async def open_session(self, name: str, *, principal: str, chat: str = "") -> str:

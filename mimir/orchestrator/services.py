@@ -11,7 +11,7 @@ from mimir.attempts.services import ModelChoice, ModelSource, RoleTools
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock, IdFactory
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.invocation import DelegationLimits, PlanAgent
+from mimir.domain.invocation import DelegationLimits, PlanAgent, SpawnCaller
 from mimir.domain.money import ModelPrice
 from mimir.domain.plan import Plan
 from mimir.domain.question import QuestionLimits
@@ -100,6 +100,8 @@ class ProjectServices:
     """False: a replay, which runs no command."""
     session: str = ""
     """Session whose limits hold for invocations. Empty: none."""
+    spawned_by: SpawnCaller | None = None
+    """Agent that spawns the invocations of this process. None: no agent does."""
     limits: DelegationLimits
     start_process: Callable[[str, str], object]
     """Starts a process that serves a run, with a model; empty: that of the settings."""

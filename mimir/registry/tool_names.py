@@ -4,14 +4,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mimir.domain.agent import DEFAULT_TOOLS, MEMORY_TOOLS, NAMED_TOOLS, WRITE_TOOLS
+from mimir.domain.agent import (
+    DEFAULT_TOOLS,
+    MEMORY_TOOLS,
+    NAMED_TOOLS,
+    SPAWN_TOOL,
+    WRITE_TOOLS,
+)
 from mimir.domain.agent_definition import AgentDefinition, ToolRequest
 
 EDIT_TOOLS = ("edit_file", "write_file", "delete_file")
 
 _FIND = ("grep", "list_files")
 _WEB = ("web.fetch", "web.search")
-_SPAWN = ("spawn_agent",)
+_SPAWN = (SPAWN_TOOL,)
 _NAMES: Mapping[tuple[str, ...], str] = {
     ("read_file",): "read read_file read/readfile view readfile search/readfile",
     ("list_files",): "glob ls list list_dir listdirectory search/filesearch filesearch search/listdirectory file_search",
@@ -20,7 +26,7 @@ _NAMES: Mapping[tuple[str, ...], str] = {
     EDIT_TOOLS: "edit multiedit edit/editfiles editfiles apply_patch patch",
     ("run",): "bash shell execute runcommands execute/runinterminal runinterminal runtests execute/runtests run terminal terminalcommand runtasks execute/runtask execute/createandruntask",
     MEMORY_TOOLS: "memory vscode/memory",
-    _SPAWN: "task agent agents runsubagent agent/runsubagent",
+    _SPAWN: "spawn_agent task agent agents runsubagent agent/runsubagent",
     _WEB: "web fetch web/fetch webfetch websearch web/search",
     DEFAULT_TOOLS: "* all",
 }  # fmt: skip
@@ -66,6 +72,8 @@ def grant_tools(definition: AgentDefinition, default: Sequence[str] = DEFAULT_TO
     """
     request = definition.tools
     wanted = _wanted_tools(request, default)
+    # Without the key no agent spawns: many public files name a tool for it.
+    wanted |= {SPAWN_TOOL} if definition.may_spawn and definition.kind == "sdk" else set()
     unmapped = tuple(name for name in request.requested if not map_tool(name))
     withheld: dict[str, str] = {}
     for tool in sorted(wanted):
@@ -98,7 +106,9 @@ def _withholding_reason(tool: str, definition: AgentDefinition, default: Sequenc
         return "the file asks for planning only"
     if definition.memory == "none" and tool in MEMORY_TOOLS:
         return "the file sets memory: none"
-    if tool not in NAMED_TOOLS:
+    if tool == SPAWN_TOOL and not definition.may_spawn:
+        return "the file does not set may_spawn: true"
+    if tool not in (*NAMED_TOOLS, SPAWN_TOOL):
         return "this version has no such tool"
     if not definition.source.is_trusted and tool not in default:
         return "the file is not trusted"

@@ -11,7 +11,7 @@ from mimir.domain.invocation import DelegationLimits
 from mimir.domain.task_states import RunStatus
 from mimir.errors import LimitError
 from mimir.orchestrator.delegation.rules import count_working, find_place
-from mimir.orchestrator.delegation.sessions import (
+from mimir.orchestrator.sessions.limits import (
     admit_run,
     find_newest_session,
     load_session,

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from mimir.bootstrap.agents.invoke_options import list_options
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.stored_project import ProjectPlace, StoredProject
-from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
+from mimir.domain.json_value import as_object, as_objects, as_text
 from mimir.errors import MimirError, ToolError
 from mimir.mcp_server.tools.command_following import make_error, wait_for_end, wait_for_events
 from mimir.mcp_server.tools.reading import PAGE_CHARS, POLL_SECONDS
@@ -18,7 +19,7 @@ from mimir.mcp_server.tools.sessions.handles import find_session, keep_session, 
 from mimir.mcp_server.tools.sessions.session_tools import ENDED, require_subject
 from mimir.mcp_server.tools.tool_values import IncomingCall, Principal, ToolAnswer, WaitLimit
 from mimir.orchestrator.delegation.rules import find_place
-from mimir.orchestrator.delegation.sessions import load_session
+from mimir.orchestrator.sessions.limits import load_session
 from mimir.store.protocol import ReadOps
 from mimir.store.run_reading import load_run
 
@@ -32,7 +33,7 @@ async def spawn_agent(call: IncomingCall) -> ToolAnswer:
     session = await find_session(call, given.text("session"))
     inputs = [project.write_text(_require_text(given.text("task")))]
     # In files, as the request of a plan: a text is never read as an option or a path.
-    words = ["invoke", "--json", *_options(given.values)]
+    words = ["invoke", "--json", *list_options(given.values)]
     if given.text("context"):
         inputs.append(project.write_text(given.text("context")))
         words.append(f"--context=@{_name(inputs[1], project.directory)}")
@@ -104,37 +105,6 @@ async def list_available_chatmodes(call: IncomingCall) -> ToolAnswer:
 
 
 _LISTED = ("address", "description", "kind", "trusted", "usable")
-
-
-def _options(given: Mapping[str, object]) -> list[str]:
-    """Return the options of `mimir invoke` for the arguments of a call."""
-    words: list[str] = []
-    for name, option in _LISTS.items():
-        words += [f"{option}={one}" for one in as_texts(given.get(name))]
-    for one in as_texts(given.get("expected_deliverables")):
-        # A path has no white space; other words are judged.
-        is_path = re.fullmatch(r"[^\s]*[./][^\s]*", one) is not None
-        words.append(f"--{'deliverable' if is_path else 'criterion'}={one}")
-    for name, option in _VALUES.items():
-        if name in given:
-            words.append(f"{option}={given[name]}")
-    if "tools" in given:
-        words.append(f"--tools={','.join(as_texts(given['tools']))}")
-    return [*words, *(["--force"] if given.get("force") is True else [])]
-
-
-_LISTS = {
-    "criteria": "--criterion",
-    "checks": "--check",
-    "files": "--files",
-    "context_files": "--context-file",
-}
-_VALUES = {
-    "model": "--model",
-    "timeout_seconds": "--timeout",
-    "max_cost": "--max-cost",
-    "refines": "--refines",
-}
 
 
 async def _keep_queue(call: IncomingCall, status: Mapping[str, object]) -> None:

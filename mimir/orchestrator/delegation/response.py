@@ -119,7 +119,7 @@ def build_response(
                 (one.get("limit") for one in as_objects(run.get("tasks"))), None
             ),
             "attempts": len(attempts),
-            "depth": 0,
+            "depth": run.get("depth"),
             "calls_left": _calls_left(run),
             "limits_reached": [trip] if (trip := as_text(attempt.get("tripped"))) else [],
             "context": attempt.get("context"),

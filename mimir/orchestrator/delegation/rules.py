@@ -80,29 +80,28 @@ def is_slot_free(calls: Sequence[SessionCall], new: SessionCall, limits: Delegat
     An agent that waits for the agent that it spawned does not count: the spawned one has its place.
     """
     others = [one for one in calls if one.run != new.run]
-    working = count_working(others)
-    parent = next((one for one in others if one.run == new.parent), None)
-    if parent is not None and parent in list_working(others):
-        return working <= limits.active
+    working = _list_working(others)
+    if new.parent in working:
+        return True
     is_first = not any(one.is_queued for one in others)
-    return is_first and working < limits.active
+    return is_first and len(working) < limits.active
 
 
 def count_working(calls: Sequence[SessionCall]) -> int:
     """Count the agents at work, without those that wait for an agent that they spawned."""
-    return len(list_working(calls))
-
-
-def list_working(calls: Sequence[SessionCall]) -> list[SessionCall]:
-    """Return the agents at work, without those that wait for an agent that they spawned."""
-    waiting = {one.parent for one in calls if one.is_active or one.is_queued}
-    return [one for one in calls if one.is_active and one.run not in waiting]
+    return len(_list_working(calls))
 
 
 def choose_starts(calls: Sequence[SessionCall], limits: DelegationLimits) -> list[SessionCall]:
     """Return the queued invocations that may start now, the oldest first."""
-    free = max(0, limits.active - count_working(calls))
-    return [one for one in calls if one.is_queued][:free]
+    working, chosen = _list_working(calls), list[SessionCall]()
+    for one in calls:
+        if one.is_queued and one.parent in working:
+            working.remove(one.parent)
+        elif not (one.is_queued and len(working) + len(chosen) < limits.active):
+            continue
+        chosen.append(one)
+    return chosen
 
 
 def find_place(calls: Sequence[SessionCall], run: str) -> int:
@@ -216,6 +215,12 @@ def _origin(call: SessionCall, known: dict[str, SessionCall]) -> str:
     while call.refines in known:
         call = known[call.refines]
     return call.run
+
+
+def _list_working(calls: Sequence[SessionCall]) -> list[str]:
+    """Return the runs of the agents that have a place."""
+    waiting = {one.parent for one in calls if one.is_active}
+    return [one.run for one in calls if one.is_active and one.run not in waiting]
 
 
 def _find_similar(

@@ -90,7 +90,11 @@ def compute_response(
     whole = artifact(reads, f"{last.id}/answer") if last else ""
     return build_response(
         agent.address if agent else "",
-        {**status_shape.shape(reads, run, shown, now), "branch": _branch(reads, run)},
+        {
+            **status_shape.shape(reads, run, shown, now),
+            "branch": _branch(reads, run),
+            "depth": load_run(reads, run).depth + 1,
+        },
         details.describe_task(task, attempts),
         {**attempt, "answer": whole or attempt.get("answer"), "context": _context(last)},
         documents=documents,

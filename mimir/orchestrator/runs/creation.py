@@ -20,9 +20,10 @@ from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
 from mimir.errors import BusyError, LimitError, PlanError, UnavailableError, UsageError
 from mimir.orchestrator.delegation.material import pin_material
-from mimir.orchestrator.delegation.sessions import admit_run, count_refusal
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
+from mimir.orchestrator.sessions.children import place_child
+from mimir.orchestrator.sessions.limits import admit_run, count_refusal
 from mimir.scheduling.execution.pinned_preambles import Preambles, load_preambles
 from mimir.scheduling.execution.preparation import named_model
 from mimir.scheduling.lifecycle import COORDINATOR
@@ -37,7 +38,7 @@ from mimir.store.operations.record_loading import (
     save_change,
     save_run_text,
 )
-from mimir.store.operations.runs import RunKind
+from mimir.store.operations.runs import NewRun, RunKind
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.artifact_records import JsonArtifactRecord
 from mimir.store.records.record_codec import PackedJson
@@ -101,11 +102,8 @@ async def create_run(
         plan_path=plan_path,
         only=tuple(only),
     )
-    if kind == "agent":
-        refines = request.refines if request else ""
-        new = replace(
-            new, agent=definitions[0].address, session_id=services.session, refines=refines
-        )
+    if request:
+        new = await _as_invocation(services, new, definitions[0].address, request)
     environment = RunEnvironmentChange(
         user_head=base.head,
         user_branch=base.branch,
@@ -142,10 +140,24 @@ async def create_run(
         await services.store.write(work, durable=False)
     except LimitError as error:
         # The refused transaction has no effect, so it is counted in one of its own.
-        note = partial(count_refusal, session=new.session_id, rule=error.rule)
-        await services.store.write(note, durable=False)
+        await services.store.write(partial(count_refusal, error=error), durable=False)
         raise
     return run
+
+
+async def _as_invocation(
+    services: ProjectServices, new: NewRun, agent: str, request: InvocationRequest
+) -> NewRun:
+    """Return a run of an invocation, in its session and below the agent that spawns it."""
+    new = replace(new, agent=agent, session_id=services.session, refines=request.refines)
+    if services.spawned_by is None:
+        return new
+    place = partial(place_child, new=new, caller=services.spawned_by, limits=services.limits)
+    try:
+        return await services.store.read(place)
+    except LimitError as error:
+        await services.store.write(partial(count_refusal, error=error), durable=False)
+        raise
 
 
 def _require_pinned(plan: Plan, definitions: Sequence[PinnedDefinition]) -> None:
@@ -223,6 +235,8 @@ async def load_pinned_run(services: ProjectServices, run: str) -> PinnedRun:
         deliverable_limits=services.deliverable_limits,
         controls=record.controls or "never",
         green_runs=record.green_runs,
+        depth=record.depth + 1,
+        max_depth=services.limits.depth,
         agents=definitions,
     )
 

@@ -8,10 +8,12 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mimir.domain.agent import SPAWN_TOOL
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.ids import PLAN_TASK
+from mimir.domain.invocation import SpawnCaller
 from mimir.domain.json_value import as_text, as_texts
-from mimir.domain.message import Answer, ModelRequest
+from mimir.domain.message import Answer, ModelRequest, ToolResult
 from mimir.domain.program import PROGRAM_TOOL
 from mimir.errors import Paused
 from mimir.llm import codec
@@ -26,6 +28,7 @@ from mimir.recordings.format.request_match import (
     iterate_requests,
     request_of,
 )
+from mimir.tools.wrappers.journaled_tools import read_result
 
 AGENTINATOR = "agentinator"
 REPORTER = "_reporter"
@@ -107,6 +110,13 @@ class RecordedModels:
             for call in calls.values()
             if call.tool == PROGRAM_TOOL
         ]
+        self._spawned = {
+            as_text(call.request.get("arguments")): call.outcome
+            for run in recording.runs.values()
+            for calls in run.lanes.values()
+            for call in calls.values()
+            if call.tool == SPAWN_TOOL
+        }
         for own, lane in self._lanes.items():
             self._alike.setdefault(_common(own), []).append(lane)
 
@@ -128,6 +138,13 @@ class RecordedModels:
         if not found:
             raise self.record_miss("/".join(wanted[1:]), 0, f"it has no start of {wanted[0]}.")
         return as_text(found[-1].request.get("tree")), found[-1].outcome
+
+    async def find_spawned(self, caller: SpawnCaller, arguments: str) -> ToolResult:
+        """Return the recorded answer of a spawned agent; it is not spawned again."""
+        found = self._spawned.get(arguments)
+        if found is None:
+            raise self.record_miss(caller.run, 0, f"it has no agent spawned with {arguments[:80]}.")
+        return read_result(found.value)
 
     def preamble(self, number: int, kind: str, role: str) -> tuple[str, str] | None:
         """Return a cached preamble with its hash; None: a model wrote it, or there is none."""

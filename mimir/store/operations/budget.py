@@ -1,7 +1,8 @@
 """Budget of a run: calls, tokens and money, counted with the calls.
 
 A crash loses nothing: what a run has spent is its outcomes and its open intents. A run pins the prices when it begins; models without a
-price are noted.
+price are noted. What an agent reserves and spends counts in each run above it too (`treeCalls`, `treeTokens`, `treeCost`), so a tree never
+exceeds the limits of its root.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +13,13 @@ from mimir.domain.usage import ChargedUsage, TokenUsage
 from mimir.errors import ConfigurationError, Paused, StoreError
 from mimir.store.protocol import Row, Value, WriteOps
 from mimir.store.records.run_records import RunRecord
-from mimir.store.row_fields import int_field, json_field, maybe_whole, text_list_field
+from mimir.store.row_fields import (
+    int_field,
+    json_field,
+    maybe_whole,
+    text_field,
+    text_list_field,
+)
 from mimir.store.schema import NodeLabel
 
 _MOST_SUM = 2**62
@@ -75,22 +82,30 @@ def reserve(
     row = ops.patch_if(NodeLabel.RUN, run, {}, {})
     if row is None:
         raise StoreError(f"There is no run {run!r}.")
-    calls = int_field(row, "callsUsed") + (1 if is_model and not before else 0)
-    most_calls = maybe_whole(row, "maxCalls")
-    if is_model and before is None and most_calls is not None and calls > most_calls:
-        raise _budget_exhausted(
-            run, f"{most_calls} model calls", f"--max-calls {max(1, most_calls * 2)}"
-        )
-    tokens = _tokens(row, run, bound.total - (int_field(before, "reserved") if before else 0))
-    changed: dict[str, Value] = {"callsUsed": calls, "tokensReserved": tokens}
-    cost = cost_of(row, model, bound)
+    more_calls = 1 if is_model and not before else 0
+    more_tokens = bound.total - (int_field(before, "reserved") if before else 0)
+    _require_calls(row, run, more_calls)
+    changed: dict[str, Value] = {
+        "callsUsed": int_field(row, "callsUsed") + more_calls,
+        "tokensReserved": _tokens(row, run, more_tokens),
+    }
+    cost, more_money = cost_of(row, model, bound), 0
     if cost is None:
         # A program may report its cost when it has ended.
         noted = _note_unpriced(row, model)
         changed.update(noted if is_model else {})
     else:
-        more = cost - (int_field(before, "cost") if before else 0)
-        changed["costReserved"] = _money(row, run, more)
+        more_money = cost - (int_field(before, "cost") if before else 0)
+        changed["costReserved"] = _money(row, run, more_money)
+    for above in _lock_ancestors(ops, row):
+        id = text_field(above, "id")
+        _require_calls(above, id, more_calls)
+        _tokens(above, id, more_tokens)
+        if cost is None:
+            _note_unpriced(above, model)
+        else:
+            _money(above, id, more_money)
+        _count_in_tree(ops, above, more_calls, more_tokens, more_money)
     ops.patch(NodeLabel.RUN, run, changed)
     return cost
 
@@ -109,6 +124,8 @@ def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUs
     held = sum(cost_of(row, model, bound) or 0 for model, bound, _ in made)
     cost = sum(cost_of(row, model, spent) or 0 for model, _, spent in made)
     _settle(ops, row, released=(tokens, held), used=(used, cost))
+    for above in _lock_ancestors(ops, row):
+        _count_in_tree(ops, above, 0, used - tokens, cost - held)
     late = {model for model, _, spent in made if cost_of(row, model, spent) is None}
     known = {*text_list_field(row, "unpriced")}
     if late - known:
@@ -138,9 +155,41 @@ def _settle(ops: WriteOps, row: Row, *, released: tuple[int, int], used: tuple[i
     ops.patch(NodeLabel.RUN, str(row["id"]), changed)
 
 
+def _lock_ancestors(ops: WriteOps, row: Row) -> list[Row]:
+    """Return the runs above a run, the nearest first; a copied run may have none here."""
+    found: list[Row] = []
+    # The number of steps is bounded, whatever a damaged store says.
+    for _ in range(int_field(row, "depth")):
+        above = ops.patch_if(
+            NodeLabel.RUN, text_field(found[-1] if found else row, "parentRun"), {}, {}
+        )
+        if above is None:
+            break
+        found.append(above)
+    return found
+
+
+def _count_in_tree(ops: WriteOps, above: Row, calls: int, tokens: int, cost: int) -> None:
+    """Add what a run below has reserved, or returned, to a run."""
+    more = {"treeCalls": calls, "treeTokens": tokens, "treeCost": cost}
+    changed = {name: int_field(above, name) + count for name, count in more.items() if count}
+    if changed:
+        ops.patch(NodeLabel.RUN, text_field(above, "id"), changed)
+
+
+def _require_calls(row: Row, run: str, more: int) -> None:
+    calls, most = (
+        int_field(row, "callsUsed") + int_field(row, "treeCalls"),
+        maybe_whole(row, "maxCalls"),
+    )
+    if more > 0 and most is not None and calls + more > most:
+        raise _budget_exhausted(run, f"{most} model calls", f"--max-calls {max(1, most * 2)}")
+
+
 def _tokens(row: Row, run: str, more: int) -> int:
     """Return the reserved tokens with `more`."""
     used, reserved = (int_field(row, "tokensUsed"), int_field(row, "tokensReserved") + more)
+    used += int_field(row, "treeTokens")
     most = maybe_whole(row, "maxTokens")
     if more > 0 and most is not None and used + reserved > most:
         what = f"{most} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
@@ -152,6 +201,7 @@ def _money(row: Row, run: str, more: int) -> int:
     """Return the reserved money with `more`."""
     # Prices are pinned in the run, so a new price list changes no budget under way.
     used, reserved = (int_field(row, "costUsed"), int_field(row, "costReserved") + more)
+    used += int_field(row, "treeCost")
     most = maybe_whole(row, "maxCost")
     if more > 0 and most is not None and used + reserved > most:
         spent, held, wanted = map(money.format_money, (used, reserved - more, more))

@@ -56,6 +56,10 @@ class NewRun:
     agent: str = ""
     """Address of the invoked definition. Empty: the run is no invocation."""
     parent_run: str = ""
+    spawned_by: str = ""
+    """Address of the agent of `parent_run` that spawned it. Empty: it has no parent."""
+    spawn_key: str = ""
+    """Of the call that spawned it."""
     principal: str = ""
     """Client of the server that asked for the run. Empty: the user typed it."""
     session_id: str = ""
@@ -291,6 +295,7 @@ def _run_row(ops: WriteOps, new: NewRun, number: int) -> Row:
         "maxCalls": new.max_calls, "maxTokens": new.max_tokens, "timeLimitSeconds": new.time_limit_seconds,
         "maxCost": new.max_cost, "pricesJson": _prices(new),
         "callsUsed": 0, "tokensUsed": 0, "tokensReserved": 0, "eventSeq": 0, "version": 0,
+        "spawnedBy": new.spawned_by or None, "spawnKey": new.spawn_key or None,
         "parentRun": new.parent_run, "sessionId": new.session_id,
         "depth": int_field(parent, "depth") + 1 if parent else 0,
     }  # fmt: skip

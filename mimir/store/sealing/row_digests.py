@@ -21,7 +21,18 @@ _LINKED = (
 EDGES = "edges"
 """Name of the digest of the edges."""
 VOLATILE = frozenset(
-    ("version", "coordinator", "coordinatorUntil", "integrator", "integratorUntil", "claimsEmpty")
+    (
+        "version",
+        "coordinator",
+        "coordinatorUntil",
+        "integrator",
+        "integratorUntil",
+        "claimsEmpty",
+        # An agent that it spawned may end after it.
+        "treeCalls",
+        "treeTokens",
+        "treeCost",
+    )
 )
 """Properties of a Run node that processes may change after its end."""
 _MARK = 8

@@ -27,7 +27,7 @@ _PINNED = (
     "learnedJson", "planRun", "pricesJson", "sealForm",
 )  # fmt: skip
 # Pinned properties that `NewRun` does not set.
-_PINNED_LATER = ("sandbox", "userHead", "userBranch", "title", "goal", "learnedJson", "planRun", "pricesJson")  # fmt: skip
+_PINNED_LATER = ("sandbox", "userHead", "userBranch", "title", "goal", "learnedJson", "planRun", "pricesJson", "depth")  # fmt: skip
 # Ends of the names of properties that a clock or the number of processes decides.
 _MEASURED = ("At", "Time", "Seconds", "Duration", "claimsEmpty", "planRun")
 # Properties of a process that must not leave its machine.
@@ -43,6 +43,9 @@ def export_pinned_run(reads: ReadOps, run: str) -> tuple[JsonObject, object]:
     row = run_reading.load_run_row(reads, run)
     pinned: JsonObject = {name: row[name] for name in _PINNED if row.get(name) is not None}
     pinned["settingsJson"] = unpack(text_field(row, "settingsJson") or "{}")
+    # Runs without a parent have none, as in earlier recordings.
+    if depth := row.get("depth"):
+        pinned["depth"] = depth
     plan = record_loading.find_plan_text(reads, run)
     return pinned, unpack(plan) if plan else None
 

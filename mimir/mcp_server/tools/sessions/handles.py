@@ -11,7 +11,7 @@ from mimir.domain.invocation import DelegationLimits
 from mimir.errors import LimitError, MimirError
 from mimir.mcp_server.tools.tool_values import IncomingCall
 from mimir.orchestrator.delegation.rules import choose_starts
-from mimir.orchestrator.delegation.sessions import (
+from mimir.orchestrator.sessions.limits import (
     find_newest_session,
     is_closed,
     load_session,
@@ -94,6 +94,7 @@ async def keep_session(call: IncomingCall, session: str) -> None:
         if must_start:
             await _start(call, opened, session, limits)
 
+    # Opening the store takes longer than a look at it.
     if must_note or must_start:
         await call.project.use_store(change)
 

@@ -1,6 +1,5 @@
 """Tools `open_session`, `get_agent_status` and `terminate_agent`."""
 
-from collections import Counter
 from collections.abc import Mapping
 
 from mimir.bootstrap.stored_project import ProjectPlace
@@ -11,8 +10,8 @@ from mimir.mcp_server.tools.run_reading import load_status
 from mimir.mcp_server.tools.run_results import list_open_questions
 from mimir.mcp_server.tools.sessions.handles import find_session, keep_session, read_limits
 from mimir.mcp_server.tools.tool_values import IncomingCall, ToolAnswer
-from mimir.orchestrator.delegation.rules import count_working, find_place
-from mimir.orchestrator.delegation.sessions import load_session
+from mimir.orchestrator.delegation.rules import find_place
+from mimir.orchestrator.sessions.limits import load_session
 from mimir.store.protocol import ReadOps
 from mimir.store.run_reading import load_run
 
@@ -61,30 +60,10 @@ async def get_agent_status(call: IncomingCall) -> ToolAnswer:
     session = await find_session(call, named)
     await keep_session(call, session)
     limits = read_limits(call)
+    from mimir.orchestrator.sessions.shape import shape_session
 
     def look(reads: ReadOps, place: ProjectPlace) -> Mapping[str, object]:
-        calls = load_session(reads, place.id, session, place.find_dead())
-        runs: list[dict[str, object]] = []
-        for one in calls:
-            place_in_queue = find_place(calls, one.run)
-            shown: dict[str, object] = {
-                "run": one.run,
-                "agent": one.agent,
-                "active": one.is_active,
-                "parent": one.parent,
-                "queue_position": place_in_queue,
-            }
-            runs.append({name: value for name, value in shown.items() if value not in ("", 0)})
-        return {
-            "session": session,
-            "runs": runs,
-            "total_calls": len(calls),
-            "calls_by_agent": dict(Counter(one.agent for one in calls)),
-            "refinements": sum(1 for one in calls if one.refines),
-            "queued": sum(1 for one in calls if one.is_queued),
-            "calls_left": max(0, limits.calls - len(calls)),
-            "active_left": max(0, limits.active - count_working(calls)),
-        }
+        return shape_session(reads, place.id, session, place.find_dead(), limits)
 
     return ToolAnswer(content=await call.project.read(look))
 

@@ -96,7 +96,7 @@ def admit_run(
     call = _read_call(ops, new, dead)
     refusal = find_refusal(earlier, call, limits, today=len(today), is_forced=is_forced)
     if refusal:
-        raise make_error(refusal)
+        raise make_error(refusal, new.session_id)
     if not is_slot_free(earlier, call, limits):
         message = f"Queued: {limits.active} agents of the session {new.session_id} are at work."
         changes = RunQueueChange(queued_at=ops.now()), RunPauseChange(pause_message=message)
@@ -158,9 +158,10 @@ def is_closed(session: SessionRecord, now: datetime) -> bool:
     return now - moment(session.last_seen_at) >= DAY
 
 
-def count_refusal(ops: WriteOps, session: str, rule: str) -> None:
-    """Count a refused invocation of a session."""
-    found = load_record(ops, SessionRecord, session)
+def count_refusal(ops: WriteOps, error: LimitError) -> None:
+    """Count a refused invocation in its session, if there is one."""
+    session, rule = error.session, error.rule
+    found = load_record(ops, SessionRecord, session) if session else None
     if found is not None:
         counts = dict(found.refusals.mapping()) if found.refusals else {}
         counts[rule] = (as_whole_number(counts.get(rule)) or 0) + 1
@@ -201,12 +202,13 @@ def find_queue_place(reads: ReadOps, run: str, dead: Collection[str]) -> int:
     return find_place(load_session(reads, record.project_id, record.session_id, dead), run)
 
 
-def make_error(refusal: SessionRefusal) -> LimitError:
-    """Return the error of an exceeded limit."""
+def make_error(refusal: SessionRefusal, session: str = "") -> LimitError:
+    """Return the error of an exceeded limit; `session` counts it, if it is the caller's own."""
     return LimitError(
         f"Refused ({refusal.rule}): {refusal.problem}",
         rule=refusal.rule,
         next_step=refusal.next_step,
+        session=session,
     )
 
 

@@ -5,9 +5,9 @@ from contextlib import suppress
 from functools import partial
 
 from mimir.errors import UsageError
-from mimir.orchestrator.delegation import sessions
-from mimir.orchestrator.delegation.sessions import load_session, require_visible
 from mimir.orchestrator.services import ProjectServices
+from mimir.orchestrator.sessions import limits
+from mimir.orchestrator.sessions.limits import load_session, require_visible
 from mimir.store.operations.record_loading import load_run
 from mimir.store.protocol import ReadOps
 from mimir.store.records.session_records import SessionRecord
@@ -20,7 +20,7 @@ async def open_session(services: ProjectServices, new: SessionRecord) -> None:
     Raises:
         LimitError: Its principal has too many.
     """
-    await services.store.write(partial(sessions.open_session, new=new))
+    await services.store.write(partial(limits.open_session, new=new))
 
 
 async def start_waiting(services: ProjectServices, session: str) -> None:
@@ -31,7 +31,7 @@ async def start_waiting(services: ProjectServices, session: str) -> None:
     if not any(one.is_queued for one in await services.store.read(look)):
         return
     take = partial(
-        sessions.start_queued,
+        limits.start_queued,
         project_id=services.project_id,
         session=session,
         dead=dead,
