@@ -135,6 +135,22 @@ def test_what_an_agent_reports_of_itself_stands_beside_what_is_computed(desk: Re
     assert len(response["memory_operations"]) == 20
 
 
+def test_the_inbox_of_a_session_has_only_what_its_runs_propose(desk: Reviewing):
+    learned = {"entity": "total", "text": "total divides by the number of items"}
+    proposal = {"operation": "add_observations", "data": learned, "sources": ["call:1"]}
+    turns = (READS, answer("It divides.", memory_operations=[proposal]))
+    desk.environ(MIMIR_SESSION="s-one")
+    run = last(desk.ask_reviewer("--json", turns=turns))["run"]
+    desk.environ(MIMIR_SESSION="s-two")
+    desk.ask_reviewer(turns=turns)
+
+    proposals = desk.type("inbox", "--session", "s-one", "--json").json["proposals"]
+    unknown = desk.type("inbox", "--session", "s-none")
+
+    assert [one["run"] for one in proposals] == [run]
+    assert (unknown.code, "next: See all open questions: mimir inbox" in unknown.err) == (2, True)
+
+
 SCHEMA = {
     "type": "object",
     "required": ["faults"],

@@ -26,6 +26,7 @@ ELSEWHERE = {
     "init": "test_init.py",
     "ledger": "test_ledger.py",
     "mcp": "../trust/test_mcp_http.py",
+    "memory": "test_memory_proposals.py",
     "prices": "test_prices.py",
     "status --store": "test_on_neo4j.py",
     "worker": "test_several_processes.py",

@@ -8,21 +8,48 @@ from mimir.orchestrator.proposals.decisions import describe_memory, list_proposa
 from mimir.orchestrator.runs.listing import match_id
 from mimir.orchestrator.runs.subjects import find_subject
 from mimir.reporting.questions import describe_question
-from mimir.store.protocol import ReadOps
+from mimir.store.protocol import ReadOps, Where
 from mimir.store.questions import question_rows
 from mimir.store.records.question_records import QuestionRecord
+from mimir.store.records.run_records import RunOverviewRecord
+from mimir.store.run_reading import find_records
 
 
-def load_inbox(reads: ReadOps, project_id: str, *, every: bool) -> dict[str, object]:
-    """Return the inbox of a project: open questions by risk and age; closed ones if `every`."""
+def load_inbox(
+    reads: ReadOps, project_id: str, *, every: bool, session: str = ""
+) -> dict[str, object]:
+    """Return the inbox of a project: open questions by risk and age; closed ones if `every`.
+
+    A `session` limits it to the runs of that session.
+
+    Raises:
+        UsageError: The session has no run.
+    """
     found = question_rows.load_of_project(reads, project_id, every=every)
+    proposals = list_proposals(reads, project_id)
+    if session:
+        runs = _load_runs(reads, project_id, session)
+        found = [one for one in found if one.run_id in runs]
+        proposals = [one for one in proposals if one.run_id in runs]
     ranked = sorted(found, key=lambda one: (one.state != OPEN, -one.risk))
     return {
         "schema": 1,
         "questions": [describe_question(one) for one in ranked],
         "notifications": [],
-        "proposals": [describe_memory(one) for one in list_proposals(reads, project_id)],
+        "proposals": [describe_memory(one) for one in proposals],
     }
+
+
+def _load_runs(reads: ReadOps, project_id: str, session: str) -> frozenset[str]:
+    """Return the ids of the runs of a session."""
+    where: Where = {"projectId": project_id, "sessionId": session}
+    runs = frozenset(one.id for one in find_records(reads, RunOverviewRecord, where))
+    if not runs:
+        raise UsageError(
+            f"No run belongs to a session {session[:80]!r}.",
+            next_step="See all open questions: mimir inbox",
+        )
+    return runs
 
 
 def find_question(reads: ReadOps, project_id: str, name: str) -> QuestionRecord:

@@ -16,11 +16,17 @@ All = Annotated[bool, typer.Option("--all", help="Closed questions too, with the
 Watch = Annotated[
     bool, typer.Option("--watch", help="Stay, and print each new question and each end of one.")
 ]
+Session = Annotated[
+    str,
+    typer.Option("--session", metavar="ID", help="Only what belongs to this session of a client."),
+]
 SECONDS = 1.0
 """Time between two looks of `--watch`."""
 
 
-def inbox(session: CommandSession, every: All = False, watch: Watch = False) -> int:
+def inbox(
+    session: CommandSession, every: All = False, watch: Watch = False, of: Session = ""
+) -> int:
     """List the questions of agents that wait for you.
 
     Each has the command that answers it.
@@ -28,10 +34,10 @@ def inbox(session: CommandSession, every: All = False, watch: Watch = False) -> 
     from mimir.orchestrator.questions.inbox import load_inbox
 
     if watch:
-        return session.run(_watch(session))
+        return session.run(_watch(session, of))
 
     def look(reads: "ReadOps", place: "ProjectPlace") -> "Mapping[str, object]":
-        return load_inbox(reads, place.id, every=every)
+        return load_inbox(reads, place.id, every=every, session=of)
 
     found = session.look(look)
     if session.json:
@@ -49,7 +55,7 @@ def inbox(session: CommandSession, every: All = False, watch: Watch = False) -> 
     return 0
 
 
-async def _watch(session: CommandSession) -> int:
+async def _watch(session: CommandSession, of: str) -> int:
     """Print the inbox and then its changes, until a signal ends this."""
     import asyncio
 
@@ -61,7 +67,7 @@ async def _watch(session: CommandSession) -> int:
     async with session.open_store(session.load()) as opened:
         while True:
             found = await opened.store.read(
-                lambda reads: load_inbox(reads, opened.id, every=True), brief=True
+                lambda reads: load_inbox(reads, opened.id, every=True, session=of), brief=True
             )
             now = {as_text(one.get("id")): one for one in as_objects(found.get("questions"))}
             is_open = [one for one in now.values() if one.get("state") == "open"]
