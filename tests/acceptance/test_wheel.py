@@ -72,6 +72,12 @@ def mimir(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         packed.extractall(site)
         entry = packed.read("mimir-0.3.0.dist-info/entry_points.txt").decode()
     assert "mimir = mimir.__main__:main" in entry
+    # As pip does: else each process would compile all that it imports where the shell forbids bytecode.
+    compiled = run(
+        [place / "bin/python", "-m", "compileall", "-qq", "-x", "demo/project", site / "mimir"],
+        ROOT,
+    )
+    assert compiled.returncode == 0, compiled.stdout
     program = place / "bin/mimir"
     text = f"#!{place}/bin/python\nfrom mimir.__main__ import main\nmain()\n"
     program.write_text(text, encoding="utf-8")
