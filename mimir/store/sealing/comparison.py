@@ -85,9 +85,12 @@ def _fact_problems(
 
 
 def _changed_beside(reads: ReadOps, run: str, sealed: JsonObject) -> Iterator[str]:
+    ids, marks = as_texts(sealed.get("ids")), as_text(sealed.get("marks"))
+    size = len(marks) // max(len(ids), 1)
+    before = {id: marks[at * size : (at + 1) * size] for at, id in enumerate(ids)}
     for id, mark in mark_beside(reads, run).items():
-        if sealed.get(id) != mark:
-            yield f"{id}: this node was {'changed' if id in sealed else 'added'}"
+        if before.get(id) != mark:
+            yield f"{id}: this node was {'changed' if id in before else 'added'}"
 
 
 def _lost_edges(reads: ReadOps, run: str, row: Row, about: Sequence[object]) -> Iterator[str]:

@@ -45,7 +45,7 @@ def record_body(reads: ReadOps, run: str, report: Mapping[str, object]) -> Mappi
         "gate": row.get("gateHash"),
         "report": report,
         "nodes": digest_run(reads, run),
-        "beside": mark_beside(reads, run),
+        "beside": _encode_marks(mark_beside(reads, run)),
         "about": list_subjects(reads, run),
         "plannedBy": planning_calls(reads, row).encode() if row.get("planRun") else None,
     }
@@ -93,6 +93,10 @@ def find_sealed_report(reads: ReadOps, run: str) -> JsonObject:
 def planning_calls(reads: ReadOps, row: Row) -> RowDigest:
     """Return the digest of the PM's calls that made the plan of a run."""
     return digest_rows(reads, str(row.get("planRun")), NodeLabel.CALL)
+
+
+def _encode_marks(marks: Mapping[str, str]) -> Body:
+    return {"ids": list(marks), "marks": "".join(marks.values())}
 
 
 def _append(ops: WriteOps, run: str, kind: RunRecordKind, body: Body, seal: SealBody) -> None:
