@@ -135,6 +135,7 @@ def test_a_judge_adds_issues_and_its_quotes_are_looked_up(desk: Validating):
     found = desk.validate(run, "--judge", *demands)
 
     assert found["decision_recommendation"] == "refine"
+    assert run in found["next"]
     texts = [one["description"] for one in found["identified_issues"]]
     assert texts == [
         "Judged as not fulfilled: Short",

@@ -78,6 +78,17 @@ def decide_recommendation(
     return "refine" if refinements_left > 0 else "re-delegate"
 
 
+def next_call(decision: Recommendation, run: str) -> str:
+    """Return what a caller does next with a response."""
+    match decision:
+        case "accept":
+            return f"Use the response of {run}; decide about the memories that it proposes."
+        case "refine":
+            return f'Call spawn_agent with refines "{run}" and the issues.'
+        case "re-delegate":
+            return "Call spawn_agent with another chatmode, or do it yourself."
+
+
 def compute_level(level: str, repetition: Repetition) -> str:
     """Return the assurance that is left of `level` after the repetition."""
     # One doubt takes the whole assurance: fail closed.

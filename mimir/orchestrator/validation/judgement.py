@@ -9,6 +9,7 @@ from mimir.orchestrator.validation.issues import (
     SEVERITIES,
     ValidationIssue,
     decide_recommendation,
+    next_call,
     sort_issues,
 )
 
@@ -96,6 +97,7 @@ def add_judgement(
     return {
         **found,
         "decision_recommendation": decision,
+        "next": next_call(decision, as_text(found.get("run"))),
         "identified_issues": [one.as_json() for one in issues],
         "refinement_suggestions": [one.recommendation for one in issues if one.severity != "minor"],
         "quality_assessment": {

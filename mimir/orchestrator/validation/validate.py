@@ -15,6 +15,7 @@ from mimir.orchestrator.validation.issues import (
     decide_recommendation,
     find_issues,
     find_requirement_issues,
+    next_call,
 )
 from mimir.orchestrator.validation.judgement import DEFAULT_REQUIREMENT
 from mimir.orchestrator.validation.judging import judge_invocation
@@ -123,6 +124,7 @@ def describe_validation(
             for one in as_objects(response.get("memory_operations"))
         ],
         "refinements_left": max(0, stored.refinements_left),
+        "next": next_call(decision, stored.run.id),
     }
 
 

@@ -18,6 +18,9 @@ _LINKED = (
     NodeLabel.TASK, NodeLabel.ATTEMPT, NodeLabel.VERDICT, NodeLabel.EVIDENCE, NodeLabel.ARTIFACT, NodeLabel.QUESTION,
 )  # fmt: skip
 """Labels of the nodes that have edges, besides the run itself."""
+_DECIDED = ("state", "version", "decidedBy", "decidedAt", "feedback")
+"""Properties of a note that a decision sets."""
+_EDITED = (*_DECIDED, "text")
 EDGES = "edges"
 """Name of the digest of the edges."""
 VOLATILE = frozenset(
@@ -143,11 +146,13 @@ def list_subjects(reads: ReadOps, run: str) -> list[list[str]]:
 def mark_beside(reads: ReadOps, run: str) -> Mapping[str, str]:
     """Return the marks of the notes and preambles of a run by their ids.
 
-    A user may accept or remove a note later, so its state is not covered, and it may be gone.
+    A decision about a note comes later, and a user may remove it, so its state is not covered, and it
+    may be gone. The text of a proposal may be edited; the sealed response has it as it was proposed.
     """
     notes = reads.find(NodeLabel.MEMORY, {"runId": run}, order=("id",))
     rows: list[Row] = [
-        {name: note[name] for name in note if name not in ("state", "version")} for note in notes
+        {name: note[name] for name in note if name not in (_EDITED if note.get("op") else _DECIDED)}
+        for note in notes
     ]
     for name in (str(edge["id"]) for edge in list_edges(reads, run)):
         _, kind, target = name.split(" ", 2)
