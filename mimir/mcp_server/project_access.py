@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,8 @@ JOIN_SECONDS = 60.0
 """Longest time in which the result of an ended command is still given to an equal call."""
 LOGS = "log"
 """Folder of the state directory with the output of started commands."""
+KEPT_LOGS = 100
+DAY_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +155,22 @@ class ProjectAccess:
             raise PlanError(f"{ROOM}/{LOGS} is a link: mimir follows no link of a repository.")
         logs.mkdir(mode=0o700, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=logs, prefix="mcp-", suffix=suffix)
+        _remove_old(logs)
         return handle, Path(name)
+
+
+def _remove_old(logs: Path) -> None:
+    """Remove the output of earlier commands, but the newest files and those of the last day."""
+    ages: dict[Path, float] = {}
+    for path in logs.glob("mcp-*"):
+        # Another process may have removed it.
+        with suppress(FileNotFoundError):
+            ages[path] = path.lstat().st_mtime
+    ranked = sorted(ages, key=lambda path: ages[path], reverse=True)
+    # A command that works may be silent for long; a day is over its limit.
+    for path in ranked[KEPT_LOGS:]:
+        if ages[path] < ages[ranked[0]] - DAY_SECONDS:
+            path.unlink(missing_ok=True)
 
 
 def hide_paths(text: str, project: Path) -> str:

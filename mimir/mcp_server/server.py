@@ -37,6 +37,7 @@ from mimir.mcp_server.elicitation import (
     request_forms,
 )
 from mimir.mcp_server.messages import describe_error, log, to_result
+from mimir.mcp_server.preloading import IDLE_SECONDS, import_handlers
 from mimir.mcp_server.project_access import ProjectAccess
 from mimir.mcp_server.resources import ServedResources
 from mimir.mcp_server.state_key import load_key
@@ -80,6 +81,7 @@ class ProtocolServer:
         self._tools = {tool.name: tool for tool in tools}
         self._find_principal = find_principal
         self._wait_seconds = wait_seconds
+        self._preloading: asyncio.Task[None] | None = None
 
     def make(self) -> Server[Any]:
         """Return the server of the library."""
@@ -100,6 +102,7 @@ class ProtocolServer:
         self, context: Context, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """Return the tools that the principal may call, always in the same order."""
+        self._preloading = self._preloading or asyncio.create_task(_preload())
         principal = self._find_principal(context)
         listed = [
             describe_tool(tool) for tool in self._tools.values() if principal.has_any(tool.scopes)
@@ -176,6 +179,11 @@ class ProtocolServer:
             await context.session.report_progress(elapsed, None, message)
 
         return WaitLimit(seconds=seconds, report=report)
+
+
+async def _preload() -> None:
+    await asyncio.sleep(IDLE_SECONDS)
+    await asyncio.to_thread(import_handlers)
 
 
 async def _answer(tool: ServedTool, call: IncomingCall, given: dict[str, object]) -> ToolAnswer:
