@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 import yaml
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitRequestFormParams, ElicitResult
+from mcp_types import ElicitRequestFormParams, ElicitResult, Tool
 
 from mimir.domain.usage import estimate
 from mimir.planning.renderer import render
@@ -63,29 +63,64 @@ def connected(
 
 
 BAD: Sequence[tuple[str, Mapping[str, object], str]] = (
-    ("plan", {}, "plan was called without request"),
-    ("plan", {"request": 5}, "must be a string, not the number 5"),
     ("plan", {"request": "  "}, "The request is empty"),
     ("execute", {}, "either a plan or a request"),
     ("execute", {"plan": "../secret.md"}, "There is no plan '../secret.md'"),
     ("execute", {"plan": "/etc/passwd"}, "There is no plan '/etc/passwd'"),
-    ("execute", {"plan": "README.md", "aply": "auto"}, "no argument 'aply'"),
     ("execute", {"plan": "README.md", "apply": "now"}, "must be one of"),
     ("execute", {"plan": "README.md"}, "README.md:1:1: error"),
     ("status", {"run": "run-none"}, "There is no"),
     ("report", {"offset": -1}, "at least 0"),
     ("answer", {"answers": {"q-none": "x"}}, "There is no"),
     ("memory_search", {"text": "x", "limit": 51}, "at most 50"),
-    ("memory_add", {"text": "x", "about": "node"}, "must be a list"),
-    ("inbox", {"all": "yes"}, "must be true or false"),
 )
+WRONG = {
+    "string": 5,
+    "integer": "five",
+    "number": "five",
+    "boolean": "yes",
+    "array": "one",
+    "object": "one",
+}
+RIGHT: Mapping[str, object] = {
+    "string": "x",
+    "integer": 1,
+    "number": 1,
+    "boolean": True,
+    "array": [],
+    "object": {},
+}
+"""Type → a value of another one, and a value of it."""
+
+
+def list_ill_typed(tools: Sequence[Tool]) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Yield tool, words of the refusal, and arguments with one fault, for each argument of each tool."""
+    for tool in tools:
+        # A type that is missing permits several.
+        types = {name: one.get("type", "") for name, one in tool.input_schema["properties"].items()}
+        required: list[str] = tool.input_schema.get("required", [])
+        needed = {name: RIGHT.get(types[name], "x") for name in required}
+        yield tool.name, "no argument 'aply'", {**needed, "aply": "auto"}
+        for name, kind in types.items():
+            words = f"argument {name} of" if kind else ""
+            yield tool.name, words, {**needed, name: WRONG.get(kind, 5)}
+            yield tool.name, words, {**needed, name: None}
+        for name in needed:
+            kept = {one: value for one, value in needed.items() if one != name}
+            yield tool.name, f"was called without {name}", kept
 
 
 async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: Path):
     async with connected_client(project, ("--tools", "core")) as caller:
         first, second = [await caller.list_as_text() for _ in range(2)]
         answers = [(case, await caller.call(case[0], **case[1])) for case in BAD]
+    async with connected(project) as caller:
+        tools = (await caller.client.list_tools()).tools
+        for tool, words, given in list_ill_typed(tools):
+            answers.append(((tool, given, words), await caller.call(tool, **given)))
 
+    assert len(tools) > 8
+    assert not (project / "chains").exists()
     assert first == second
     assert estimate(first) <= 2_000
     for (tool, given, words), answer in answers:

@@ -1,6 +1,7 @@
 """Attacks on `mimir mcp --http`: no token, wrong headers, too much, and the runs of another token."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -67,6 +68,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "other": "read,work,answer",
         "reader": "read",
         "busy": "read",
+        "gone": "read",
         "old": "read",
     }
     tokens = {
@@ -111,6 +113,30 @@ def test_requests_without_right_token_host_origin_type_or_size_are_refused(serve
         assert "Traceback" not in response.text
     # A stream would hold one of the places of the token.
     assert site.get(token).status_code == 405
+
+
+def test_clients_that_leave_give_their_places_back_and_a_taken_port_is_named(served: Served):
+    site, token = served.site, served.tokens["gone"]
+    # Given more clients than places, each of which leaves in the middle of its request
+    place = ("127.0.0.1", int(site.url.rpartition(":")[2].partition("/")[0]))
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: {place[0]}:{place[1]}\r\nAuthorization: Bearer {token}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    )
+    for _ in range(12):
+        with socket.create_connection(place) as client:
+            client.sendall(head.encode())
+
+    # Then the next one is served, as soon as the server has seen the ends
+    answers = (site.post(token) for _ in range(30))
+    assert next((one for one in answers if one.status_code == 200), None), "every place is taken"
+
+    second = [sys.executable, "-m", "mimir", "mcp", "--http", "--address", f"{place[0]}:{place[1]}"]
+    refused = subprocess.run(
+        second, cwd=served.project, env=served.env, capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 69
+    assert "Another project may be served there" in refused.stderr
 
 
 def test_a_scope_limits_the_list_and_the_calls(served: Served):

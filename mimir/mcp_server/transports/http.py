@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -21,6 +21,8 @@ from mimir.settings.model import McpSettings
 
 STOP_SECONDS = 1
 """Longest time in which calls may end when the server is stopped."""
+TICK_SECONDS = 1.0
+"""Between two updates of the header Date."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -71,7 +73,23 @@ def read_address(text: str, public_url: str) -> HttpAddress:
 
 
 class _QuietServer(uvicorn.Server):
-    """Server that leaves the signals to the command."""
+    """Server that leaves the signals to the command, and wakes once a second."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._is_stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        """End the server soon."""
+        self.should_exit = True
+        self._is_stopped.set()
+
+    async def main_loop(self) -> None:
+        """Wait for the stop; the library would wake ten times a second."""
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK_SECONDS):
+                    await self._is_stopped.wait()
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -126,7 +144,7 @@ async def serve_http(
         await asyncio.shield(serving)
     except asyncio.CancelledError:
         # The library ends calls and connections itself; the runs continue.
-        server.should_exit = True
+        server.stop()
         await serving
         raise
 
