@@ -26,6 +26,7 @@ from mimir.store.memory_records import MemoryRecord
 from mimir.store.operations.record_loading import (
     decode_plan,
     find_json,
+    load_run,
     load_run_with_plan,
     load_task_attempts,
 )
@@ -100,9 +101,11 @@ async def check_proposals(services: ProjectServices, run: str) -> CheckedProposa
 
 def _load(reads: ReadOps, run: str) -> _ProposingRun | None:
     """Load what the checks need; None: the run proposes nothing."""
-    pinned = find_json(reads, run, AGENT_TEXT)
-    record = load_run_with_plan(reads, run)
-    if record.kind != "agent" or pinned is None:
+    # Asked first: the plan of another run may be megabytes.
+    if load_run(reads, run).kind != "agent":
+        return None
+    pinned, record = find_json(reads, run, AGENT_TEXT), load_run_with_plan(reads, run)
+    if pinned is None:
         return None
     (task,) = decode_plan(record).tasks
     attempts = [one for one in load_task_attempts(reads, run, task.id) if one.deliverable]
