@@ -69,6 +69,7 @@ COMMANDS = (
     CommandEntry("browsing", "pause", "pause run-1127"),
     CommandEntry("run_commands", "cancel", "cancel run-1127"),
     CommandEntry("run_commands", "apply", "apply --commit"),
+    CommandEntry("inspection", "metrics", "metrics --session s-1127-1714-3fa9c2"),
     CommandEntry("inspection", "verify", "verify --explain task-1"),
     CommandEntry("transfer", "export", "export --format mermaid"),
     CommandEntry("transfer", "migrate", "migrate .mimir/mimir.db neo4j://localhost:7687"),

@@ -91,6 +91,10 @@ def test_an_agent_consults_a_specialist_that_can_spawn_no_further_one(desk: Desk
     given = [*load(desk, "Call"), *load(desk, "Artifact")]
     listed = {one["runId"] for one in given if "Consult a specialist" in str(one)}
     assert listed == {runs["lead"]["runId"]}
+    shown = desk.type("metrics", "--session", session["id"], "--json").json
+    assert (shown["calls_left"], shown["metrics"]["success_rate"]) == (19, 1.0)
+    assert shown["metrics"]["refusals"] == {"chain": 1}
+    assert "success rate: 1.0" in desk.type("metrics", "--session", session["id"]).out
     # Each run verifies and replays by itself.
     for run in runs.values():
         assert desk.type("verify", run["runId"]).code == 0

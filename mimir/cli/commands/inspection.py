@@ -29,6 +29,9 @@ Explain = Annotated[
 Ask = Annotated[bool, typer.Option("--ask", help="Ask the model for one word (16 tokens).")]
 Paste = Annotated[bool, typer.Option("--paste", help="Print a block without secrets.")]
 Full = Annotated[bool, typer.Option("--full", help="The whole report, also on a terminal.")]
+OfSession = Annotated[
+    str, typer.Option("--session", metavar="S", help="Session of invocations, s-….")
+]
 Workers = Annotated[bool, typer.Option("--workers", help="Also show the processes of the run.")]
 
 
@@ -43,6 +46,35 @@ def status(session: CommandSession, run: Run = None, workers: Workers = False) -
         return _show_status(session, run, workers=workers)
     finally:
         gc.enable()
+
+
+def metrics(session: CommandSession, of_session: OfSession = "") -> int:
+    """Show the metrics of a session of invocations.
+
+    The metrics of one run are in its report.
+    """
+    from mimir.bootstrap.delegation_limits import read_limits
+    from mimir.cli.output.agent_pages import session_lines
+    from mimir.orchestrator.sessions.shape import shape_session
+
+    if not of_session:
+        raise UsageError(
+            "No session is named: use --session S.", next_step="List the runs: mimir runs --all"
+        )
+    limits = read_limits(session.load().settings)
+    found = session.look(
+        lambda reads, place: shape_session(reads, place.id, of_session, place.find_dead(), limits)
+    )
+    if not found["runs"] and not found["name"]:
+        raise UsageError(
+            f"There is no session {of_session[:80]!r}.",
+            next_step="List the runs: mimir runs --all",
+        )
+    if session.json:
+        session.console.json({"schema": 1, **found})
+    else:
+        session.console.say("\n".join(session_lines(found)))
+    return 0
 
 
 def _show_status(session: CommandSession, run: str | None, *, workers: bool) -> int:

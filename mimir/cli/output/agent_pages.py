@@ -154,3 +154,22 @@ def response_lines(response: Mapping[str, object], width: int) -> list[str]:
 def _count_citations(citations: Mapping[str, object]) -> str:
     total = citations.get("total")
     return f"{citations.get('verified')} of {total} verified" if total else ""
+
+
+def session_lines(shape: Mapping[str, object]) -> list[str]:
+    """Return the metrics of a session as lines, in total and for each agent."""
+    total = as_object(shape.get("metrics"))
+    goals, by_agent = as_object(total.get("goals")), as_object(total.get("by_agent"))
+    parts = {"session": total, **{name: as_object(one) for name, one in by_agent.items()}}
+    lines = [f"{shape.get('session')}  {shape.get('name') or ''}".rstrip()]
+    lines.append(f"calls left {shape.get('calls_left')}, queued {shape.get('queued')}")
+    for name, part in parts.items():
+        lines.append(name)
+        for metric, value in part.items():
+            if metric in ("goals", "by_agent") or value in (None, {}):
+                continue
+            goal = f"  (goal {goals[metric]})" if metric in goals else ""
+            shown = as_object(value)
+            text = ", ".join(f"{key} {count}" for key, count in shown.items()) or str(value)
+            lines.append(f"  {metric.replace('_', ' ')}: {text}{goal}")
+    return lines
