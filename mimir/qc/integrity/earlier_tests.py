@@ -12,6 +12,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.qc.integrity.check_files import CheckFiles
+from mimir.qc.mutations.lexed_tests import LANGUAGES
 
 FINDING = (
     "With the tests as they were before the work, this check fails on the deliverable: it passes only together with the new ones or "
@@ -89,11 +90,11 @@ def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
         for path in (*changes.tests, *changes.reached)
         if target.status[path] == "added" and found.collects(path)
     ]
-    # A golden file may decide what an older test expects.
+    # A golden file may decide what an older test expects; a helper that it imports may be the work.
     data = [
         path
         for path, how in target.status.items()
-        if how == "added" and matches(path, (*found.beside, *found.reached))
+        if how == "added" and matches(path, (*found.beside, *found.reached)) and not _is_code(path)
     ]
     # A test that the check names by its path is what the check is about.
     if any(path in found.tests for path in new):
@@ -105,6 +106,11 @@ def is_without_tests(run: CheckRun) -> bool:
     """Return whether the complete report of a run has no test that was executed."""
     found = run.results
     return found is not None and not (found.problem or found.fallback or found.counted)
+
+
+def _is_code(path: str) -> bool:
+    suffix = path.rpartition(".")[2]
+    return suffix == "py" or suffix in LANGUAGES
 
 
 def describe_protected(changes: CheckChanges) -> tuple[str, ...]:

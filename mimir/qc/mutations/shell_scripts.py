@@ -25,6 +25,15 @@ _COMPARISON = re.compile(
     r"(?P<value>\"[^\"$`\\\n]*\"|'[^'\n]*'|-?[\w.]+)(?:[ \t]*\]\]?)?[ \t]*"
     r"(?P<else>\|\|[ \t]*(?:\{[^\n]*\b)?(?:exit|return|fail|die|false)\b(?![ \t]+0)[^\n]*)?$"
 )
+# A difference that its branch reports as a failure.
+_DIFFERENCE = re.compile(
+    r"(?m)^[ \t]*if[ \t]+(?P<test>(?:test|\[\[?)[ \t][^\n;&|]*?\$[^\n;&|]*?[ \t](?:!=|-ne)[ \t]+"
+    r"(?P<value>\"[^\"$`\\\n]*\"|'[^'\n]*'|-?[\w.]+)(?:[ \t]*\]\]?)?[ \t]*(?:;[ \t]*|\n[ \t]*)then\b)"
+    r"(?=(?P<else>(?:(?!\bfi\b|\belse\b|\belif\b)[^\n])*(?:\n(?![ \t]*(?:fi|else|elif)\b)[^\n]*){0,9}))"
+)
+_FAILURE = re.compile(
+    r"\b(?:exit|return)[ \t]+[1-9]|\bfail\b|\w*(?i:fail|bad|err)\w*=|\b(?:rc|status|ret)=[1-9]"
+)
 _ENDS_AT_FAILURES = re.compile(r"(?m)^(?:#![^\n]*[ \t]|set[ \t]+)-\w*e")
 
 
@@ -51,7 +60,8 @@ def mutate_script(text: str, step: Step) -> str | None:
         case "replaced":
             return f"{shebang(text)}exit 1\n"
         case "expectations" | "strict":
-            other = _COMPARISON.sub(lambda found: _fail_comparison(text, found, step), text)
+            other = _COMPARISON.sub(lambda found: _fail_comparison(found[0], found, step), text)
+            other = _DIFFERENCE.sub(lambda found: _fail_difference(found, step), other)
             return None if other == text else other
         case "end":
             text = _EXEC.sub(r"\1", _EXIT.sub("exit 1", text))
@@ -61,14 +71,31 @@ def mutate_script(text: str, step: Step) -> str | None:
 
 
 def _fail_comparison(text: str, found: re.Match[str], step: Step) -> str:
-    if not (found["else"] or _ENDS_AT_FAILURES.search(text)):
+    if not (found["else"] or _ENDS_AT_FAILURES.search(found.string)):
+        return text
+    return f"exit 1; {text}" if step == "strict" else _change_value(found)
+
+
+def _fail_difference(found: re.Match[str], step: Step) -> str:
+    if not _FAILURE.search(found["else"]):
         return found[0]
     if step == "strict":
-        return f"exit 1; {found[0]}"
+        return found[0].replace(found["test"], f"exit 1; {found['test']}", 1)
+    return _change_value(found)
+
+
+def _change_value(found: re.Match[str]) -> str:
+    """Return a comparison with another value."""
     value, (start, end) = found["value"], found.span("value")
     if value.lstrip("-").isdecimal():
         other = str(changed_integer(int(value)))
     else:
         quote = value[-1] if value[-1] in "\"'" else ""
-        other = f"{value.removesuffix(quote)}{SUFFIX}{quote}"
-    return f"{text[found.start() : start]}{other}{text[end : found.end()]}"
+        inner = value.removesuffix(quote)
+        # A number in quotes is compared as a number, too.
+        digits = inner.removeprefix(quote)
+        is_number = quote and digits.isdecimal()
+        changed = str(changed_integer(int(digits))) if is_number else f"{digits}{SUFFIX}"
+        other = f"{quote}{changed}{quote}"
+    text, at = found.string, found.start()
+    return f"{text[at:start]}{other}{text[end : found.end()]}"

@@ -214,6 +214,22 @@ SCRIPTS = {
 @pytest.mark.parametrize(
     ("line", "other"),
     [
+        ('if [ "$(add 2 3)" != "5" ]; then\n  bad=1\nfi', 'if [ "$(add 2 3)" != "6" ]; then\n  bad=1\nfi'),
+        ("if test $x -ne 2\nthen exit 1; fi", "if test $x -ne 3\nthen exit 1; fi"),
+        ('if [ "$OS" != Linux ]; then\n  exit 0\nfi\nfail=1', None),
+    ],
+)  # fmt: skip
+def test_a_difference_that_a_shell_script_reports_as_a_failure_changes(
+    line: str, other: str | None
+):
+    assert scripts.mutate_script(line, "sh", "expectations") == other
+    strict = line.replace("if ", "if exit 1; ", 1) if other else None
+    assert scripts.mutate_script(line, "sh", "strict") == strict
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
         ('test "$(add 2 3)" = 5', 'test "$(add 2 3)" = 6'),
         ("[[ $x == 'a b' ]]", "[[ $x == 'a bzq7' ]]"),
         ('[ "$x" -eq 2 ] || { echo no; exit 1; }', '[ "$x" -eq 3 ] || { echo no; exit 1; }'),

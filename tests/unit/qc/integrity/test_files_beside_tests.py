@@ -151,3 +151,27 @@ async def test_new_tests_beside_old_ones_cost_one_run_more(bench):
     # Before the work once more too, with the new test.
     assert len(here.sandbox.seen) - alone == alone + 1
     assert "tests/test_b.py" not in here.sandbox.seen[-1].files
+
+
+CASES = (
+    "import json\nfrom pathlib import Path\n\nfrom calc import add\n\n\ndef test_cases():\n"
+    "    paths = sorted(Path(__file__).parent.glob('cases/*.json'))\n    cases = dict(json.loads(path.read_text()) for path in paths)\n"
+    "    assert [add(2, 3) for name in cases] == list(cases.values())\n"
+)
+
+
+async def test_new_data_replaces_no_data_of_older_tests_unless_the_task_names_it(site: Bench):
+    write_files(
+        site.project,
+        {"calc.py": "", "tests/test_calc.py": CASES, "tests/cases/a.json": '["sum", 5]\n'},
+    )
+    site.base = await site.history.tree((await site.history.base("run-2")).commit)
+    run, new = check("flip", ONE), "tests/cases/b.json"
+
+    hidden = await site.outcome(run, {"calc.py": WRONG, new: '["sum", 7]\n'})
+    good = await site.outcome(run, {"calc.py": RIGHT, new: '["other", 5]\n'})
+
+    assert (hidden.state, good.state) == ("failed", "passed")
+    assert any("new data beside them" in finding for finding in hidden.findings)
+    named = await site.outcome(run, {"calc.py": WRONG, new: '["sum", 7]\n'}, files=("calc.py", new))
+    assert named.state == "passed"

@@ -50,7 +50,7 @@ DECIDE = [
 ]  # fmt: skip
 DECIDE_NOTHING = [
     (Equal(), "==", 5), (5, "==", Equal()), ([Equal()], "==", [5]), ([5], "==", [Equal()]), ({"a": [Equal()]}, "==", {"a": [1]}),
-    (Point(Equal(), Equal()), "==", Point(1, 2)), (5, "in", [Equal()]), (Equal(), "<=", 5), (5, ">=", Equal()),
+    (Point(Equal(), Equal()), "==", Point(1, 2)), (5, "in", [Equal()]), (Equal(), "in", (5,)), ((Equal(), 1), "==", (5, 1)), (Equal(), "<=", 5), (5, ">=", Equal()),
 ]  # fmt: skip
 
 
