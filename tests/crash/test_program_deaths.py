@@ -82,6 +82,7 @@ def test_program_starts_at_most_once_more(
 
 
 @pytest.mark.neo4j
+@pytest.mark.timeout(240)  # the first test of a session waits for the start of the server
 def test_program_starts_at_most_once_more_on_a_server(
     whole: tuple[End, list[Point]], forge: Forge, settings: dict[str, str], tmp_path: Path
 ):
