@@ -163,28 +163,41 @@ PROPOSED = {
 }
 
 
-async def test_a_primary_agent_decides_about_the_memories_of_its_runs_only(project: Path):
+async def test_a_primary_agent_decides_about_memories_and_the_next_agent_learns_it(project: Path):
+    """The server is started again between each two steps."""
     said = answer("It divides.", memory_operations=[PROPOSED, {**PROPOSED, "sources": []}])
-    script = {"parts": [worker("task-1", READS, said), *REST]}
+    told = worker("task-1", READS, answer("I know."), when={"brief_has": "Twice is enough"})
+    script = {"parts": [told, worker("task-1", READS, said), *REST]}
     (project.parent / "script.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
+    asked = {"chatmode": "project:reviewer", "task": TASK}
+
+    # Given an agent that proposes two memories, which nobody finds before they are accepted
     async with connected(project) as client:
-        spawned = await client.call("spawn_agent", chatmode="project:reviewer", task=TASK)
-        one, other = (entry["id"] for entry in spawned["memory_operations"])
+        run = (await client.call("spawn_agent", **asked))["run"]
+    async with connected(project) as client:
+        output = await client.call("get_agent_output", session_id=run)
+        one, other = (entry["id"] for entry in output["memory_operations"])
         waiting = await client.call("inbox")
         note = await client.call("memory_add", text="Prefer tabs.")
         before = await client.call("memory_search", text="items divides")
-        decisions = {"accept": [one, note["id"]], "reject": [{"id": other, "reason": "Twice"}]}
-        found = await client.call(
-            "validate_output", sub_agent_response=spawned["run"], memory=decisions
-        )
+
+    # When its client decides about them, and about a note that is the user's to decide
+    reason = {"id": other, "reason": "Twice is enough"}
+    decisions = {"accept": [one, note["id"]], "reject": [reason]}
+    async with connected(project) as client:
+        found = await client.call("validate_output", sub_agent_response=run, memory=decisions)
+    async with connected(project) as client:
         after = await client.call("memory_search", text="items divides")
-        output = await client.call("get_agent_output", session_id=spawned["run"])
+        output = await client.call("get_agent_output", session_id=run)
+
+    # Then the decisions are shown, and the next agent with this task reads them
+    async with connected(project) as client:
+        again = await client.call("spawn_agent", **asked, force=True)
     assert {entry["id"] for entry in waiting["proposals"]} == {one, other}
     states = {entry["id"]: entry.get("state") for entry in found["memory"]}
     assert states == {one: "accepted", other: "rejected", note["id"]: None}
     assert "the user decides" in found["memory"][-1]["problem"]
     assert (before["memories"], [hit["id"] for hit in after["memories"]]) == ([], [one])
-    assert [entry["feedback"] for entry in output["memory_operations"]] == [
-        "accepted",
-        "rejected: Twice",
-    ]
+    feedback = [entry["feedback"] for entry in output["memory_operations"]]
+    assert feedback == ["accepted", "rejected: Twice is enough"]
+    assert again["deliverables"]["analysis"] == "I know."
