@@ -99,6 +99,9 @@ def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
     # A test that the check names by its path is what the check is about.
     if any(path in found.tests for path in new):
         return []
+    # An older test that the task may extend reads the new data.
+    if any(target.status[path] == "modified" for path in (*changes.tests, *changes.reached)):
+        return new
     return [*new, *(path for path in data if path not in new and path not in named)]
 
 

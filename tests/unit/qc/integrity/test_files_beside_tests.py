@@ -175,3 +175,18 @@ async def test_new_data_replaces_no_data_of_older_tests_unless_the_task_names_it
     assert any("new data beside them" in finding for finding in hidden.findings)
     named = await site.outcome(run, {"calc.py": WRONG, new: '["sum", 7]\n'}, files=("calc.py", new))
     assert named.state == "passed"
+
+
+async def test_an_older_test_that_the_task_extends_may_read_new_data(site: Bench):
+    older = "from calc import add\n\n\ndef test_adds():\n    assert add(2, 3) == 5\n"
+    write_files(site.project, {"calc.py": RIGHT, "tests/test_calc.py": older})
+    site.base = await site.history.tree((await site.history.base("run-2")).commit)
+    both = f"{RIGHT}\n\ndef read(path):\n    return path.read_text()\n"
+    reads = "\n\ndef test_reads():\n    from pathlib import Path\n\n    from calc import read\n\n    assert read(Path(__file__).parent / 'cases/a.txt') == '5'\n"
+    work = {"calc.py": both, "tests/test_calc.py": older + reads, "tests/cases/a.txt": "5"}
+
+    outcome = await site.outcome(
+        check("flip", ONE), work, files=("calc.py", "tests/test_calc.py", "tests/cases/**")
+    )
+
+    assert outcome.state == "passed", outcome.findings
