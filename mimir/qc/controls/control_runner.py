@@ -211,17 +211,26 @@ class _Control:
             programs[:] = surface.find_programs(checkout, self._trusted)
 
         await self._execute(self._case.after.tree, look, _LISTING_SECONDS)
-        # One exit code tells nothing of several programs, so they fail one by one.
-        count = len(programs) if decision.counted_tests(self._case.after) == WHOLE else 1
-        count = min(count, _MOST_GROUPS)
-        groups = [programs[at::count] for at in range(count)]
         decided: CheckRun | None = None
-        for group in groups:
+        for group in self._group_programs(programs):
             found = await self._by_program(group) if group else None
             if found and found.control and found.control.state == "insensitive":
                 return found
             decided = decided or found
         return decided
+
+    def _group_programs(self, programs: Sequence[TestProgram]) -> list[Sequence[TestProgram]]:
+        """Return the programs that fail together: each group costs the check a build of its own."""
+        if decision.counted_tests(self._case.after) != WHOLE:
+            return [programs]
+        # One exit code tells nothing of several programs, so they fail one by one.
+        own = [one for one in programs if one.has_end]
+        count = min(len(own), _MOST_GROUPS)
+        # The tests of a framework are linked into one program.
+        return [
+            [one for one in programs if not one.has_end],
+            *(own[at::count] for at in range(count)),
+        ]
 
     async def _by_program(self, programs: Sequence[TestProgram]) -> CheckRun | None:
         """Decide by test programs that fail together; None: the check does not execute them."""
