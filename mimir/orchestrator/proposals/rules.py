@@ -51,35 +51,35 @@ class ProposedMemory:
 
 def read_operation(operation: str, data: Json, core: Collection[str]) -> ProposedMemory:
     """Return the memory of an operation; `core` are names of the project and of engine facts."""
-    none: Sequence[str] = ()
-    parts: list[tuple[str, str, Sequence[str]]]
-    match operation:
-        case _ if operation == ENTITIES:
-            items = as_objects(data.get("entities")) or [data]
-            parts = [
-                (_name(one), _describe_entity(one), as_texts(one.get("observations")))
-                for one in items
-            ]
-        case _ if operation == OBSERVATIONS:
-            items = as_objects(data.get("observations")) or [data]
-            parts = [(as_text(one.get("entity")), "", [as_text(one.get("text"))]) for one in items]
-        case _:
-            items = as_objects(data.get("relations")) or [data]
-            parts = [
-                (as_text(one.get("from")), f"{one.get('type')} {one.get('to')}", none)
-                for one in items
-            ]
-    names = [name.strip() for name, _, _ in parts]
-    others = [as_text(one.get("to")).strip() for one in items] if operation == RELATIONS else []
-    lines = ["; ".join(filter(None, (f"{n} {d}".strip(), *t))) for n, d, t in parts]
-    if operation == OBSERVATIONS:
-        lines = [f"{name}: {' '.join(texts)}" for name, _, texts in parts]
-    entities = tuple(dict.fromkeys(one for one in (*names, *others) if one))
-    texts = [text for _, _, own in parts for text in own]
+    texts: list[str] = []
+    if operation == ENTITIES:
+        items = as_objects(data.get("entities")) or [data]
+        names = [_name(one) for one in items]
+        observed = [as_texts(one.get("observations")) for one in items]
+        texts = [text for own in observed for text in own]
+        heads = [
+            f"{name} {_describe_entity(one)}".strip()
+            for name, one in zip(names, items, strict=True)
+        ]
+        lines = [
+            "; ".join(filter(None, (head, *own))) for head, own in zip(heads, observed, strict=True)
+        ]
+    elif operation == OBSERVATIONS:
+        items = as_objects(data.get("observations")) or [data]
+        names = [as_text(one.get("entity")) for one in items]
+        texts = [as_text(one.get("text")) for one in items]
+        lines = [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
+    else:
+        items = as_objects(data.get("relations")) or [data]
+        names = [as_text(one.get(end)) for end in ("from", "to") for one in items]
+        lines = [
+            f"{as_text(one.get('from'))} {one.get('type')} {one.get('to')}".strip() for one in items
+        ]
+    names = [name.strip() for name in names]
     return ProposedMemory(
         text="\n".join(lines)[:MAX_MEMORY],
-        entities=entities,
-        refusal=_refuse(operation, [*names, *others], texts, core),
+        entities=tuple(dict.fromkeys(filter(None, names))),
+        refusal=_refuse(operation, names, texts, core),
     )
 
 
@@ -139,7 +139,6 @@ def measure_relevance(text: str, task: str, results: Iterable[str]) -> float:
     words = find_words(text)
     if not words:
         return 0.0
-    # The task is of the caller; what the agent has read may be of an attacker.
     own = words & find_words(task)
     read = set[str]().union(*map(find_words, results)) & (words - own)
     return round((len(own) + RESULT_WEIGHT * len(read)) / len(words), 2)

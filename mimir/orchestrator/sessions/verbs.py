@@ -68,7 +68,7 @@ async def cancel_session(
         return [one.run for one in sorted(opened, key=lambda one: not one.is_queued)]
 
     ended: list[str] = []
-    # A process that ends an agent may start a queued one meanwhile: it is found again.
+    # The end of an agent may start a queued one, which the next look finds.
     while left := [run for run in await services.store.read(look) if run not in ended]:
         for run in left:
             with suppress(UsageError):  # it has ended by itself

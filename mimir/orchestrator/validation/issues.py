@@ -7,6 +7,7 @@ from typing import Literal
 from mimir.domain.evidence import CheckRun
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.domain.plan import Check
+from mimir.orchestrator.proposals.rules import normalise
 
 Severity = Literal["critical", "important", "minor"]
 Category = Literal["completeness", "accuracy", "integration", "requirements"]
@@ -98,7 +99,7 @@ def compute_level(level: str, repetition: Repetition) -> str:
 
 def find_requirement_issues(texts: Sequence[str], passed: Sequence[str]) -> list[ValidationIssue]:
     """Return an issue for each requirement that is no passed criterion of the run."""
-    known = {_normalise(text) for text in passed}
+    known = {normalise(text) for text in passed}
     return [
         ValidationIssue(
             severity="minor",
@@ -107,7 +108,7 @@ def find_requirement_issues(texts: Sequence[str], passed: Sequence[str]) -> list
             recommendation="Give a command that decides it in `checks`, or set `judge`.",
         )
         for text in texts
-        if _normalise(text) not in known
+        if normalise(text) not in known
     ]
 
 
@@ -215,7 +216,3 @@ def _list_repeated_issues(repetition: Repetition) -> list[ValidationIssue]:
 def _last_line(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return lines[-1][:300] if lines else "it printed nothing."
-
-
-def _normalise(text: str) -> str:
-    return " ".join(text.casefold().split())

@@ -1,6 +1,7 @@
 """Invocation of the agent that judges a response, in a context of its own."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from mimir.domain.invocation import InvocationRequest
 from mimir.domain.json_value import as_object, as_objects, as_text
@@ -21,14 +22,22 @@ from mimir.registry.catalogue import AgentEntry
 from mimir.store.protocol import ReadOps
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSetup:
+    """The agent that judges a response, with the limits of its run."""
+
+    entry: AgentEntry
+    limits: InvocationLimits
+    """For a definition without own ones."""
+    budget: RunBudget
+
+
 async def judge_invocation(
     services: ProjectServices,
     stored: StoredInvocation,
     found: dict[str, object],
-    entry: AgentEntry,
-    demands: list[str],
-    limits: InvocationLimits,
-    budget: RunBudget,
+    judge: JudgeSetup,
+    demands: Sequence[str],
 ) -> dict[str, object]:
     """Return a validation with the judgement of an agent.
 
@@ -36,10 +45,8 @@ async def judge_invocation(
         services: Services of the project.
         stored: The validated invocation.
         found: Its validation by the engine.
-        entry: Definition of the judging agent.
-        demands: What it judges.
-        limits: For a definition without own ones.
-        budget: Of its run.
+        judge: The judging agent.
+        demands: Requirements and qualities that it judges.
     """
     # An answer changes nothing.
     diff = ""
@@ -50,7 +57,7 @@ async def judge_invocation(
     request = InvocationRequest(
         prompt=write_prompt(demands), context=(material,), output_schema=SCHEMA
     )
-    plan, definition = build_plan(entry, request, limits, lambda _: "")
+    plan, definition = build_plan(judge.entry, request, judge.limits, lambda _: "")
     require_fit(request, definition, services.choices["worker"].context_tokens)
     # No call of the caller's session: the engine asks.
     own = replace(services, session="")
@@ -59,14 +66,14 @@ async def judge_invocation(
         plan,
         "",
         only=(),
-        limits=budget,
+        limits=judge.budget,
         from_run="",
         kind="agent",
         definitions=(definition,),
         request=request,
     )
     result = await execution.execute_run(
-        own, run, workers=1, apply="never", limits=budget, resumed=False
+        own, run, workers=1, apply="never", limits=judge.budget, resumed=False
     )
 
     def look(reads: ReadOps) -> tuple[object, str]:

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
-from mimir.domain.run import RunBudget
-from mimir.orchestrator.delegation.task_building import InvocationLimits
 from mimir.orchestrator.runs.inspection import find_dead_processes
 from mimir.orchestrator.services import ProjectServices
 from mimir.orchestrator.validation.issues import (
@@ -18,21 +16,11 @@ from mimir.orchestrator.validation.issues import (
     next_call,
 )
 from mimir.orchestrator.validation.judgement import DEFAULT_REQUIREMENT
-from mimir.orchestrator.validation.judging import judge_invocation
+from mimir.orchestrator.validation.judging import JudgeSetup, judge_invocation
 from mimir.orchestrator.validation.repetition import repeat_proof
 from mimir.orchestrator.validation.stored_run import StoredInvocation, load_invocation
-from mimir.registry.catalogue import AgentEntry
 
 Json = Mapping[str, object]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSetup:
-    """The agent that judges a response, with the limits of its run."""
-
-    entry: AgentEntry
-    limits: InvocationLimits
-    budget: RunBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +60,8 @@ async def validate_invocation(
     result = describe_validation(stored, repetition, issues)
     if request.judge is None:
         return result
-    judge = request.judge
     return await judge_invocation(
-        services,
-        stored,
-        result,
-        judge.entry,
-        list(demands) or [DEFAULT_REQUIREMENT],
-        judge.limits,
-        judge.budget,
+        services, stored, result, request.judge, demands or (DEFAULT_REQUIREMENT,)
     )
 
 

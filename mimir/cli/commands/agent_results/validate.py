@@ -9,7 +9,7 @@ from mimir.cli.session import CommandSession
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mimir.orchestrator.validation.validate import JudgeSetup
+    from mimir.orchestrator.validation.judging import JudgeSetup
     from mimir.settings.layers import LoadedSettings
 
 Invocation = Annotated[str, typer.Argument(metavar="RUN", help="Run id or its beginning.")]
@@ -72,7 +72,7 @@ def _find_judge(session: CommandSession, loaded: "LoadedSettings") -> "JudgeSetu
     from mimir.cli.commands.plan_commands import run_limits
     from mimir.orchestrator.delegation.task_building import InvocationLimits
     from mimir.orchestrator.validation.judgement import AGENT
-    from mimir.orchestrator.validation.validate import JudgeSetup
+    from mimir.orchestrator.validation.judging import JudgeSetup
 
     own = loaded.settings.agents
     return JudgeSetup(

@@ -25,7 +25,7 @@ SECONDS = 1.0
 
 
 def inbox(
-    session: CommandSession, every: All = False, watch: Watch = False, of: Session = ""
+    session: CommandSession, every: All = False, watch: Watch = False, session_id: Session = ""
 ) -> int:
     """List the questions of agents that wait for you.
 
@@ -34,10 +34,10 @@ def inbox(
     from mimir.orchestrator.questions.inbox import load_inbox
 
     if watch:
-        return session.run(_watch(session, of))
+        return session.run(_watch(session, session_id))
 
     def look(reads: "ReadOps", place: "ProjectPlace") -> "Mapping[str, object]":
-        return load_inbox(reads, place.id, every=every, session=of)
+        return load_inbox(reads, place.id, every=every, session=session_id)
 
     found = session.look(look)
     if session.json:
@@ -55,7 +55,7 @@ def inbox(
     return 0
 
 
-async def _watch(session: CommandSession, of: str) -> int:
+async def _watch(session: CommandSession, session_id: str) -> int:
     """Print the inbox and then its changes, until a signal ends this."""
     import asyncio
 
@@ -67,7 +67,8 @@ async def _watch(session: CommandSession, of: str) -> int:
     async with session.open_store(session.load()) as opened:
         while True:
             found = await opened.store.read(
-                lambda reads: load_inbox(reads, opened.id, every=True, session=of), brief=True
+                lambda reads: load_inbox(reads, opened.id, every=True, session=session_id),
+                brief=True,
             )
             now = {as_text(one.get("id")): one for one in as_objects(found.get("questions"))}
             is_open = [one for one in now.values() if one.get("state") == "open"]
