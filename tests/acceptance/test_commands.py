@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mimir.domain.plan import Criterion, Plan
+from mimir.domain.plan import Check, Criterion, Plan
 from mimir.planning.renderer import render
 from tests.support.cli_runner import Desk, asked_twice
 from tests.support.script_server import PlayServer
@@ -260,6 +260,30 @@ def test_a_part_is_run_and_a_later_run_takes_it_over(desk: Desk, server: PlaySer
     assert desk.statuses() == dict.fromkeys("abc", "completed")
     assert {s.caller.name.task for s in server.of("worker")[asked:]} == {"c"}
     assert (desk.project / "c.txt").read_text(encoding="utf-8") == "c\n"
+    assert desk.type("verify").code == 0
+
+
+def test_a_result_that_no_longer_passes_is_done_again_and_the_others_are_reused(desk: Desk):
+    # Given four results, and then a change of the user that breaks the check of one
+    check = Check(id="own", criteria=("c1",), run="grep -qx b b.txt && grep -qx one base.txt")
+    made = plan(step("a"), step("b", checks=(check,)), step("c"), step("d"), step("e", "b"))
+    desk.write("base.txt", "one\n")
+    with PlayServer(play(proposed=made)) as server:
+        name = given(desk, made)
+        first = desk.ask(server).type("execute", name, "--yes", "--json", "--apply", "never")
+        assert first.code == 0, first.err
+        desk.write("base.txt", "two\n")
+        asked = len(server.of("worker"))
+
+        # When they are reused
+        second = desk.type("execute", name, "--from", first.events[0]["run"], "--yes", "--json")
+
+        # Then only that one, and what depends on it, is done again
+        assert second.code == 1, second.err
+        assert {request.caller.name.task for request in server.of("worker")[asked:]} == {"b"}
+    assert desk.statuses() == {
+        **dict.fromkeys("acd", "completed"), "b": "failed", "e": "blocked",
+    }  # fmt: skip
     assert desk.type("verify").code == 0
 
 

@@ -1,7 +1,7 @@
 """Reuse of unchanged, completed tasks of an earlier run (`--from RUN`).
 
-Definition and dependencies must be equal, and the dependencies reused too. The deliverable is merged onto the new run branch and its
-checks run there; after a conflict or a red check the task stays pending. Attempt, verdict and evidence are copied and sealed again
+Definition and dependencies must be equal, and the dependencies reused too. The deliverables are merged onto the new run branch, and the
+checks of all run on the last tree; after a conflict or a red check a task stays pending. Attempt, verdict and evidence are copied and sealed again
 under the new ids, because a chain belongs to its attempt by name.
 """
 
@@ -32,6 +32,7 @@ from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.task_changes import ReuseChange
 from mimir.store.records.task_records import TaskProgressRecord
 from mimir.store.transcripts import shared_texts
+from mimir.workspace.aio import await_all
 from mimir.workspace.git.history import GitHistory
 
 
@@ -39,6 +40,7 @@ from mimir.workspace.git.history import GitHistory
 class ReusableTask:
     """A completed task of the earlier run, with its accepted attempt."""
 
+    task: Task
     number: int
     """Number of the accepted attempt."""
     work: Deliverable
@@ -47,6 +49,15 @@ class ReusableTask:
     system_text: str
     """Name of the text that its brief shares with others. Empty: none."""
     records: tuple[EvidenceRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MergedResult:
+    source: ReusableTask
+    commit: str
+    """Empty: its result changes nothing."""
+    tree: str
+    """Of the results merged up to here."""
 
 
 async def take_over(
@@ -62,20 +73,15 @@ async def take_over(
     source_plan = record_loading.decode_plan(
         await services.store.read(partial(record_loading.load_run_with_plan, run=source_run))
     )
+    # Reused before a crash of this process.
     done = await services.store.read(partial(_load_completed, run=services.facts.id))
-    reused: list[str] = []
-    for task in equal_tasks(services.facts.plan, source_plan):
-        # Reused before a crash of this process.
-        if task.id in done:
-            reused.append(task.id)
-            continue
-        # A dependency that is done again may leave another base.
-        if not set(task.dependencies) <= set(reused):
-            continue
-        source = await services.store.read(partial(_load_reusable, run=source_run, task=task.id))
-        if source and await _TaskReuse(services, history, checks, source_run).reuse(task, source):
-            reused.append(task.id)
-    return reused
+    equal = equal_tasks(services.facts.plan, source_plan)
+    sources = await services.store.read(
+        partial(_load_reusable, run=source_run, tasks=[one for one in equal if one.id not in done])
+    )
+    reuse = _TaskReuse(services, history, checks, source_run, done)
+    await reuse.reuse(sources)
+    return [task.id for task in equal if task.id in reuse.reused]
 
 
 def equal_tasks(plan: Plan, source_plan: Plan) -> list[Task]:
@@ -90,118 +96,152 @@ def _load_completed(reads: ReadOps, run: str) -> set[str]:
     return {task.task_id for task in tasks if task.status is TaskStatus.COMPLETED}
 
 
-def _load_reusable(reads: ReadOps, run: str, task: str) -> ReusableTask | None:
-    record = record_loading.find_task(reads, run, task)
-    if record is None or record.status is not TaskStatus.COMPLETED:
-        return None
-    number = record.accepted_attempt
-    attempt = record_loading.find_attempt(reads, run, task, number)
-    if attempt is None:
-        return None
-    return ReusableTask(
-        number=number,
-        work=attempt.deliverable.decode(Deliverable),
-        verdict=attempt.verdict.decode(Verdict),
-        passed_checks=record.passed_checks,
-        system_text=attempt.start.decode(AttemptStart).system if attempt.start else "",
-        records=tuple(evidence.records(reads, attempt.id)),
-    )
+def _load_reusable(reads: ReadOps, run: str, tasks: Sequence[Task]) -> list[ReusableTask]:
+    found: list[ReusableTask] = []
+    for task in tasks:
+        record = record_loading.find_task(reads, run, task.id)
+        if record is None or record.status is not TaskStatus.COMPLETED:
+            continue
+        number = record.accepted_attempt
+        attempt = record_loading.find_attempt(reads, run, task.id, number)
+        if attempt is None:
+            continue
+        source = ReusableTask(
+            task=task,
+            number=number,
+            work=attempt.deliverable.decode(Deliverable),
+            verdict=attempt.verdict.decode(Verdict),
+            passed_checks=record.passed_checks,
+            system_text=attempt.start.decode(AttemptStart).system if attempt.start else "",
+            records=tuple(evidence.records(reads, attempt.id)),
+        )
+        found.append(source)
+    return found
 
 
 class _TaskReuse:
-    """Reuses one task."""
+    """Reuses tasks of one run."""
 
     def __init__(
-        self, services: RunServices, history: GitHistory, checks: CheckRunner, source_run: str
+        self,
+        services: RunServices,
+        history: GitHistory,
+        checks: CheckRunner,
+        source_run: str,
+        reused: set[str],
     ) -> None:
         self._services = services
         self._history = history
         self._checks = checks
         self._source_run = source_run
+        self.reused = reused
+        """Ids of the tasks that need no work."""
 
-    async def reuse(self, task: Task, source: ReusableTask) -> bool:
-        """Complete the task with the earlier result; False if it must be done again."""
-        work = source.work
+    async def reuse(self, sources: Sequence[ReusableTask]) -> None:
+        """Complete tasks with their earlier results; the others stay pending.
+
+        One tree holds all results: a tree for each would cost a run of the suite for each. If a check is red, each half is tried.
+        """
         run = await self._services.store.read(
             partial(record_loading.load_run, run=self._services.facts.id)
         )
-        tree = run.head_tree
-        if work.commit:
-            merge = await self._history.merge(run.head_tree, work.tree, work.base_tree)
-            if merge.conflicts:
-                return False
-            tree = merge.tree
-        check_runs = await self._run_checks(task, source, tree)
-        if check_runs is None:
-            return False
-        commit = ""
-        if tree != run.head_tree:
-            message = f"{task.id}: {task.title}\n\nMimir-Taken-From: {self._source_run}\n"
-            commit = await self._history.commit(tree, [run.head], message)
-        now = stamp(self._services.clock.now())
-        change = ReuseChange(
-            verified_at=now,
-            integrated_at=now,
-            integrated_commit=commit or None,
-            integrated_tree=tree if commit else None,
-            accepted_attempt=source.number,
-            total_attempts=source.number,
-            taken_from=self._source_run,
-        )
-        save = partial(
-            self._save,
-            task=task,
-            source=source,
-            check_runs=check_runs,
-            change=change,
-            head=run.head,
-        )
-        return await self._services.store.write(save)
+        merges = await self._merge(sources, run.head, run.head_tree)
+        if not merges:
+            return
+        tree = merges[-1].tree
+        ran = await await_all([self._run_checks(one.source, tree) for one in merges])
+        green = [one for one in ran if one is not None]
+        if len(green) == len(merges):
+            save = partial(self._save_all, head=run.head, merges=merges, check_runs=green)
+            if await self._services.store.write(save):
+                self.reused.update(one.source.task.id for one in merges)
+        elif len(sources) > 1:
+            middle = len(sources) // 2
+            await self.reuse(sources[:middle])
+            await self.reuse(sources[middle:])
 
-    async def _run_checks(
-        self, task: Task, source: ReusableTask, tree: str
-    ) -> list[CheckRun] | None:
-        """Run the task's checks on the merged tree; None if one that counts is red."""
+    async def _merge(
+        self, sources: Sequence[ReusableTask], head: str, tree: str
+    ) -> list[_MergedResult]:
+        """Merge one after another; leave out conflicts and what depends on them."""
+        merges: list[_MergedResult] = []
+        reused = set(self.reused)
+        for source in sources:
+            work, task = source.work, source.task
+            # A dependency that is done again may leave another base.
+            if not set(task.dependencies) <= reused:
+                continue
+            before = tree
+            if work.commit:
+                merge = await self._history.merge(tree, work.tree, work.base_tree)
+                if merge.conflicts:
+                    continue
+                tree = merge.tree
+            commit = ""
+            if tree != before:
+                message = f"{task.id}: {task.title}\n\nMimir-Taken-From: {self._source_run}\n"
+                commit = head = await self._history.commit(tree, [head], message)
+            merges.append(_MergedResult(source=source, commit=commit, tree=tree))
+            reused.add(task.id)
+        return merges
+
+    async def _run_checks(self, source: ReusableTask, tree: str) -> list[CheckRun] | None:
+        """Run a task's checks on the merged tree; None if one that counts is red."""
         accepted = AcceptedTask(
-            task=task,
+            task=source.task,
             attempt=source.number,
             answer=source.work.answer,
             passed=frozenset(source.passed_checks),
         )
         check_runs: list[CheckRun] = []
-        for check in task.checks:
+        for check in source.task.checks:
             ran = await self._checks.on_tree(accepted, check, tree, (), phase="merged")
             check_runs += ran
             if counts(accepted, check) and not ran[-1].green:
                 return None
         return check_runs
 
-    def _save(
+    def _save_all(
         self,
         ops: WriteOps,
-        task: Task,
-        source: ReusableTask,
-        check_runs: Sequence[CheckRun],
-        change: ReuseChange,
         head: str,
+        merges: Sequence[_MergedResult],
+        check_runs: Sequence[Sequence[CheckRun]],
     ) -> bool:
-        """Copy, seal and complete in one transaction; False if the head has moved."""
-        run, number = self._services.facts.id, source.number
-        commit, tree = change.integrated_commit or "", change.integrated_tree or ""
-        if commit and not runs.advance_head(ops, run, head, commit, tree):
+        """Save in one transaction, as one tree proves all; False if the head has moved."""
+        last = next((one for one in reversed(merges) if one.commit), None)
+        run = self._services.facts.id
+        if last and not runs.advance_head(ops, run, head, last.commit, last.tree):
             return False
+        for merged, ran in zip(merges, check_runs, strict=True):
+            self._save(ops, merged, ran)
+        return True
+
+    def _save(self, ops: WriteOps, merged: _MergedResult, check_runs: Sequence[CheckRun]) -> None:
+        """Copy, seal and complete."""
+        source, run = merged.source, self._services.facts.id
+        number, task = source.number, source.task.id
+        now = stamp(self._services.clock.now())
+        change = ReuseChange(
+            verified_at=now,
+            integrated_at=now,
+            integrated_commit=merged.commit or None,
+            integrated_tree=merged.tree if merged.commit else None,
+            accepted_attempt=number,
+            total_attempts=number,
+            taken_from=self._source_run,
+        )
         # The copied brief names a text that the source run keeps.
         if source.system_text:
             shared_texts.carry(ops, self._source_run, run, [source.system_text])
-        claims.complete_reused_task(ops, run, task.id, change, commit=commit)
-        name = attempt_id(run, task.id, number)
+        claims.complete_reused_task(ops, run, task, change, commit=merged.commit)
+        name = attempt_id(run, task, number)
         evidence.put_artifact(ops, f"{name}/answer", run, "answer", source.work.answer, name)
-        evidence.put_verdict(ops, run, task.id, number, 1, source.verdict)
+        evidence.put_verdict(ops, run, task, number, 1, source.verdict)
         # Sealed again: the seal of a record covers the name of its chain.
         bodies: list[tuple[RecordKind, Body]] = [
             *((one.kind, as_object(json.loads(one.body))) for one in source.records),
-            *(("check", run_body(check_run, task=task.id)) for check_run in check_runs),
+            *(("check", run_body(check_run, task=task)) for check_run in check_runs),
         ]
         records = seal.extend(name, None, bodies)
-        evidence.append(ops, run, task.id, number, None, name, records)
-        return True
+        evidence.append(ops, run, task, number, None, name, records)
