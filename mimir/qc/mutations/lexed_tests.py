@@ -38,8 +38,9 @@ _TESTS: Mapping[Language, tuple[tuple[re.Pattern[str], str], ...]] = {
         (re.compile(r"^func\s*\(\s*\w*\s*\*?\w+\s*\)\s*Test\w*\s*\(()\s*\)\s*(?=\{)", re.M), 'panic("control");'),
     ),
     "rust": (
+        # A macro can compute the name: `fn $name`, `fn [<test_ $name>]`.
         # `black_box`: a plain `panic!` makes the rest unreachable, which a crate may deny.
-        (re.compile(r"#\[(?:\w+::)*\w*test\w*(?:\[[^\]]*\]|[^\]\[])*\](?:\s*#\[(?:\[[^\]]*\]|[^\]\[])*\])*\s*(?:pub\s+)?(?:async\s+)?fn\s+\w+()[^{;]*(?=\{)"), _PANIC),
+        (re.compile(r"#\[(?:\w+::)*\w*test\w*(?:\[[^\]]*\]|[^\]\[])*\](?:\s*#\[(?:\[[^\]]*\]|[^\]\[])*\])*\s*(?:pub\s+)?(?:async\s+)?fn\s+(?:\$?\w+|\[<[^{;]*>\])()[^{;]*(?=\{)"), _PANIC),
     ),
     "java": (
         (re.compile(r"@(?:\w+\.)*\w*Test\w*\b[^;{}]*(?:\{[^{}]*\}[^;{}]*)?(?:\bvoid|[>\]])\s+\w+()\s*\([^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
@@ -200,7 +201,7 @@ def _bodies(code: MaskedCode, language: Language) -> Iterator[_Body]:
             start, end = found.end() + 1, code.pairs[found.end()]
             if language == "rust" and (inner := _INNER_RUST.match(code.mask, start)):
                 start = inner.end()
-            name = _NAME.findall(found[0])[-1]
+            name = (_NAME.findall(found[0]) or [""])[-1]
             yield _Body(name=name, start=start, end=end, failing=statement, has_result="->" in found[0])  # fmt: skip
 
 

@@ -125,6 +125,8 @@ FORMS = [
     ("go", "func ExampleAdd() {\n\tf()\n\t// Output:\n\t// 5\n}\n", "// Output:zq7\n"),
     ("go", "func FuzzAdd(f *testing.F) {\n}\n", '{ f.Fatal("control");'),
     ("rust", '#[test_case([1, 2]; "x")]\n#[test_case([3]; "y")]\nfn a(x: X) {}\n', "{ assert!("),
+    ("rust", "macro_rules! t { ($t:ident : $a:expr => $b:expr) => {\n #[test]\n fn $t() { assert_eq!(f($a), $b) }\n} }", "fn $t() { assert!("),
+    ("rust", "paste! {\n #[test]\n fn [<test_ $name>]() { f() }\n}", "fn [<test_ $name>]() { assert!("),
     ("rust", "#[test]\nfn a() {\n  #![deny(unused)]\n  f();\n}\n", "#![deny(unused)] assert!(core::"),
     ("java", "class A {\n  @TestFactory\n  Stream<DynamicTest> a() { }\n}\n", "{ if (true) throw "),
     ("javascript", "it.each`\n a | b\n ${1} | ${2}\n`('$a', ({a}) => { f(a); });\n", "{ throw "),
