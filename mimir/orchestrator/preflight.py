@@ -4,6 +4,7 @@ The runs are those before the work: attempts use them again, and no command runs
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -80,10 +81,14 @@ def locate_findings(
         for number, task in enumerate(plan.tasks)
         for item, check in enumerate(task.checks)
     }
-    return tuple(
-        make_finding(one.code, one.message, position[one.task, one.check], one.suggestion)
-        for one in found
-    )
+
+    def locate(one: TrialFinding) -> Finding:
+        place = position[one.task, one.check]
+        finding = make_finding(one.code, one.message, place, one.suggestion)
+        # A check that is not required decides nothing.
+        return finding if one.is_required else replace(finding, severity="warning")
+
+    return tuple(map(locate, found))
 
 
 async def try_plan(services: ProjectServices, plan: Plan, places: SourceMap) -> tuple[Finding, ...]:

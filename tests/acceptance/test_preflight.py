@@ -46,6 +46,17 @@ def desk(
     return desk
 
 
+def test_broken_check_that_is_not_required_stops_no_run(desk: Desk):
+    optional = check("no-such-program", "a.txt", id="missing", required=False)
+    proposed = plan(replace(GOOD, checks=(optional, holds("a.txt", "^a$", id="right"))))
+    desk.write("plan.md", render(proposed))
+
+    said = desk.type("execute", "plan.md", "--yes", "--apply", "never")
+
+    assert said.code == 0, said.out
+    assert ": warning check-program-missing: Check 'missing' of a names a program" in said.out
+
+
 def test_pm_repairs_the_broken_checks_of_its_plan(desk: Desk, server: PlayServer):
     said = desk.type("chain", "Write a.txt")
 

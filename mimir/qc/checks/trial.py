@@ -34,6 +34,7 @@ class TrialFinding:
 
     task: str
     check: str
+    is_required: bool
     code: TrialCode
     message: str
     suggestion: str
@@ -50,6 +51,7 @@ def judge_trial(check: Check, run: CheckRun, tasks: Sequence[Task]) -> TrialFind
     return TrialFinding(
         task=tasks[0].id,
         check=check.id,
+        is_required=check.required,
         code=code,
         message=f"Check {check.id!r} of {tasks[0].id} {message}: {shlex.join(run.argv)[:200]}",
         suggestion=suggestion,
