@@ -155,7 +155,8 @@ def _open_file(
         try:
             parts[one] = _read_bounded(tree, f"{folder}/{one}" if folder else one)
         except ToolError as error:
-            findings.append(make_agent_finding("file-unreadable", str(error)))
+            hint = "Make it a regular file of at most 1 MiB that you may read, with no link in its path."
+            findings.append(make_agent_finding("file-unreadable", str(error), suggestion=hint))
     return AgentFile(
         path=shown,
         format=kind.format,

@@ -18,10 +18,13 @@ from mimir.domain.located_tree import (
 from mimir.registry.findings import make_agent_finding
 
 MAX_CHARACTERS = 64 * 1024
+MAX_KEYS = 200
 RULE = "---"
 _COLON_KEYS = ("description", "argument-hint", "name")
 # A plain value of one line; quotes, block marks and flow marks begin another form.
-_PLAIN = re.compile(rf"({'|'.join(_COLON_KEYS)}):[ \t]+([^\s\"'|>\[\]{{}}#&*!%@`].*)")
+_PLAIN = re.compile(rf"({'|'.join(_COLON_KEYS)}):[ \t]+((?:[^\s\"'|>\[\]{{}}#&*!]|\*[* ]).*)")
+_MARKED = re.compile(r":(?:\s|$)|^[*%@`]")
+"""What YAML takes for a mark in a plain value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +74,24 @@ def parse_keys(
     if len(text) > MAX_CHARACTERS:
         message = f"The keys have {len(text):,} characters; at most {MAX_CHARACTERS:,} are read."
         return None, (
-            make_agent_finding("front-matter-yaml", message, SourcePosition(line=first_line)),
+            make_agent_finding(
+                "front-matter-yaml", message, SourcePosition(line=first_line), "Shorten them."
+            ),
         )
     if not re.search(r"^[ \t]*[^\s#]", text, re.MULTILINE):
         return LocatedValue("map", SourcePosition(line=first_line)), ()
+    values, findings = _parse_map(text, is_key, first_line)
+    # Each unknown key is compared with all known ones.
+    if values is None or len(values.keys) <= MAX_KEYS:
+        return values, findings
+    message = f"There are {len(values.keys):,} keys; at most {MAX_KEYS} are read."
+    at = [*values.key_places.values()][MAX_KEYS]
+    return None, (make_agent_finding("front-matter-yaml", message, at, "Remove some."),)
+
+
+def _parse_map(
+    text: str, is_key: Callable[[str], bool], first_line: int
+) -> tuple[LocatedValue | None, tuple[Finding, ...]]:
     try:
         return _require_map(parse_yaml(text, first_line)), ()
     except DuplicateKeyError as error:
@@ -108,7 +125,7 @@ def _repair_colons(
         return tree, tuple(
             make_agent_finding(
                 "front-matter-colon",
-                f"The value of {lines[number].partition(':')[0]!r} contains ': ' and is not quoted; the rest of the line is used.",
+                f"The value of {lines[number].partition(':')[0]!r} contains ': ' or begins with a mark of YAML, and is not quoted; the rest of the line is used.",
                 SourcePosition(line=first_line + number),
                 "Put the value in quotes.",
             )
@@ -116,8 +133,9 @@ def _repair_colons(
             if line
         )
     if isinstance(error, DuplicateKeyError):
-        return None, (make_agent_finding("duplicate-key", str(error), error.place),)
-    hint = "Quote the value." if "mapping values" in str(error) else ""
+        hint = "Keep one of them."
+        return None, (make_agent_finding("duplicate-key", str(error), error.place, hint),)
+    hint = "Put the value in quotes, or write it as YAML."
     return None, (make_agent_finding("front-matter-yaml", str(error), error.place, hint),)
 
 
@@ -127,7 +145,8 @@ def _quoted_description(
     """Yield the lines of a plain description up to the next key, quoted in its first line."""
     start = next((n for n, line in enumerate(lines) if line.startswith("description:")), None)
     match = None if start is None else _PLAIN.fullmatch(lines[start])
-    if start is None or match is None:
+    # Without a colon in it, the fault is not in the description: nothing is swallowed.
+    if start is None or match is None or not _MARKED.search(match[2]):
         return
     words = [match[2].rstrip()]
     for line in lines[start + 1 :]:
@@ -146,5 +165,5 @@ def _quoted_description(
 def _quoted_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(lines):
         match = _PLAIN.fullmatch(line)
-        if match and re.search(r":(?:\s|$)", match[2]):
+        if match and _MARKED.search(match[2]):
             yield number, f"{match[1]}: {json.dumps(match[2].rstrip(), ensure_ascii=False)}"

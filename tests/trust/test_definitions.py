@@ -132,3 +132,48 @@ def test_damage_of_a_front_matter_never_widens_a_grant(kind: str):
         assert set(granted) <= most, (format, damaged[:200])
         assert not (found.has_errors and granted)
         assert all(one.line >= 1 and one.column >= 1 for one in found.findings)
+        assert all(one.suggestion for one in found.findings if one.severity == "error")
+
+
+BODY = "\nRead the changed files, then report.\n"
+HEAD = "name: one\ndescription: Reviews a change.\n"
+REFUSED = {
+    "merge key": f"{HEAD}x: &a {{tools: Bash}}\n<<: *a\n",
+    "growing aliases": f"{HEAD}a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n",
+    "nested lists": f"{HEAD}tools: {'[' * 9_000}{']' * 9_000}\n",
+    "second document": f"{HEAD}...\ntools: Bash\n",
+    "constructor": f"{HEAD}x: !!python/object/apply:os.system [id]\n",
+    "tab": f"{HEAD}\ttools: Bash\n",
+    "key written twice, once by escapes": f'{HEAD}tools: Read\n"\\u0074ools": Bash\n',
+    "key with another case": f"{HEAD}tools: Read\nTools: Bash\n",
+    "thousands of keys": HEAD + "".join(f"tool{n}x: v\n" for n in range(4_000)),
+    "line separator": f"{HEAD}tools: Read\u2028tools: Bash\n",
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_trick_of_yaml_is_refused_with_its_place_and_grants_nothing(kind: str):
+    found = read("claude", f"---\n{REFUSED[kind]}---\n{BODY}".encode())
+
+    (error,) = [one for one in found.findings if one.severity == "error"]
+    assert (error.line > 1, bool(error.suggestion)) == (True, True)
+    assert grant_tools(found).granted == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("../../etc/passwd", "etc-passwd"),
+        ("sdd/interviewer", "sdd-interviewer"),
+        ("'project:librarian'", "project-librarian"),
+        ("lib\u200brarian", "lib-rarian"),
+        ("\u202enairarbil\u202c", "nairarbil"),
+        ("l\u0456brarian", "l-brarian"),
+        ("\u4eba\u985e", "one"),
+    ],
+)
+def test_name_with_other_signs_gets_a_plain_address(name: str, slug: str):
+    found = read("claude", f"---\nname: {name}\ndescription: Reviews.\n---\n{BODY}".encode())
+
+    assert found.name == slug
+    assert "invalid-name" in {one.code for one in found.findings}

@@ -213,12 +213,15 @@ def _read_name(file: AgentFile, reader: FieldReader) -> tuple[str, str]:
     is_strict = file.format == "skill"
     name = slug_of(title)
     plain = title.replace("_", "-") if file.format == "folder" else title
+    # Many public files have a name in another script; their address comes from the file.
+    folder = slug_of(own)
     if not written and file.format in ("claude", "skill"):
         _add_name_fault(reader, "There is no name; the file name is used.", is_strict, name)
     elif not _NAME.fullmatch(plain) or len(plain) > MAX_NAME:
         message = f"The name {title[:80]!r} has other signs than a-z, 0-9 and '-', or over {MAX_NAME} characters."
-        _add_name_fault(reader, message, is_strict or not name, name)
-    folder = slug_of(own)
+        if folder and not name:
+            message += f" Its address is that of its file: {folder}."
+        _add_name_fault(reader, message, is_strict or not (name or folder), name or folder)
     if file.format in ("folder", "skill") and written and slug_of(written) != folder:
         severity = "error" if file.format == "folder" else "warning"
         message = f"The name {written[:80]!r} differs from the folder {own[:80]!r}."

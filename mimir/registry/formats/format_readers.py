@@ -33,7 +33,8 @@ def _read_folder(reader: FieldReader, found: AgentDefinition) -> AgentDefinition
     kind = cast("AgentKind", reader.choice("type", ("sdk", "cli"), "sdk"))
     program = reader.text("program")
     if kind == "cli" and not program:
-        reader.add("invalid-value", "An agent of type cli needs a program.", "type")
+        message, hint = "An agent of type cli needs a program.", "Add a line: program: claude"
+        reader.add("invalid-value", message, "type", hint)
     if program and not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", program):
         message = f"{program[:80]!r} is not the name of a program in your settings."
         hint = "Name a preset, such as claude; only your own settings choose commands."
@@ -91,7 +92,9 @@ def _read_schema(reader: FieldReader) -> str:
     schema = as_json(node.keys["schema"])
     refusal = check_schema(schema)
     if refusal:
-        reader.add("schema-refused", f"The answer schema is refused: {refusal}.", "output_format")
+        message = f"The answer schema is refused: {refusal}."
+        hint = "Write a smaller schema, with references to itself only."
+        reader.add("schema-refused", message, "output_format", hint)
         return ""
     return json.dumps(schema, ensure_ascii=False)
 
@@ -173,7 +176,8 @@ def _read_temperature(reader: FieldReader) -> float | None:
         return None
     if re.fullmatch(r"[0-9](?:\.[0-9]{1,6})?", text) and float(text) <= 2:
         return float(text)
-    reader.add("invalid-value", "'temperature' is not a number from 0 to 2.", "temperature")
+    message, hint = "'temperature' is not a number from 0 to 2.", "Write a number such as 0.2."
+    reader.add("invalid-value", message, "temperature", hint)
     return None
 
 
@@ -184,7 +188,7 @@ def _read_skill(reader: FieldReader, found: AgentDefinition) -> AgentDefinition:
     names = allowed if named is None else named
     if len(reader.text("compatibility")) > 500:
         message = "'compatibility' has more than 500 characters."
-        reader.add("invalid-value", message, "compatibility")
+        reader.add("invalid-value", message, "compatibility", "Shorten it.")
     return replace(found, tools=ToolRequest(requested=names or (), is_default=names is None))
 
 
