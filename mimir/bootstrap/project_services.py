@@ -32,7 +32,7 @@ from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.clock import Clock
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.invocation import PlanAgent
+from mimir.domain.invocation import PlanAgent, PlanningStep
 from mimir.domain.json_value import as_text
 from mimir.domain.message import ModelRequest
 from mimir.domain.question import QuestionLimits
@@ -148,7 +148,7 @@ async def compose_services(
         tools=tools,
         planner_tools=tools.planner,
         question_limits=question_limits,
-        step_prompts=partial(_load_step_prompts, project, loaded),
+        planning_steps=partial(_load_planning_steps, project, loaded),
         plan_agents=partial(_list_agents, project, loaded),
         own_preambles=own,
         agentinator=_agentinator_factory(
@@ -233,14 +233,14 @@ def _list_agents(project: Path, loaded: LoadedSettings) -> Sequence[PlanAgent]:
     return list_plan_agents(open_agent_files(project, loaded).load(), is_available)
 
 
-def _load_step_prompts(project: Path, loaded: LoadedSettings) -> Mapping[str, str]:
-    """Return the prompts of the planning steps; a definition of the user comes first.
+def _load_planning_steps(project: Path, loaded: LoadedSettings) -> Mapping[str, PlanningStep]:
+    """Return the definitions of the planning steps; one of the user comes first.
 
     Raises:
         UsageError: A definition cannot be used for a step.
     """
     catalogue = open_agent_files(project, loaded).load()
-    prompts: dict[str, str] = {}
+    steps: dict[str, PlanningStep] = {}
     for name in STEP_AGENTS:
         entry = catalogue.find(f"{SDD}/{name}")
         # A program has no conversation that could continue after an answer.
@@ -249,8 +249,10 @@ def _load_step_prompts(project: Path, loaded: LoadedSettings) -> Mapping[str, st
                 f"The definition {entry.address} cannot be used for a step of planning.",
                 next_step=f"See its findings: mimir agents show {entry.address}",
             )
-        prompts[name] = entry.definition.prompt
-    return prompts
+        steps[name] = PlanningStep(
+            prompt=entry.definition.prompt, model=entry.model, tools=entry.grant.granted
+        )
+    return steps
 
 
 def _describe_ignored_templates(own: OwnPreambles) -> list[str]:

@@ -1,7 +1,7 @@
 """Tools of each role behind the gateway, and the sandbox that they see."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -175,27 +175,42 @@ class ToolFactory:
         placed = LazyWorkspaceTools([files, commands], _prepare_call(tree, stand))
         return self._reading([placed, self._artifacts(run, artifacts)], rights, lane)
 
-    def planner(self, where: Path, lane: Transcript, step: CallQuota | None = None) -> Toolset:
+    def planner(
+        self,
+        where: Path,
+        lane: Transcript,
+        step: CallQuota | None = None,
+        named: Collection[str] | None = None,
+    ) -> Toolset:
         """Return the PM's tools: read-only files of a checkout, probes, and the memory.
 
         Of the agent of another planning step, `step` limits its questions; it has no probes.
+        `named` are the tools of its definition.
         """
         files = FileTools(DirectoryTree(where), READ_ONLY, redact=self._redact)
-        rights = ToolRights(role="pm", role_tools=ROLES["pm"].tools)
+        rights = ToolRights(role="pm", role_tools=_narrow(ROLES["pm"].tools, named))
         memory = MemoryTools(self._memory(""))
         if step is not None:
-            return self._step_tools([files, memory], lane, step)
+            return self._step_tools([files, memory], lane, step, named)
         probe = ProbeTool(self._sandbox, where, redact=self._redact)
         tools = [files, probe, memory]
         return self._reading(tools, rights, lane, CallQuota({"probe": MAX_PROBES}))
 
-    def _step_tools(self, tools: Sequence[Toolset], lane: Transcript, quota: CallQuota) -> Toolset:
+    def _step_tools(
+        self,
+        tools: Sequence[Toolset],
+        lane: Transcript,
+        quota: CallQuota,
+        named: Collection[str] | None,
+    ) -> Toolset:
         """Return the tools of the agent of a planning step; with a quota, it asks the user."""
         may_ask = quota.limit_of(ASK_TOOL) > 0
         # One call is one round: the user answers its questions together.
         limits = replace(self._question_limits, fields=STEP_FIELDS)
         asking = AskUserTool(limits, redact=self._redact)
-        names = (*READ_TOOLS, *MEMORY_TOOLS, *((ASK_TOOL,) if may_ask else ()))
+        own = _narrow((*READ_TOOLS, *MEMORY_TOOLS), named)
+        # Whether a step asks is a rule of the step, not of its definition.
+        names = (*own, *((ASK_TOOL,) if may_ask else ()))
         rights = ToolRights(role="planning step", role_tools=names)
         return gateway(
             [*tools, asking],
@@ -229,6 +244,11 @@ class ToolFactory:
             why=rights.why,
             quota=quota,
         )
+
+
+def _narrow(tools: Sequence[str], named: Collection[str] | None) -> tuple[str, ...]:
+    """Return the tools without those that a definition can name and does not; None: all."""
+    return tuple(one for one in tools if named is None or one in named or one not in NAMED_TOOLS)
 
 
 def _scope_rule(bench: WorkerWorkspace, tree: DirectoryTree) -> Callable[[str], str]:

@@ -89,6 +89,17 @@ class PinnedSkill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanningStep:
+    """The part of a definition that a planning step works with; later edits do not count."""
+
+    prompt: str
+    model: str = ""
+    """Full name. Empty: that of the PM."""
+    tools: tuple[str, ...] | None = None
+    """Tools that the definition may use. None: those of the step, as in older versions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanAgent:
     """An agent definition that a plan may name."""
 
@@ -110,6 +121,19 @@ class MemoryHit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerExcerpt:
+    """What the ledger of another run says about the work that an invocation belongs to."""
+
+    run: str
+    goal: str
+    decisions: tuple[str, ...] = ()
+    handoff: tuple[str, ...] = ()
+    """What is done, and which questions are open."""
+    is_parent: bool = False
+    """Whether an agent of that run spawned the agent; otherwise it is the project's last plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedMaterial:
     """What an invoked agent is shown beside its task; later changes do not count."""
 
@@ -124,6 +148,8 @@ class PinnedMaterial:
     """The project's `AGENTS.md`; empty: there is none."""
     feedback: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
     """Decisions about what the agent proposed in earlier runs of the same task."""
+    ledger: LedgerExcerpt | None = field(default=None, metadata=OMIT_EMPTY)
+    """None: no run is above it, and the project has executed no plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +169,8 @@ class PinnedDefinition:
     """Globs of its file: it writes only what these match too. Empty: no such limit."""
     material: PinnedMaterial | None = None
     """None: the agent of a plan, or a run of an older version."""
+    verify: str = field(default="", metadata=OMIT_EMPTY)
+    """`checks`: QC is not asked. `citations`: each must hold. Empty: as the request names it."""
 
     @property
     def role(self) -> str:

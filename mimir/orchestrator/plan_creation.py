@@ -43,7 +43,8 @@ async def create_planning_run(
     """
     services.check_models()
     if limits.max_cost is not None:
-        budget.must_have_prices(services.prices, models_of_planning(services, model))
+        models = models_of_planning(services, model, pattern)
+        budget.must_have_prices(services.prices, models)
     run = services.ids.new("plan")
     base = await services.history.base(run, hidden=HIDDEN)
     new = services.new_run(
@@ -65,9 +66,15 @@ async def create_planning_run(
     return run
 
 
-def models_of_planning(services: ProjectServices, model: str) -> frozenset[str]:
+def models_of_planning(
+    services: ProjectServices, model: str, pattern: PatternOptions
+) -> frozenset[str]:
     """Return the models that planning may call; a named `model` replaces the set ones."""
-    return frozenset(model or services.choices[role].model for role in ("ecko", "pm"))
+    if model:
+        return frozenset((model,))
+    models = {services.choices[role].model for role in ("ecko", "pm")}
+    steps = services.planning_steps().values() if pattern.name != "direct" else ()
+    return frozenset(models | {step.model for step in steps if step.model})
 
 
 async def raise_limits(services: ProjectServices, run: str, limits: RunBudget) -> None:
@@ -78,8 +85,9 @@ async def raise_limits(services: ProjectServices, run: str, limits: RunBudget) -
     """
     record = await services.store.read(partial(load_run, run=run))
     if limits.max_cost is not None or record.max_cost is not None:
-        model = str(record.settings.mapping().get("model") or "")
-        budget.must_be_priced(record, models_of_planning(services, model))
+        settings = record.settings.mapping()
+        model, pattern = str(settings.get("model") or ""), read_options(settings)
+        budget.must_be_priced(record, models_of_planning(services, model, pattern))
     await services.store.write(partial(lifecycle.set_limits, run=run, limits=limits))
 
 

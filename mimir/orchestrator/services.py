@@ -1,6 +1,6 @@
 """Services of one process for one project, composed by bootstrap."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from mimir.attempts.services import ModelChoice, ModelSource, RoleTools
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import Clock, IdFactory
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.invocation import DelegationLimits, PlanAgent, SpawnCaller
+from mimir.domain.invocation import DelegationLimits, PlanAgent, PlanningStep, SpawnCaller
 from mimir.domain.money import ModelPrice
 from mimir.domain.plan import Plan
 from mimir.domain.question import QuestionLimits
@@ -34,8 +34,11 @@ from mimir.workspace.git.history import GitHistory
 from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.sandbox.sandbox import Sandbox
 
-PlannerToolFactory = Callable[[Path, Transcript, CallQuota | None], Toolset]
-"""Makes the tools of the PM, or of a step with a quota, from a checkout and a transcript."""
+PlannerToolFactory = Callable[[Path, Transcript, CallQuota | None, Collection[str] | None], Toolset]
+"""Makes the tools of the PM, or of a step with a quota, from a checkout and a transcript.
+
+The last argument has the tools of a definition, which only narrow them; None: there is no definition.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +59,8 @@ class ProjectServices:
     tools: RoleTools
     planner_tools: PlannerToolFactory
     question_limits: QuestionLimits
-    step_prompts: Callable[[], Mapping[str, str]]
-    """Returns the prompts of the definitions of the planning steps now, by name."""
+    planning_steps: Callable[[], Mapping[str, PlanningStep]]
+    """Returns the definitions of the planning steps now, by name."""
     plan_agents: Callable[[], Sequence[PlanAgent]]
     """Returns the agent definitions that a plan may name now."""
     own_preambles: OwnPreambles
@@ -168,9 +171,18 @@ class ProjectServices:
         )
 
     def open_model(
-        self, run: str, role: str, transcript: StoredTranscript, number: int = 1
+        self,
+        run: str,
+        role: str,
+        transcript: StoredTranscript,
+        number: int = 1,
+        *,
+        model: str = "",
     ) -> ChatModel:
-        """Return the model of an agent of the run itself, journaled in its transcript."""
+        """Return a model for an agent of the run itself, journaled in its transcript.
+
+        Without a name it is the model of the role.
+        """
         name = lane_id(run, PLAN_TASK, number, role)
-        model = self.models.for_lane(role, name, self.choice_of(role).model)
-        return JournaledModel(model, transcript)
+        found = self.models.for_lane(role, name, model or self.choice_of(role).model)
+        return JournaledModel(found, transcript)

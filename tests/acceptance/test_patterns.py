@@ -405,13 +405,22 @@ def test_a_definition_of_the_user_replaces_the_shipped_one(desk: Desk, tmp_path:
     home = tmp_path / "home"
     own = home / ".agents/skills/sdd/agents/interviewer/SKILL.md"
     own.parent.mkdir(parents=True)
-    own.write_text("---\nname: interviewer\ndescription: Mine.\n---\nAsk about the zebra.\n")
-    desk.environ(HOME=home)
-    script(desk, [author("interviewer", "## Goal\nA limiter."), author("pm", planned("R1"))])
+    keys = "name: interviewer\ndescription: Mine.\nmodel: wise\nallowed-tools: Read Bash\n"
+    own.write_text(f"---\n{keys}---\nAsk about the zebra.\n")
+    settings = home / "mimir.toml"
+    settings.write_text(f'[agents.models]\nwise = "play:{tmp_path}/wise.yaml"\n')
+    desk.environ(HOME=home, MIMIR_CONFIG=settings)
+    interview = author("interviewer", {"calls": [calls("list_files")]}, "## Goal\nA limiter.")
+    (tmp_path / "wise.yaml").write_text(yaml.safe_dump({"parts": [interview]}))
+    script(desk, [author("pm", planned("R1"))])
 
     desk.type("chain", REQUEST, "--pattern", "ask")
     own.unlink()
     assert answer(desk, "yes").code == 0
 
-    (prompts,) = [one for one in planning(desk).nodes["Artifact"] if one["kind"] == "steps"]
-    assert "Ask about the zebra." in prompts["text"]
+    nodes = planning(desk).nodes
+    (steps,) = [one for one in nodes["Artifact"] if one["kind"] == "steps"]
+    assert "Ask about the zebra." in steps["text"]
+    # Only its own model plays the interviewer; of the tools of a step it has those that it names.
+    refused = next(one for one in nodes["Call"] if one["tool"] == "list_files")
+    assert "may not use" in refused["valueJson"]

@@ -17,8 +17,7 @@ from mimir.domain.agent import NAMED_TOOLS, ROLES
 from mimir.domain.event import EventKind
 from mimir.domain.finding import Finding
 from mimir.domain.ids import PLAN_TASK
-from mimir.domain.invocation import PLAN_AGENTS_TEXT, PlanAgent
-from mimir.domain.json_value import as_text
+from mimir.domain.invocation import PLAN_AGENTS_TEXT, PlanAgent, PlanningStep
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
 from mimir.domain.requirement import REQUIREMENTS_TEXT
@@ -37,10 +36,11 @@ from mimir.orchestrator.patterns.planning_steps import PlanningSteps
 from mimir.orchestrator.patterns.pm_input import PlanMaterial, read_pm_input
 from mimir.orchestrator.patterns.step_agent import (
     HEAD,
-    PROMPTS_TEXT,
     SDD,
     STEP_LIMITS,
+    STEPS_TEXT,
     TASK_AGENTS,
+    read_steps,
 )
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import ecko, parser
@@ -156,7 +156,7 @@ class PlanningRun:
             PlanMaterial(
                 text=f"{spec.text}\n# Strategy\n\n{strategy}",
                 is_approved=True,
-                planner=steps.prompts["planner"],
+                planner=steps.definitions["planner"],
                 requirements=spec.requirements,
             )
         )
@@ -212,7 +212,7 @@ class PlanningRun:
             return PatternChoice(pattern=self._options.name)
         system = templates.system_message("ecko", self._services.own_preambles.read)
         transcript = await self._services.open_transcript(self._record.id, "ecko", CHOICE)
-        loop = self._loop_services("ecko", transcript, NO_TOOLS, CHOICE)
+        loop = self._loop_services("ecko", transcript, NO_TOOLS, number=CHOICE)
         request = self._record.request
         text = f"{HEAD}\n\nThe request:\n\n{request}\n\n{CHOICE_REQUEST}"
         talk = await converse(
@@ -231,23 +231,23 @@ class PlanningRun:
             services=self._services,
             record=self._record,
             checkout=self._checkout,
-            prompts=await self._load_prompts(),
+            definitions=await self._load_steps(),
             limits=self._options,
             loop=self._loop_services,
             noted=choice.reason,
         )
 
-    async def _load_prompts(self) -> Mapping[str, str]:
-        """Return the prompts of the steps, looked up once."""
+    async def _load_steps(self) -> Mapping[str, PlanningStep]:
+        """Return the definitions of the steps, looked up once."""
         run, store = self._record.id, self._services.store
-        saved = await store.read(partial(find_json, run=run, name=PROMPTS_TEXT))
+        saved = await store.read(partial(find_json, run=run, name=STEPS_TEXT))
         if saved:
-            return {name: as_text(text) for name, text in saved.value.mapping().items()}
+            return read_steps(saved.value.mapping())
         # Pinned: a definition may change before a resume, and a replay has none of the user.
-        prompts = await asyncio.to_thread(self._services.step_prompts)
-        text = PackedJson.pack(prompts).text
-        await store.write(partial(save_run_text, run=run, name=PROMPTS_TEXT, text=text))
-        return prompts
+        steps = await asyncio.to_thread(self._services.planning_steps)
+        text = PackedJson.pack(steps).text
+        await store.write(partial(save_run_text, run=run, name=STEPS_TEXT, text=text))
+        return steps
 
     async def _specify(self) -> str:
         system = templates.system_message("ecko", self._services.own_preambles.read)
@@ -268,9 +268,10 @@ class PlanningRun:
             named = () if agents is None else check_plan_agents(plan, places, agents)
             return (*named, *check_requirements(plan, found.requirements))
 
-        tools = services.planner_tools(self._checkout, transcript, None)
+        step = found.planner
+        tools = services.planner_tools(self._checkout, transcript, None, step.tools)
         planner = PlannerServices(
-            services=self._loop_services("pm", transcript, tools),
+            services=self._loop_services("pm", transcript, tools, step.model),
             tools=NAMED_TOOLS,
             exists=lambda path: path in known,
             try_checks=self._try_checks,
@@ -335,15 +336,24 @@ class PlanningRun:
         return brief
 
     def _loop_services(
-        self, role: str, transcript: StoredTranscript, tools: Toolset, number: int = 1
+        self,
+        role: str,
+        transcript: StoredTranscript,
+        tools: Toolset,
+        model: str = "",
+        *,
+        number: int = 1,
     ) -> LoopServices:
         services, run = self._services, self._record.id
         choice = services.choice_of(role)
+        # A model that the user named for the whole planning precedes that of a definition.
+        named = self._record.settings.mapping().get("model")
+        model = choice.model if named else model or choice.model
         timer = WorkTimer(services.clock)
         timer.start()
         limits = ROLES.get(role, STEP_LIMITS)
         return LoopServices(
-            model=services.open_model(run, role, transcript, number),
+            model=services.open_model(run, role, transcript, number, model=model),
             tools=tools,
             context=CallContext(
                 project=services.project_id, run=run, task=PLAN_TASK, attempt=1, role=role
@@ -353,7 +363,7 @@ class PlanningRun:
                 None, seconds=PM_SECONDS, max_tokens=services.attempt_tokens
             ),
             settings=ModelSettings(
-                model=choice.model,
+                model=model,
                 temperature=choice.temperature,
                 answer_tokens=choice.max_tokens or limits.answer_tokens,
                 working_tokens=choice.max_tokens or limits.working_tokens,

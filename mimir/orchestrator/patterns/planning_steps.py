@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from mimir.agents.agent_loop import LoopServices
 from mimir.agents.context import quotation
 from mimir.agents.preambles import templates
+from mimir.domain.invocation import PlanningStep
 from mimir.domain.requirement import Requirement, read_specification
 from mimir.errors import AnswerError
 from mimir.orchestrator.patterns.approvals import ApprovalStop
@@ -20,8 +21,8 @@ from mimir.tools.protocol import Toolset
 MAX_REPAIRS = 2
 PLAN_NAME = "chain-output.md"
 """Name of a plan in a new folder of `chains/`."""
-LoopFactory = Callable[[str, StoredTranscript, Toolset], LoopServices]
-"""Makes the services of a conversation from role, transcript and tools."""
+LoopFactory = Callable[[str, StoredTranscript, Toolset, str], LoopServices]
+"""Makes the services of a conversation from role, transcript, tools and model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class PlanningSteps:
     services: ProjectServices
     record: RunRecord
     checkout: Path
-    prompts: Mapping[str, str]
+    definitions: Mapping[str, PlanningStep]
     limits: PatternOptions
     loop: LoopFactory
     noted: str = ""
@@ -143,11 +144,11 @@ class PlanningSteps:
         # Names of transcripts have no hyphen, as those of the roles.
         role = name.replace("-", "_")
         transcript = await self.services.open_transcript(self.record.id, role)
-        quota = ask_quota(rounds)
-        tools = self.services.planner_tools(self.checkout, transcript, quota)
+        quota, step = ask_quota(rounds), self.definitions[name]
+        tools = self.services.planner_tools(self.checkout, transcript, quota, step.tools)
         return StepAgent(
-            f"{self.prompts[name]}\n\n{templates.fixed_rules(name)}",
-            lambda: self.loop(role, transcript, tools),
+            f"{step.prompt}\n\n{templates.fixed_rules(name)}",
+            lambda: self.loop(role, transcript, tools, step.model),
             quota,
         )
 

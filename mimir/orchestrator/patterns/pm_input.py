@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mimir.agents.context.inputs import FileView, PMInput
 from mimir.agents.preambles import templates
+from mimir.domain.invocation import PlanningStep
 from mimir.domain.requirement import Requirement
 from mimir.orchestrator.delegation.material import find_memory
 from mimir.orchestrator.sandbox_facts import describe_sandbox
@@ -24,6 +25,8 @@ READ_FIRST = (
     "package.json",
 )
 READ_FIRST_BYTES = 40_000
+PM_ALONE = PlanningStep(prompt="")
+"""Of a plan without a definition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +35,8 @@ class PlanMaterial:
 
     text: str
     is_approved: bool = False
-    planner: str = ""
-    """Prompt of the definition `planner`; empty: the PM has its own alone."""
+    planner: PlanningStep = PM_ALONE
+    """The definition `planner`; its prompt is added to that of the PM."""
     requirements: tuple[Requirement, ...] = ()
 
 
@@ -46,7 +49,7 @@ async def read_pm_input(
     sizes.pop(services.recording, None)
     return PMInput(
         preamble=templates.system_message(
-            "pm", services.own_preambles.read, addition=found.planner
+            "pm", services.own_preambles.read, addition=found.planner.prompt
         ),
         request=record.request,
         specification=found.text,

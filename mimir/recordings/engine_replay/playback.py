@@ -1,7 +1,7 @@
 """Playback of recorded outcomes in place of models, tools and checks. Nothing is executed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -213,9 +213,15 @@ class PlaybackTools:
         """Return QC's tools."""
         return self.inner.judge(run, where, self._lane(lane), artifacts, stand, base_commit)
 
-    def planner(self, where: Path, lane: Transcript, step: CallQuota | None = None) -> Toolset:
+    def planner(
+        self,
+        where: Path,
+        lane: Transcript,
+        step: CallQuota | None = None,
+        named: Collection[str] | None = None,
+    ) -> Toolset:
         """Return the tools of the PM, or of another planning step."""
-        return self.planners(where, self._lane(lane), step)
+        return self.planners(where, self._lane(lane), step, named)
 
     def _lane(self, lane: Transcript) -> Transcript:
         # The protocol has no name; every transcript of the store has one.

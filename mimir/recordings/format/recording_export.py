@@ -12,7 +12,7 @@ from mimir.domain.invocation import AGENT_TEXT, PLAN_AGENTS_TEXT
 from mimir.domain.json_value import as_text, as_whole_number
 from mimir.domain.requirement import REQUIREMENTS_TEXT
 from mimir.domain.task_states import TaskStatus
-from mimir.orchestrator.patterns.step_agent import PROMPTS_TEXT
+from mimir.orchestrator.patterns.step_agent import STEPS_TEXT
 from mimir.scheduling.execution.preparation import AttemptStart
 from mimir.store.operations import record_loading, runs
 from mimir.store.protocol import ReadOps
@@ -25,7 +25,7 @@ Line = dict[str, object]
 
 TEXTS = (
     *("preambles", "brief", "background"),
-    *(AGENT_TEXT, PLAN_AGENTS_TEXT, PROMPTS_TEXT, REQUIREMENTS_TEXT),
+    *(AGENT_TEXT, PLAN_AGENTS_TEXT, STEPS_TEXT, REQUIREMENTS_TEXT),
 )
 """Artifacts of a run that are used by everything after; its preambles grow."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
