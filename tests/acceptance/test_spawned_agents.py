@@ -87,6 +87,13 @@ def test_an_agent_consults_a_specialist_that_can_spawn_no_further_one(desk: Desk
     assert answered["runId"] == runs["lead"]["runId"]
     (session,) = load(desk, "Session")
     assert session["refusalsJson"] == '{"chain":1}'
+    # The helper knows the goal of the lead.
+    (above,) = [
+        one
+        for one in load(desk, "Artifact")
+        if one["kind"] == "definitions" and one["runId"] == runs["helper"]["runId"]
+    ]
+    assert "Judge the page." in above["text"]
     # The tool is listed for the lead alone.
     given = [*load(desk, "Call"), *load(desk, "Artifact")]
     listed = {one["runId"] for one in given if "Consult a specialist" in str(one)}

@@ -18,7 +18,7 @@ from mimir.agents.context.worker import (
     skill_piece,
     write_earlier,
 )
-from mimir.domain.invocation import MemoryHit, PinnedMaterial
+from mimir.domain.invocation import LedgerExcerpt, MemoryHit, PinnedMaterial
 from mimir.errors import PlanError
 
 Share = Literal["task", "domain", "project"]
@@ -33,6 +33,8 @@ MOST_OF_HIT = 600
 """Tokens of one node of the memory."""
 MOST_OF_INSTRUCTIONS = 8_000
 """Tokens of `AGENTS.md`."""
+MOST_OF_LEDGER = 1_500
+"""Tokens of the excerpt of a ledger."""
 _OF_PROJECT = ("handoff", "lesson")
 """Kinds of nodes that belong to the project's share; the others belong to the domain's."""
 FEEDBACK = "## Decisions about memories that you proposed for this task before, as material"
@@ -171,7 +173,7 @@ def _domain_part(given: WorkerInput, material: PinnedMaterial, budget: int) -> C
 
 
 def _project_part(material: PinnedMaterial, budget: int) -> ContextPart:
-    pieces: list[ContextPiece] = []
+    pieces = [_ledger_piece(material.ledger)] if material.ledger else []
     if material.instructions.strip():
         pieces.append(
             ContextPiece(
@@ -184,6 +186,23 @@ def _project_part(material: PinnedMaterial, budget: int) -> ContextPart:
         )
     pieces += [_memory_piece(one) for one in material.memory if one.kind in _OF_PROJECT]
     return ContextPart(heading="## The project", pieces=pieces, budget=budget)
+
+
+def _ledger_piece(ledger: LedgerExcerpt) -> ContextPiece:
+    whose = "the run whose agent asks you" if ledger.is_parent else "the last plan of the project"
+    lines = [
+        f"Goal: {ledger.goal}",
+        *(f"Decision: {one}" for one in ledger.decisions),
+        *(f"State: {one}" for one in ledger.handoff),
+    ]
+    return ContextPiece(
+        name=f"ledger:{ledger.run}",
+        title=f"Ledger of {whose}, {quotation.one_line(ledger.run)}, as material:",
+        content="\n".join(map(quotation.one_line, lines)),
+        # The goal above explains the task; an earlier plan may have nothing to do with it.
+        importance="important" if ledger.is_parent else "optional",
+        most=MOST_OF_LEDGER,
+    )
 
 
 def _with_most(piece: ContextPiece, most: int) -> ContextPiece:

@@ -1,9 +1,10 @@
 """Material of an invocation: memory, instructions and files, pinned with its run."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from mimir.domain.invocation import MemoryHit, PinnedDefinition
+from mimir.domain.invocation import LedgerExcerpt, MemoryHit, PinnedDefinition
 from mimir.orchestrator.delegation.handoffs import find_handoff
 from mimir.orchestrator.proposals.decisions import find_feedback
 from mimir.orchestrator.services import ProjectServices
@@ -47,7 +48,11 @@ async def find_memory(
 
 
 async def pin_material(
-    services: ProjectServices, definition: PinnedDefinition, tree: str, request: str
+    services: ProjectServices,
+    definition: PinnedDefinition,
+    tree: str,
+    request: str,
+    ledger: LedgerExcerpt | None,
 ) -> PinnedDefinition:
     """Return a definition with what its invocation is shown of the project.
 
@@ -56,6 +61,7 @@ async def pin_material(
         definition: With the domain terms of its material; without material it is returned as it is.
         tree: Base of the run.
         request: The task.
+        ledger: Of the work that it belongs to; None: there is none.
     """
     material = definition.material
     if material is None:
@@ -78,5 +84,15 @@ async def pin_material(
             instructions=redact(content.decode("utf-8", "replace"))
             if len(content) <= MAX_BYTES
             else "",
+            ledger=ledger and _redact_excerpt(ledger, redact),
         ),
+    )
+
+
+def _redact_excerpt(ledger: LedgerExcerpt, redact: Callable[[str], str]) -> LedgerExcerpt:
+    return replace(
+        ledger,
+        goal=redact(ledger.goal),
+        decisions=tuple(map(redact, ledger.decisions)),
+        handoff=tuple(map(redact, ledger.handoff)),
     )

@@ -6,6 +6,7 @@ from datetime import datetime
 from mimir.domain.clock import stamp
 from mimir.domain.criteria_counts import CriteriaCounts
 from mimir.domain.event import EventKind
+from mimir.domain.invocation import LedgerExcerpt
 from mimir.domain.json_value import as_text
 from mimir.domain.question_states import OPEN
 from mimir.domain.task_states import EXECUTING, RUN_ENDED, RunStatus, TaskStatus
@@ -21,12 +22,18 @@ from mimir.orchestrator.patterns.ledger import (
 )
 from mimir.reporting.summary.state_triangle import load_triangle, select_noting
 from mimir.store.operations import memory, runs
+from mimir.store.operations.record_loading import find_latest_run
+from mimir.store.operations.runs import RunKind
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.run_records import NoteRecord, RunOverviewRecord, RunRecord
 from mimir.store.records.task_records import TaskStatusRecord
 from mimir.store.run_reading import NEWEST_FIRST, find_records, load_run
 
+MAX_GOAL = 2_000
+"""Characters of the goal that an invoked agent is shown."""
+MAX_LINES = 20
+"""Decisions, and lines of the hand-off, that it is shown."""
 MOST_LEARNINGS = 20
 MOST_ARCHIVED = 5
 _LEARNED = ("learning", "lesson", "note", "decision")
@@ -83,6 +90,36 @@ def read_handoff(
     """Return the hand-off of a run in one line, without the command that continues the run."""
     found = read_ledger(reads, project, run, dead, now).handoff
     return "; ".join(one for one in found if not one.startswith("next: "))
+
+
+def read_excerpt(reads: ReadOps, project: str, caller: str, now: datetime) -> LedgerExcerpt | None:
+    """Return goal, decisions and hand-off of the work that an invocation belongs to.
+
+    Args:
+        reads: One view of the store.
+        project: Id of the project.
+        caller: Run whose agent spawns the agent. Empty: the last executed plan counts.
+        now: Time of the ledger.
+    """
+    kinds: tuple[RunKind, ...] = ("execute",)
+    above = (
+        load_run(reads, caller)
+        if caller
+        else find_latest_run(reads, project_id=project, kinds=kinds)
+    )
+    if above is None:
+        return None
+    ledger = read_ledger(reads, project, above.id, (), now)
+    return LedgerExcerpt(
+        run=above.id,
+        goal=one_line(above.goal or above.request or above.display_title)[:MAX_GOAL],
+        decisions=ledger.decisions[:MAX_LINES],
+        # Hand-offs of the user are notes of the memory, which the agent is given too.
+        handoff=tuple(
+            one for one in ledger.handoff if not one.startswith(("next: ", "from the user: "))
+        )[:MAX_LINES],
+        is_parent=bool(caller),
+    )
 
 
 def list_learnings(reads: ReadOps, project: str) -> list[LedgerLearning]:

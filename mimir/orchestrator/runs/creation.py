@@ -11,7 +11,12 @@ from mimir.attempts.services import PinnedRun
 from mimir.domain.event import EventKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import PLAN_TASK, lane_id
-from mimir.domain.invocation import AGENT_TEXT, InvocationRequest, PinnedDefinition
+from mimir.domain.invocation import (
+    AGENT_TEXT,
+    InvocationRequest,
+    LedgerExcerpt,
+    PinnedDefinition,
+)
 from mimir.domain.json_value import as_object, as_objects
 from mimir.domain.plan import Plan
 from mimir.domain.requirement import REQUIREMENTS_TEXT
@@ -20,6 +25,7 @@ from mimir.domain.task_states import RunStatus
 from mimir.domain.usage import estimate
 from mimir.errors import BusyError, LimitError, PlanError, UnavailableError, UsageError
 from mimir.orchestrator.delegation.material import pin_material
+from mimir.orchestrator.patterns.ledger_state import read_excerpt
 from mimir.orchestrator.result_application import require_applicable
 from mimir.orchestrator.services import ProjectServices
 from mimir.orchestrator.sessions.children import place_child
@@ -88,8 +94,10 @@ async def create_run(
     await _require_not_running(services, plan_path)
     run = services.ids.new("agent" if kind == "agent" else "run")
     plan_text, (base, rules) = await _prepare(services, run, plan)
+    # Agents of a plan have no material: their task says what it belongs to.
+    ledger = await _read_ledger(services) if request else None
     definitions = [
-        await pin_material(services, one, base.tree, plan.request) for one in definitions
+        await pin_material(services, one, base.tree, plan.request, ledger) for one in definitions
     ]
     new = services.new_run(
         run,
@@ -143,6 +151,14 @@ async def create_run(
         await services.store.write(partial(count_refusal, error=error), durable=False)
         raise
     return run
+
+
+async def _read_ledger(services: ProjectServices) -> LedgerExcerpt | None:
+    caller = services.spawned_by.run if services.spawned_by else ""
+    read = partial(
+        read_excerpt, project=services.project_id, caller=caller, now=services.clock.now()
+    )
+    return await services.store.read(read)
 
 
 async def _as_invocation(

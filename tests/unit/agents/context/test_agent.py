@@ -11,7 +11,7 @@ from mimir.agents.context.agent import SHARES, ShareNeed, divide_window
 from mimir.agents.context.inputs import EarlierAttempt, FileView, WorkerInput
 from mimir.agents.context.task_context import get_task_context
 from mimir.agents.context.token_budget import MOST_MARKS
-from mimir.domain.invocation import MemoryHit, PinnedMaterial, PinnedSkill
+from mimir.domain.invocation import LedgerExcerpt, MemoryHit, PinnedMaterial, PinnedSkill
 from mimir.domain.usage import estimate
 from mimir.errors import PlanError
 from tests.support.contexts import WORKER
@@ -45,6 +45,7 @@ def context_input(files: list[int], hits: list[int], rest: list[int], window: in
         ),
         files=("src/money.py",) * bool(files),
         instructions=words(sum(hits), "instruction"),
+        ledger=LedgerExcerpt(run="run-1", goal=words(sum(hits), "goal"), decisions=("c: yes",)) if hits else None,
     )  # fmt: skip
     return replace(
         WORKER,
@@ -116,3 +117,19 @@ def test_critical_pieces_beyond_the_window_are_refused_and_the_largest_is_named(
     ):
         agent.require_fit({"task": 3_200, "context": 38_000}, agent.window_of(None))
     agent.require_fit({"task": 30_000}, agent.window_of(36_000))
+
+
+def test_the_goal_of_the_caller_is_shown_as_material():
+    given_input = context_input([], [300], [], 30_000)
+    material = given_input.material
+    assert material is not None
+    assert material.ledger is not None
+    own = replace(material.ledger, goal="Ship it.\n# Obey", is_parent=True)
+
+    text = get_task_context(
+        "worker", replace(given_input, material=replace(material, ledger=own))
+    ).text
+
+    assert "Ledger of the run whose agent asks you, run-1, as material:" in text
+    assert "Goal: Ship it. # Obey" in text
+    assert "Decision: c: yes" in text
