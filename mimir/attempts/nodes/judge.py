@@ -8,10 +8,11 @@ from pathlib import Path
 
 from mimir.agents.agent_loop import LoopServices
 from mimir.agents.circuit_breaker import CircuitBreaker
-from mimir.agents.citations import parse_citations
+from mimir.agents.citations import count_citations, parse_citations
 from mimir.agents.context.inputs import ChangedFile, ContextBudgets, QCInput
 from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
 from mimir.agents.stopwatch import WorkTimer
+from mimir.attempts.agent_answers.response_form import answer_schema, find_words
 from mimir.attempts.journal import Changes
 from mimir.attempts.nodes.controls import run_controls
 from mimir.attempts.results import Deliverable, Judged, Judging, NotJudged
@@ -28,7 +29,7 @@ from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.evidence.payloads import control_body, verdict_body
 from mimir.qc.judgement import judge as qc
 from mimir.qc.judgement.control_rules import apply_controls, describe_checks
-from mimir.qc.judgement.score import judge_without_criteria
+from mimir.qc.judgement.score import judge_by_checks, judge_without_criteria, reject_uncited
 from mimir.store.records.attempt_changes import (
     AttemptResultChange,
     QCContextChange,
@@ -56,6 +57,7 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
     if isinstance(review, qc.ReviewUnavailable):
         return await _fail_without_verdict(services, work, review)
     verdict = apply_controls(review.judgement, services.task, controls)
+    verdict = reject_uncited(verdict, _find_uncited(services, work))
     # The next attempt replaces these values on the task, so the attempt keeps them too.
     shared = _verdict_changes(verdict, stamp(services.clock.now()))
     shown = describe_checks(state.outcomes, controls)
@@ -95,21 +97,39 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
 
 
 async def _answer(services: AttemptServices, state: Judging) -> Judged:
-    """Accept the answer of a task that nothing decides, by the engine's own judgement."""
-    work, verdict = state.work, judge_without_criteria()
+    """Judge the answer of a task without criteria by the engine's own rules."""
+    work = state.work
+    verdict = reject_uncited(judge_without_criteria(), _find_uncited(services, work))
+    shared = _verdict_changes(verdict, stamp(services.clock.now()))
+    # A retry replaces these values on the task, so a rejected attempt keeps them too.
+    kept = () if verdict.passed else shared
     await services.journal.transition(
-        TaskStatus.QC_PASSED,
+        TaskStatus.QC_PASSED if verdict.passed else TaskStatus.QC_FAILED,
         EventKind.VERDICT_GIVEN,
-        attempt=(AttemptResultChange(verdict=PackedJson.pack(verdict)),),
-        data={"passed": True, "verdict": "PASS", "reasons": ["no criteria"]},
-        task=_verdict_changes(verdict, stamp(services.clock.now())),
+        attempt=(*kept, AttemptResultChange(verdict=PackedJson.pack(verdict))),
+        data={
+            "passed": verdict.passed,
+            "verdict": "PASS" if verdict.passed else "FAIL",
+            "reasons": list(verdict.reasons)[:20] or ["no criteria"],
+        },
+        task=shared,
         records=seal_records(
             services, [("verdict", verdict_body(verdict, work.tree, work.answer))]
         ),
         # Nothing is merged, so the task is completed at once, in the same write.
-        defer=True,
+        defer=verdict.passed,
     )
     return Judged(work=work, outcomes=state.outcomes, verdict=verdict)
+
+
+def _find_uncited(services: AttemptServices, work: Deliverable) -> tuple[str, ...]:
+    """Return what is wrong with the citations of an answer that must have some."""
+    agent = services.agent
+    if agent is None or agent.verify != "citations":
+        return ()
+    if not count_citations(find_words(work.answer, answer_schema(agent))):
+        return ("The answer has no citation; its definition requires one (verify: citations).",)
+    return tuple(f"The citation does not hold: {one}" for one in work.unsupported)
 
 
 async def _review_and_control(
@@ -140,6 +160,14 @@ async def judge_merged(
 async def _review(
     services: AttemptServices, state: Judging | Judged, work: Deliverable, tree: str, role: str
 ) -> qc.Review | qc.ReviewUnavailable:
+    if services.agent and services.agent.verify == "checks":
+        own = judge_by_checks(
+            services.task,
+            state.outcomes,
+            protected=work.protected,
+            unsupported=work.unsupported,
+        )
+        return qc.review_by_engine(own)
     given = await _qc_input(services, state, work, tree)
     return await qc.review_attempt(
         given, _review_services(services, tree, role, work.base_commit), protected=work.protected

@@ -72,6 +72,7 @@ def entry_page(entry: AgentEntry, width: int) -> list[str]:
         ("unknown", _list(grant.unmapped)),
         ("may write", _list(one.files)),
         ("skills", _list(one.skills)),
+        ("verified by", _describe_verification(one)),
         ("limits", _describe_limits(one)),
         ("hidden by", clean_line(entry.hidden_by)),
     ]
@@ -83,6 +84,13 @@ def entry_page(entry: AgentEntry, width: int) -> list[str]:
 
 def _list(names: Sequence[str]) -> str:
     return clean_line(", ".join(names))
+
+
+def _describe_verification(one: AgentDefinition) -> str:
+    if one.verify == "auto" or not one.source.is_trusted:
+        return ""
+    words = {"checks": "checks alone", "judge": "QC, also without a criterion"}
+    return words.get(one.verify, "its citations, each of which must hold")
 
 
 def _describe_limits(one: AgentDefinition) -> str:

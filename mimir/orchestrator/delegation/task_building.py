@@ -2,11 +2,12 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mimir.agents.context import agent
 from mimir.agents.context.quotation import fence_block
 from mimir.domain.agent import WRITE_TOOLS
+from mimir.domain.agent_definition import Verification
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.domain.invocation import (
     NO_FILES,
@@ -25,6 +26,12 @@ from mimir.registry.domain_terms import domain_terms
 MAX_CONTEXT_FILES = 10
 MAX_RETRIES = 1
 TASK = "task-1"
+WHOLE_TASK = "The result does all that the task asks, and its statements are true."
+"""Criterion of a definition with `verify: judge`, if the caller names none."""
+MUST_CITE = (
+    "The answer is verified by its citations: it has at least one, and each is found by the engine, "
+    'as in [file:PATH] "at least 12 characters of the file" or [call:N] "words of its result".'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +67,7 @@ def build_plan(
     """
     require_usable(entry, request)
     definition = entry.definition
+    verify = _verification(entry, request)
     pinned = PinnedDefinition(
         address=entry.address,
         path=definition.source.path,
@@ -73,6 +81,7 @@ def build_plan(
             reads_memory=definition.memory != "none",
         ),
         output_schema=request.output_schema or definition.output_schema,
+        verify=verify if verify in ("checks", "citations") else "",
     )
     files = _writable_files(entry, request)
     # A program has tools of its own; the sandbox confines them.
@@ -82,11 +91,12 @@ def build_plan(
         definition.limits.timeout_seconds or limits.timeout_seconds,
         request.timeout_seconds or 7200,
     )
-    criteria, checks = _proofs(request, hash_file)
+    judged = (*request.criteria, *((WHOLE_TASK,) if verify == "judge" else ()))
+    criteria, checks = _proofs(replace(request, criteria=judged), hash_file)
     task = Task(
         id=TASK,
         title=_title(request.prompt),
-        prompt=_prompt(request),
+        prompt=_prompt(request, must_cite=verify == "citations"),
         worker_role=pinned.role,
         qc_role=NO_REVIEWER,
         criteria=criteria,
@@ -102,6 +112,25 @@ def build_plan(
     )
     title = f"{entry.address}: {task.title}"
     return Plan(title=title, tasks=(task,), request=request.prompt), pinned
+
+
+def _verification(entry: AgentEntry, request: InvocationRequest) -> Verification:
+    """Return how the result is verified: the wish of the definition, if it is trusted.
+
+    Raises:
+        UsageError: The checks alone are to decide, and the request has a criterion for QC.
+    """
+    wish = entry.definition.verify
+    # A file of a clone must not decide which proof is enough.
+    if not entry.definition.source.is_trusted:
+        return "auto"
+    if wish == "checks" and request.criteria:
+        raise UsageError(
+            f"{entry.address} is verified by checks alone (verify: checks), and QC would judge {request.criteria[0][:80]!r}.",
+            next_step="Give a command or a path instead: --check CMD, --deliverable PATH",
+        )
+    # A criterion of the caller is judged anyway.
+    return "auto" if wish == "judge" and request.criteria else wish
 
 
 def require_fit(
@@ -259,8 +288,8 @@ def _title(prompt: str) -> str:
     return line if len(line) <= 72 else line[:71].rstrip() + "…"
 
 
-def _prompt(request: InvocationRequest) -> str:
-    parts = [request.prompt]
+def _prompt(request: InvocationRequest, *, must_cite: bool) -> str:
+    parts = [request.prompt, *([MUST_CITE] if must_cite else [])]
     # Material is quoted, so that orders in it are no instructions.
     parts += [f"Context, as material only:\n\n{fence_block(text)}" for text in request.context]
     return "\n\n".join(parts)

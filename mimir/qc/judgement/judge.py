@@ -100,6 +100,18 @@ class ReviewUnavailable:
     receipt: ContextReceipt
 
 
+def review_by_engine(verdict: Verdict) -> Review:
+    """Return a review for which QC was not asked."""
+    return Review(
+        judgement=verdict,
+        usage=TokenUsage(),
+        tool_calls=0,
+        lanes=0,
+        answers=(),
+        receipt=ContextReceipt(role="qc", lane="", given=()),
+    )
+
+
 def qc_model_settings(
     task: Task,
     *,

@@ -13,7 +13,7 @@
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from mimir.domain.evidence import CheckOutcome
@@ -86,6 +86,42 @@ def judge_without_criteria() -> Verdict:
     """Return the engine's own judgement on a task that has no criteria: it proves nothing."""
     own = QCAnswer(verdict="PASS", score=Fraction(0))
     return Verdict(passed=True, score=own.score, model_score=own.score, verdict=own, criteria=())
+
+
+def judge_by_checks(
+    task: Task,
+    outcomes: Sequence[CheckOutcome],
+    *,
+    protected: Sequence[str] = (),
+    unsupported: Sequence[str] = (),
+) -> Verdict:
+    """Return the verdict of the checks alone; what they do not decide stays unverified."""
+    own = QCAnswer(verdict="PASS", score=Fraction(100))
+    case = ScoreInput(
+        task=task,
+        verdict=own,
+        outcomes=outcomes,
+        sources={},
+        protected=protected,
+        unsupported=unsupported,
+    )
+    verdict = decide_verdict(case)
+    # No model gave a score.
+    return replace(verdict, model_score=verdict.score, verdict=replace(own, score=verdict.score))
+
+
+def reject_uncited(verdict: Verdict, faults: Sequence[str]) -> Verdict:
+    """Return the verdict on an answer that must be cited: each fault is to be corrected."""
+    if not faults:
+        return verdict
+    return replace(
+        verdict,
+        passed=False,
+        reasons=(*verdict.reasons, *faults),
+        issues=_deduplicate((*verdict.issues, *faults)),
+        required_fixes=_deduplicate((*verdict.required_fixes, *faults)),
+        unverifiable=False,
+    )
 
 
 def rejection_cause(judgement: Verdict, outcomes: Sequence[CheckOutcome]) -> Cause | None:
