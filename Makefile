@@ -22,11 +22,12 @@ demo: ## See a request become a proven result, offline
 	@sh scripts/bootstrap.sh runtime
 	@$(BIN)/mimir demo $(ARGS)
 
+# A file is of one worker: what its tests share is made once. Files come in their order, the long ones of acceptance first.
 test: ## Run every test
 	@sh scripts/bootstrap.sh dev
 	@$(BIN)/python -m scripts.neo4j_server fetch
 	@$(BIN)/python -m tests.support.protocol_programs
-	@$(BIN)/python -m pytest --numprocesses=$$($(BIN)/python -c 'import os; print(min(8, 1 + (os.cpu_count() or 1)))') --dist=worksteal \
+	@$(BIN)/python -m pytest --numprocesses=$$($(BIN)/python -c 'import os; print(min(8, 1 + (os.cpu_count() or 1)))') --dist=loadfile --no-loadscope-reorder \
 		--durations=10 --durations-min=1 $(ARGS)
 
 crash: ## Kill runs in every way there is: KILLS=200 POINTS=all ZOMBIES=100 SIGNALS=50 CUTS=all LOSSES=5 STORE=neo4j

@@ -3,6 +3,7 @@
 The network is blocked by pytest-socket; its two options stand in `pyproject.toml`.
 """
 
+import gc
 import os
 import shutil
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.support.clock import FrozenClock
 from tests.support.environment import isolate_this_process, remember_environment
@@ -34,6 +36,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+# Hypothesis would parse each imported module in each worker, for constants to try: ten seconds of a processor, and other
+# examples for each order of imports. The strategies of these tests name their own edges.
+providers._get_local_constants = lambda: providers._local_constants
+
+# A worker holds ten thousand tests for its whole life: a full look at them, at each quarter of growth, finds nothing.
+gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_configure(config: pytest.Config) -> None:

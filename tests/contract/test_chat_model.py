@@ -1,11 +1,10 @@
 """What every `ChatModel` promises, whatever is behind it: a play, a server that streams, one that does not, LangChain."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import pytest
-from langchain_openai import ChatOpenAI
-from openai import DefaultAsyncHttpxClient
 from pydantic import SecretStr
 
 from mimir.domain.message import Message
@@ -21,6 +20,9 @@ from tests.support.clock import FrozenClock
 from tests.support.model_requests import READ_FILE, question, result, said
 from tests.support.script_server import PlayServer
 
+if TYPE_CHECKING:
+    from openai import DefaultAsyncHttpxClient
+
 LANE = "run-1/task-1/1/worker"
 Open = Callable[[str], ChatModel]
 
@@ -35,7 +37,9 @@ def config(server: PlayServer) -> EndpointConfig:
     )
 
 
-def langchain(server: PlayServer, client: DefaultAsyncHttpxClient) -> Endpoint:
+def langchain(server: PlayServer, client: "DefaultAsyncHttpxClient") -> Endpoint:
+    from langchain_openai import ChatOpenAI  # seconds of each worker, for the tests of one file
+
     def make(name: str, max_tokens: int, temperature: float | None, /) -> ChatOpenAI:
         return ChatOpenAI(
             model=name,
@@ -52,26 +56,27 @@ def langchain(server: PlayServer, client: DefaultAsyncHttpxClient) -> Endpoint:
     return LangChainEndpoint(make, "m", config(server), FrozenClock())
 
 
-@pytest.fixture
-async def client() -> AsyncIterator[DefaultAsyncHttpxClient]:
+def own_client() -> "DefaultAsyncHttpxClient":
     """LangChain keeps its own by address: another test's server may have had this port, on a loop that is closed."""
-    async with DefaultAsyncHttpxClient() as opened:
-        yield opened
+    from openai import DefaultAsyncHttpxClient
+
+    return DefaultAsyncHttpxClient()
 
 
 @pytest.fixture(params=["scripted", "streamed", "whole", "langchain"])
-async def open_play(
-    request: pytest.FixtureRequest, client: DefaultAsyncHttpxClient
-) -> AsyncIterator[Open]:
+async def open_play(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
     opened: list[Endpoint] = []
-    with ExitStack() as stack:
+    async with AsyncExitStack() as stack:
+        client = None
+        if request.param == "langchain":
+            client = await stack.enter_async_context(own_client())
 
         def over(play: str) -> ChatModel:
             if request.param == "scripted":
                 endpoint: Endpoint = ScriptedEndpoint(parse(play))
             else:
                 server = stack.enter_context(PlayServer(play, streams=request.param != "whole"))
-                if request.param == "langchain":
+                if client is not None:
                     endpoint = langchain(server, client)
                 else:
                     endpoint = OpenAIEndpoint(config(server), FrozenClock())

@@ -11,6 +11,7 @@ from mimir.planning.renderer import render
 from tests.support.crash.crash_site import Scene
 from tests.support.crash.failing_servers import How, cut
 from tests.support.crash.process_forge import Forge
+from tests.support.crash.run_checker import End
 from tests.support.crash.trials import Stage, reference
 from tests.support.neo4j_servers import store_uri
 from tests.support.whole_run import REST, plan, step, wrote
@@ -24,12 +25,17 @@ PAIR = Scene(
 )
 
 
+@pytest.fixture(scope="module")
+def wanted(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> End:
+    """The end of the run in a file: how it ends is not the store's matter."""
+    return reference(tmp_path_factory.mktemp("reference") / "root", PAIR, forge)[0]
+
+
 @pytest.mark.parametrize(("number", "how"), [(25, "after"), (60, "before")])
 def test_run_goes_on_after_a_commit_that_nobody_answered(
-    number: int, how: How, forge: Forge, tmp_path: Path
+    number: int, how: How, wanted: End, forge: Forge, tmp_path: Path
 ):
     root = tmp_path / "root"
-    wanted, _ = reference(root, PAIR, forge)  # in a file: how a run ends is not the store's matter
     stage = Stage(root=root, forge=forge, scene=PAIR, wanted=wanted, uri=store_uri(root))
     trial = cut(stage, number, how)
     assert trial.problems == ()
