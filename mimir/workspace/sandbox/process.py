@@ -166,9 +166,12 @@ async def _start(
 def _sandbox(command: SandboxCommand, descriptors: DescriptorSet, *, waits: bool) -> list[str]:
     # Options go through a descriptor: the command could read paths in the list of processes.
     contents = [str(descriptors.content(content)) for content in command.contents]
-    options = b"".join(
-        os.fsencode(contents[int(word[1:-1])] if _is_number(word) else word) + b"\0"
-        for word in command.options
+    # One conversion for all: a command has up to a thousand words.
+    options = os.fsencode(
+        "".join(
+            f"{contents[int(word[1:-1])] if _is_number(word) else word}\0"
+            for word in command.options
+        )
     )
     words = [str(command.sandbox), "--args", str(descriptors.content(options))]
     words += ["--info-fd", str(descriptors.set_info)]
