@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from mimir.domain.json_value import JsonObject
 from mimir.domain.question import describe_values
 from mimir.domain.question_states import OPEN
 from mimir.reporting.summary.state_triangle import is_shown, load_triangle, select_noting
@@ -11,10 +12,8 @@ from mimir.store.records.question_records import QuestionRecord
 from mimir.store.records.run_records import RunRecord
 from mimir.store.records.task_records import TaskStatusRecord
 
-Json = Mapping[str, object]
 
-
-def describe_question(one: QuestionRecord) -> Json:
+def describe_question(one: QuestionRecord) -> JsonObject:
     """Return a question as JSON values."""
     default, answer = one.default_values, one.values
     return {

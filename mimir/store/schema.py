@@ -107,9 +107,6 @@ PHASES: Mapping[int, tuple[str, ...]] = {
     10: ("integratedAt", "integratedCommit", "integrationRetries"),
 }  # fmt: skip
 
-# Properties of a task's lease; the first three are absent without one.
-LOCK = ("lockedBy", "lockedAt", "expiresAt", "fence", "version")
-
 _NAME = re.compile(r"[a-z][A-Za-z0-9_]{0,99}", re.ASCII)
 _HALVES = re.compile("[\ud800-\udfff]")
 _LARGEST = 2**63 - 1

@@ -5,18 +5,17 @@ An absent member counts as not said; a member of a wrong type refuses the answer
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from mimir.attempts.agent_answers.schema_validation import find_mismatch
 from mimir.domain.invocation import PinnedDefinition
-from mimir.domain.json_value import as_member, as_number, as_text, is_array, is_object
+from mimir.domain.json_value import JsonObject, as_member, as_number, as_text, is_array, is_object
 from mimir.errors import AnswerError
 from mimir.qc.judgement.json_object import as_list, as_object, parse_object
 
-Json = Mapping[str, object]
 Confidence = Literal["high", "medium", "low", ""]
 _CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 _REPORTED = ("complete", "partial", "failed")
@@ -34,9 +33,9 @@ class AgentAnswer:
 
     analysis: str = ""
     recommendations: tuple[str, ...] = ()
-    structured: Json | None = None
+    structured: JsonObject | None = None
     """None: the answer has no structured part."""
-    memory_operations: tuple[Json, ...] = ()
+    memory_operations: tuple[JsonObject, ...] = ()
     specialists: tuple[str, ...] = ()
     follow_ups: tuple[str, ...] = ()
     self_reported: str = ""
@@ -52,12 +51,12 @@ class AgentAnswer:
         return "\n".join(parts)
 
 
-def answer_schema(agent: PinnedDefinition) -> Json | None:
+def answer_schema(agent: PinnedDefinition) -> JsonObject | None:
     """Return the schema of an agent's answer; None: it has none."""
     return as_object(json.loads(agent.output_schema), "The schema") if agent.output_schema else None
 
 
-def read_answer(text: str, schema: Json | None = None) -> AgentAnswer:
+def read_answer(text: str, schema: JsonObject | None = None) -> AgentAnswer:
     """Read the untrusted answer of an agent.
 
     Args:
@@ -94,7 +93,7 @@ def read_answer(text: str, schema: Json | None = None) -> AgentAnswer:
     )
 
 
-def find_words(text: str, schema: Json | None = None) -> str:
+def find_words(text: str, schema: JsonObject | None = None) -> str:
     """Return the words of an answer for its citations; of another form the answer itself."""
     try:
         return read_answer(text, schema).texts
@@ -102,12 +101,14 @@ def find_words(text: str, schema: Json | None = None) -> str:
         return text
 
 
-def _require_match(value: Json, schema: Json) -> None:
+def _require_match(value: JsonObject, schema: JsonObject) -> None:
     if why := find_mismatch(value, schema):
         raise AnswerError(f"`structured` does not match the schema of the answer: {why}.")
 
 
-def _memory_operations(given: Json) -> tuple[tuple[Json, ...], tuple[tuple[str, str], ...]]:
+def _memory_operations(
+    given: JsonObject,
+) -> tuple[tuple[JsonObject, ...], tuple[tuple[str, str], ...]]:
     """Return the proposals that are kept, and findings about the others."""
     proposed = [
         _operation(number, as_object(one, "A memory operation"))
@@ -124,7 +125,7 @@ def _memory_operations(given: Json) -> tuple[tuple[Json, ...], tuple[tuple[str, 
     return tuple(proposed[:limit]), (("memory-operations", f"{why}."),)
 
 
-def _operation(number: int, given: Json) -> Json:
+def _operation(number: int, given: JsonObject) -> JsonObject:
     operation = as_member(given.get("operation"), _OPERATIONS)
     if operation is None:
         raise AnswerError(f"Memory operation {number} is none of {', '.join(_OPERATIONS)}.")
@@ -156,7 +157,7 @@ def _list(value: object, what: str) -> tuple[str, ...]:
     return tuple(_text(one, f"Each item of {what}") for one in given)
 
 
-def _plain_object(given: Json) -> dict[str, object]:
+def _plain_object(given: JsonObject) -> dict[str, object]:
     return {name: _plain(one) for name, one in given.items()}
 
 

@@ -6,14 +6,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mimir.domain.json_value import as_array, as_object, as_text, is_array, is_object
+from mimir.domain.json_value import JsonObject, as_array, as_object, as_text, is_array, is_object
 
-Json = Mapping[str, object]
 MAX_STEPS = 20_000
 """Compared pairs of value and schema; one that refers to itself would have no end."""
 
 
-def find_mismatch(value: object, schema: Json) -> str:
+def find_mismatch(value: object, schema: JsonObject) -> str:
     """Return the first place where a value does not match a schema; empty: it matches."""
     try:
         return next(_Validation(root=schema).compare(value, schema, "the answer"), "")
@@ -25,7 +24,7 @@ def find_mismatch(value: object, schema: Json) -> str:
 class _Validation:
     """One validation with its effort."""
 
-    root: Json
+    root: JsonObject
     steps: int = 0
 
     def compare(self, value: object, schema: object, at: str) -> Iterator[str]:
@@ -57,7 +56,7 @@ class _Validation:
             return
         yield from self.compare(value, target, at)
 
-    def _combined(self, value: object, rules: Json, at: str) -> Iterator[str]:
+    def _combined(self, value: object, rules: JsonObject, at: str) -> Iterator[str]:
         for part in as_array(rules.get("allOf")):
             yield from self.compare(value, part, at)
         for name in ("anyOf", "oneOf"):
@@ -72,7 +71,7 @@ class _Validation:
     def _differs(self, value: object, schema: object, at: str) -> bool:
         return any(True for _ in self.compare(value, schema, at))
 
-    def _object(self, value: Json, rules: Json, at: str) -> Iterator[str]:
+    def _object(self, value: JsonObject, rules: JsonObject, at: str) -> Iterator[str]:
         known = as_object(rules.get("properties"))
         # Members of `properties` are optional unless they are required.
         for name in as_array(rules.get("required")):
@@ -84,7 +83,7 @@ class _Validation:
             yield from self.compare(one, known.get(name, others), inner)
         yield from _bounds(len(value), rules, ("minProperties", "maxProperties"), f"{at}: members")
 
-    def _array(self, value: Sequence[object], rules: Json, at: str) -> Iterator[str]:
+    def _array(self, value: Sequence[object], rules: JsonObject, at: str) -> Iterator[str]:
         # `items` holds for what follows the first items.
         first = as_array(rules.get("prefixItems"))
         others = rules.get("items", True)
@@ -112,7 +111,7 @@ _TYPES: Mapping[str, Callable[[object], bool]] = {
 }
 
 
-def _simple_mismatches(value: object, rules: Json, at: str) -> Iterator[str]:
+def _simple_mismatches(value: object, rules: JsonObject, at: str) -> Iterator[str]:
     if "type" in rules:
         given = rules["type"]
         names = [given] if isinstance(given, str) else as_array(given)
@@ -134,7 +133,7 @@ def _simple_mismatches(value: object, rules: Json, at: str) -> Iterator[str]:
             yield f"{at} is out of its bounds"
 
 
-def _bounds(size: float, rules: Json, names: tuple[str, str], what: str) -> Iterator[str]:
+def _bounds(size: float, rules: JsonObject, names: tuple[str, str], what: str) -> Iterator[str]:
     low, high = (rules.get(name) for name in names)
     if isinstance(low, int | float) and size < low:
         yield f"{what} are fewer than {low}" if ": " in what else f"{what} is less than {low}"

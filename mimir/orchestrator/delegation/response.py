@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mimir.agents.citations import MAX_CITATIONS, count_citations
 from mimir.attempts.agent_answers.response_form import AgentAnswer, read_answer
-from mimir.domain.json_value import as_array, as_object, as_objects, as_text, as_texts
+from mimir.domain.json_value import JsonObject, as_array, as_object, as_objects, as_text, as_texts
 from mimir.domain.question import is_unanswered
 from mimir.domain.task_states import ANSWERED, RunStatus
 from mimir.errors import AnswerError
@@ -12,21 +12,20 @@ from mimir.errors import AnswerError
 MAX_TEXT = 50_000
 WORKING, NEEDS_INPUT = "working", "needs_input"
 """Statuses of a response of a run that has not ended."""
-Json = Mapping[str, object]
 
 
 def build_response(
     agent: str,
-    run: Json,
-    task: Json,
-    attempt: Json,
+    run: JsonObject,
+    task: JsonObject,
+    attempt: JsonObject,
     *,
-    documents: Sequence[Json] = (),
+    documents: Sequence[JsonObject] = (),
     model: str = "",
-    schema: Json | None = None,
+    schema: JsonObject | None = None,
     is_program: bool = False,
     ended: str | None = None,
-) -> Json:
+) -> JsonObject:
     """Return the `AgentResponse` of an invocation.
 
     Args:
@@ -131,14 +130,16 @@ def build_response(
     }
 
 
-def is_success(response: Json, *, strict_citations: bool = False) -> bool:
+def is_success(response: JsonObject, *, strict_citations: bool = False) -> bool:
     """Return whether an invocation succeeded; with strict citations each must be verified."""
     proof = as_object(as_object(response.get("assurance")).get("citations"))
     is_proven = not (strict_citations and as_array(proof.get("unverified")))
     return response.get("status") in ("completed", ANSWERED) and is_proven
 
 
-def assurance_level(criteria: Sequence[Json], *, is_complete: bool, is_cited: bool = False) -> str:
+def assurance_level(
+    criteria: Sequence[JsonObject], *, is_complete: bool, is_cited: bool = False
+) -> str:
     """Return `executed` if a check decided each criterion, `judged`, `cited`, or `none`."""
     if is_complete and criteria:
         if all(one.get("basis") == "executed" for one in criteria):
@@ -174,14 +175,14 @@ def _completion_status(status: str) -> str | None:
             return "failed"
 
 
-def _changed_paths(task: Json, attempts: Sequence[Json]) -> list[str]:
+def _changed_paths(task: JsonObject, attempts: Sequence[JsonObject]) -> list[str]:
     """Return the paths of the accepted deliverable, otherwise of the last attempt."""
     last = attempts[-1].get("changed") if attempts else None
     found = as_array(task.get("changed")) or as_array(last)
     return [as_text(path) for path in found]
 
 
-def _error(run: Json, task: Json, status: str) -> Json | None:
+def _error(run: JsonObject, task: JsonObject, status: str) -> JsonObject | None:
     if status in ("completed", ANSWERED, NEEDS_INPUT):
         return None
     cause = as_text(task.get("cause")) or as_text(run.get("status"))
@@ -193,7 +194,7 @@ def _error(run: Json, task: Json, status: str) -> Json | None:
     return {"cause": cause, "message": message, "next": f"mimir {verb} {run.get('run')}"}
 
 
-def _count_criteria(criteria: Sequence[Json]) -> Mapping[str, int]:
+def _count_criteria(criteria: Sequence[JsonObject]) -> Mapping[str, int]:
     counts = {"executed": 0, "judged": 0, "unverified": 0, "failed": 0}
     for one in criteria:
         state = as_text(one.get("state"))
@@ -203,7 +204,7 @@ def _count_criteria(criteria: Sequence[Json]) -> Mapping[str, int]:
     return counts
 
 
-def _calls_left(run: Json) -> int | None:
+def _calls_left(run: JsonObject) -> int | None:
     """Return the calls of models that the limit of the run leaves; None: there is no limit."""
     most = run.get("max_calls")
     return max(0, most - _number(run.get("calls"))) if isinstance(most, int) else None

@@ -1,6 +1,6 @@
 """Stored response of an invocation: written once, in the transaction that ends its run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from mimir.agents.context.receipt import ContextReceipt
@@ -8,7 +8,7 @@ from mimir.attempts.agent_answers.response_form import answer_schema
 from mimir.domain import ids
 from mimir.domain.clock import stamp
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
-from mimir.domain.json_value import as_object, as_text
+from mimir.domain.json_value import JsonObject, as_object, as_text
 from mimir.domain.program import PROGRAM_TOOL
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.orchestrator.delegation.response import build_response
@@ -34,7 +34,6 @@ from mimir.store.schema import pack
 
 RESPONSE_TEXT = "response"
 """Name of the stored response of a run that has ended."""
-Json = Mapping[str, object]
 
 
 def save_response(
@@ -42,7 +41,7 @@ def save_response(
     run: str,
     outcome: RunStatus,
     now: datetime,
-    documents: Sequence[Json] = (),
+    documents: Sequence[JsonObject] = (),
     proposals: CheckedProposals = NO_PROPOSALS,
 ) -> None:
     """Store response and proposals of an invocation in the transaction that ends its run."""
@@ -58,8 +57,8 @@ def save_response(
 
 
 def load_response(
-    reads: ReadOps, run: str, shown: RunStatus, now: datetime, documents: Sequence[Json]
-) -> Json:
+    reads: ReadOps, run: str, shown: RunStatus, now: datetime, documents: Sequence[JsonObject]
+) -> JsonObject:
     """Return the response of an invocation: the stored one, or as it is now."""
     stored = find_json(reads, run, RESPONSE_TEXT) if shown in RUN_ENDED else None
     if stored:
@@ -68,8 +67,8 @@ def load_response(
 
 
 def compute_response(
-    reads: ReadOps, run: str, shown: RunStatus, now: datetime, documents: Sequence[Json] = ()
-) -> Json:
+    reads: ReadOps, run: str, shown: RunStatus, now: datetime, documents: Sequence[JsonObject] = ()
+) -> JsonObject:
     """Return the `AgentResponse` of an invocation.
 
     Args:
@@ -123,7 +122,7 @@ def _model(reads: ReadOps, attempt: AttemptRecord | None) -> str:
     return asked[-1].title if asked else ""
 
 
-def _context(attempt: AttemptRecord | None) -> Json | None:
+def _context(attempt: AttemptRecord | None) -> JsonObject | None:
     """Return the size of the context that the agent was given; None: there is no receipt."""
     if attempt is None or not attempt.receipt:
         return None

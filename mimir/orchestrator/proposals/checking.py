@@ -17,7 +17,7 @@ from mimir.attempts.agent_answers.stored_tool_log import load_tool_log
 from mimir.attempts.results import Deliverable
 from mimir.domain.agent import MEMORY_TOOLS
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
-from mimir.domain.json_value import as_object, as_text, as_texts
+from mimir.domain.json_value import JsonObject, as_object, as_text, as_texts
 from mimir.domain.plan import Task
 from mimir.errors import AnswerError, MimirError
 from mimir.orchestrator.proposals import rules
@@ -35,7 +35,6 @@ from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_records import RunRecord
 from mimir.store.run_reading import find_records
 
-Json = Mapping[str, object]
 _BARE = re.compile(r"\A(call|file|memory):\s?([^\s\"]+)")
 
 
@@ -44,7 +43,7 @@ class CheckedProposals:
     """Memory operations of a run, as they are stored and shown."""
 
     kept: Sequence[MemoryRecord] = ()
-    operations: Sequence[Json] = ()
+    operations: Sequence[JsonObject] = ()
     """All of them as in the response, refused ones too."""
 
 
@@ -58,7 +57,7 @@ class _ProposingRun:
     attempt: str
     tree: str
     definition: PinnedDefinition
-    operations: Sequence[Json]
+    operations: Sequence[JsonObject]
     calls: Mapping[int, str]
     """Number → result of each tool call."""
     memories: str
@@ -149,11 +148,11 @@ async def _read_file(services: ProjectServices, tree: str, path: str) -> str | N
 
 def _check(
     found: _ProposingRun,
-    given: Json,
+    given: JsonObject,
     number: int,
     files: Mapping[str, str | None],
     core: Sequence[str],
-) -> tuple[MemoryRecord | None, Json]:
+) -> tuple[MemoryRecord | None, JsonObject]:
     """Return the proposal of one operation and its form in the response; None: it is refused."""
     operation, data = as_text(given.get("operation")), as_object(given.get("data"))
     memory = rules.read_operation(operation, data, core)

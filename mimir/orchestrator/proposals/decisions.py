@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from mimir.domain.json_value import as_objects, as_text
+from mimir.domain.json_value import JsonObject, as_objects, as_text
 from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.proposals import rules
 from mimir.orchestrator.proposals.checking import CheckedProposals
@@ -17,7 +17,6 @@ from mimir.store.records.run_records import RunOverviewRecord
 from mimir.store.run_reading import find_records, load_record
 from mimir.store.schema import EdgeType, NodeLabel
 
-Json = Mapping[str, object]
 _STATES: Mapping[Verb, MemoryState] = {
     "accept": "accepted",
     "reject": "rejected",
@@ -177,9 +176,9 @@ async def decide_all(
     return done, refused
 
 
-def add_decisions(reads: ReadOps, response: Json) -> Json:
+def add_decisions(reads: ReadOps, response: JsonObject) -> JsonObject:
     """Return a response whose memory operations have the state and feedback of now."""
-    shown: list[Json] = []
+    shown: list[JsonObject] = []
     for one in as_objects(response.get("memory_operations")):
         stored = load_record(reads, MemoryRecord, as_text(one.get("id")))
         if stored is not None:

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mimir.domain.json_value import as_objects, as_text, as_texts
+from mimir.domain.json_value import JsonObject, as_objects, as_text, as_texts
 
-Json = Mapping[str, object]
 Verb = Literal["accept", "reject", "edit"]
 USER = "user"
 """Name of the user in decisions."""
@@ -49,7 +48,7 @@ class ProposedMemory:
     """Why it is not kept as a proposal. Empty: it is."""
 
 
-def read_operation(operation: str, data: Json, core: Collection[str]) -> ProposedMemory:
+def read_operation(operation: str, data: JsonObject, core: Collection[str]) -> ProposedMemory:
     """Return the memory of an operation; `core` are names of the project and of engine facts."""
     texts: list[str] = []
     if operation == ENTITIES:
@@ -100,17 +99,17 @@ def _refuse(
     return ""
 
 
-def _name(one: Json) -> str:
+def _name(one: JsonObject) -> str:
     # Nothing may take the place of the project itself.
     return as_text(one.get("name")) if normalise(as_text(one.get("type"))) != "project" else ""
 
 
-def _describe_entity(one: Json) -> str:
+def _describe_entity(one: JsonObject) -> str:
     kind = as_text(one.get("type"))
     return f"({kind})" if kind else ""
 
 
-def proposal_id(run: str, operation: str, data: Json, number: int) -> str:
+def proposal_id(run: str, operation: str, data: JsonObject, number: int) -> str:
     """Return the id of a proposal: a replay of its run has the same."""
     digest = hashlib.sha256(json.dumps([run, operation, data, number]).encode()).hexdigest()
     return f"m-{digest[:12]}"

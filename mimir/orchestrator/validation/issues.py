@@ -1,11 +1,11 @@
 """Issues of a validated response, and the decision that follows from them. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.evidence import CheckRun
-from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
+from mimir.domain.json_value import JsonObject, as_object, as_objects, as_text, as_texts
 from mimir.domain.plan import Check
 from mimir.orchestrator.proposals.rules import normalise
 
@@ -14,7 +14,6 @@ Category = Literal["completeness", "accuracy", "integration", "requirements"]
 Recommendation = Literal["accept", "refine", "re-delegate"]
 SEVERITIES: tuple[Severity, ...] = ("critical", "important", "minor")
 CATEGORIES: tuple[Category, ...] = ("completeness", "accuracy", "integration", "requirements")
-Json = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,7 @@ class ValidationIssue:
     description: str
     recommendation: str
 
-    def as_json(self) -> Json:
+    def as_json(self) -> JsonObject:
         """Return it as in the result of `validate_output`."""
         return {
             "severity": self.severity,
@@ -57,7 +56,7 @@ class Repetition:
         return [(check, run) for check, run in self.runs if not run.green]
 
 
-def find_issues(response: Json, repetition: Repetition) -> list[ValidationIssue]:
+def find_issues(response: JsonObject, repetition: Repetition) -> list[ValidationIssue]:
     """Return the issues of a stored response, the most severe first."""
     found = [*_list_status_issues(response), *_list_repeated_issues(repetition)]
     return sort_issues(found)
@@ -112,7 +111,7 @@ def find_requirement_issues(texts: Sequence[str], passed: Sequence[str]) -> list
     ]
 
 
-def _list_status_issues(response: Json) -> list[ValidationIssue]:
+def _list_status_issues(response: JsonObject) -> list[ValidationIssue]:
     found: list[ValidationIssue] = []
     status, assurance = as_text(response.get("status")), as_object(response.get("assurance"))
     error = as_object(response.get("error"))

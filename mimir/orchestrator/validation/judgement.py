@@ -1,9 +1,9 @@
 """Judgement of a response by a model, and what the engine takes from it. Pure."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from mimir.domain.json_value import as_member, as_object, as_objects, as_text
+from mimir.domain.json_value import JsonObject, as_member, as_object, as_objects, as_text
 from mimir.orchestrator.validation.issues import (
     CATEGORIES,
     SEVERITIES,
@@ -13,7 +13,6 @@ from mimir.orchestrator.validation.issues import (
     sort_issues,
 )
 
-Json = Mapping[str, object]
 AGENT = "sdd/validator"
 """Address of the definition that judges."""
 SCORES = ("low", "medium", "high")
@@ -75,7 +74,11 @@ def write_prompt(demands: Sequence[str]) -> str:
 
 
 def add_judgement(
-    found: Json, structured: Json, demands: Sequence[str], material: str, judged_by: Json
+    found: JsonObject,
+    structured: JsonObject,
+    demands: Sequence[str],
+    material: str,
+    judged_by: JsonObject,
 ) -> dict[str, object]:
     """Return a validation with the judgement of a model; it can only add issues.
 
@@ -112,7 +115,7 @@ def add_judgement(
 
 
 def _judge_demands(
-    structured: Json, demands: Sequence[str], material: str
+    structured: JsonObject, demands: Sequence[str], material: str
 ) -> list[ValidationIssue]:
     known = {one.get("number"): one for one in as_objects(structured.get("requirements"))}
     # White space is collapsed on both sides, as in citations.
@@ -138,7 +141,7 @@ def _judge_demands(
     return found
 
 
-def _read_issue(one: Json) -> ValidationIssue:
+def _read_issue(one: JsonObject) -> ValidationIssue:
     return ValidationIssue(
         severity=as_member(one.get("severity"), SEVERITIES) or "minor",
         category=as_member(one.get("category"), CATEGORIES) or "accuracy",
@@ -157,7 +160,7 @@ def _limit_score(score: str, issues: Sequence[ValidationIssue]) -> str:
 
 
 def describe_material(
-    response: Json, task: str, diff: str, found: Json, calls: Sequence[str]
+    response: JsonObject, task: str, diff: str, found: JsonObject, calls: Sequence[str]
 ) -> str:
     """Return what the judging agent is given of a response, each part bounded."""
     deliverables = as_object(response.get("deliverables"))

@@ -8,6 +8,7 @@ from mimir.agents.tool_log import ToolLogEntry
 from mimir.attempts.agent_answers.stored_tool_log import load_tool_log
 from mimir.attempts.results import Deliverable
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
+from mimir.domain.json_value import JsonObject
 from mimir.domain.plan import Task
 from mimir.domain.task_states import RUN_ENDED, TaskStatus
 from mimir.domain.verdict import CriterionResult, Verdict
@@ -27,8 +28,6 @@ from mimir.store.records.run_records import RunOverviewRecord, RunRecord
 from mimir.store.records.task_records import AcceptedTaskRecord
 from mimir.store.run_reading import find_records
 
-Json = Mapping[str, object]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredInvocation:
@@ -36,7 +35,7 @@ class StoredInvocation:
 
     run: RunRecord
     task: Task
-    response: Json
+    response: JsonObject
     definition: PinnedDefinition | None
     """None: it is not stored."""
     work: Deliverable | None

@@ -1,9 +1,9 @@
 """Validation of an invocation: the stored run decides, whatever a caller was given."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
+from mimir.domain.json_value import JsonObject, as_object, as_objects, as_text, as_texts
 from mimir.orchestrator.runs.inspection import find_dead_processes
 from mimir.orchestrator.services import ProjectServices
 from mimir.orchestrator.validation.issues import (
@@ -19,8 +19,6 @@ from mimir.orchestrator.validation.judgement import DEFAULT_REQUIREMENT
 from mimir.orchestrator.validation.judging import JudgeSetup, judge_invocation
 from mimir.orchestrator.validation.repetition import repeat_proof
 from mimir.orchestrator.validation.stored_run import StoredInvocation, load_invocation
-
-Json = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +107,7 @@ def describe_validation(
     }
 
 
-def _list_alternatives(response: Json, decision: str) -> list[str]:
+def _list_alternatives(response: JsonObject, decision: str) -> list[str]:
     others = as_object(response.get("recommendations"))
     found = [f"Ask {one}." for one in as_texts(others.get("additional_specialists"))]
     if decision == "re-delegate":

@@ -10,7 +10,7 @@ from mimir.domain.clock import moment
 from mimir.domain.event import Event
 from mimir.domain.evidence import CheckRun
 from mimir.domain.invocation import PlanAgent
-from mimir.domain.json_value import as_object, as_text
+from mimir.domain.json_value import JsonObject, as_object, as_text
 from mimir.domain.plan import Plan
 from mimir.domain.usage import MOST, TokenUsage
 from mimir.llm import codec as words
@@ -18,7 +18,6 @@ from mimir.store import codec
 from mimir.store.schema import pack
 from mimir.tools.wrappers.journaled_tools import read_result
 
-Json = Mapping[str, object]
 _NAMED = frozenset(("to", "commit", "onto", "role", "owner", "outcome", "lane"))
 """Members of event data that a replay looks up; each must be a text."""
 _LARGEST = 2**53
@@ -37,7 +36,7 @@ class RecordedCall:
     """`model` or `tool`."""
     tool: str
     title: str
-    request: Json
+    request: JsonObject
     """What the request adds to the calls before."""
     request_hash: str
     outcome: CallOutcome
@@ -74,9 +73,9 @@ class RecordedOutcome:
     seal: str
     report: str
     plan: str
-    evidence: tuple[Json, ...]
-    verdicts: tuple[Json, ...]
-    measured: tuple[tuple[str, Json], ...] = ()
+    evidence: tuple[JsonObject, ...]
+    verdicts: tuple[JsonObject, ...]
+    measured: tuple[tuple[str, JsonObject], ...] = ()
     """(label, properties) that clocks and processes decided."""
 
 
@@ -85,7 +84,7 @@ class RecordedRun:
     """One run; `add` fills it line by line."""
 
     id: str
-    pinned: Json = field(default_factory=dict[str, object])
+    pinned: JsonObject = field(default_factory=dict[str, object])
     plan: Plan | None = None
     """None: it is a planning run."""
     texts: dict[str, object] = field(default_factory=dict[str, object])
@@ -111,7 +110,7 @@ class RecordedRun:
         return lane.removeprefix(f"{self.id}/")
 
     @property
-    def settings(self) -> Json:
+    def settings(self) -> JsonObject:
         """Pinned settings; empty: none are recorded."""
         return as_object(self.pinned.get("settingsJson"))
 
@@ -139,7 +138,7 @@ class Recording:
     """Version of mimir that wrote the lines read last. Empty: not recorded."""
 
 
-def build(lines: Iterable[Json]) -> Recording:
+def build(lines: Iterable[JsonObject]) -> Recording:
     """Build a recording; a repeated line counts once, so recordings can be concatenated.
 
     Raises:
@@ -160,7 +159,7 @@ def in_order(recording: Recording) -> Recording:
     return recording
 
 
-def add(recording: Recording, line: Json) -> None:
+def add(recording: Recording, line: JsonObject) -> None:
     """Add one line; everything that a replay reads later is checked here."""
     # Recordings can be concatenated: each outcome belongs to the version line before it.
     if "recording" in line:
@@ -175,7 +174,7 @@ def add(recording: Recording, line: Json) -> None:
         _add_to_run(run, line)
 
 
-def _add_to_run(run: RecordedRun, line: Json) -> None:
+def _add_to_run(run: RecordedRun, line: JsonObject) -> None:
     match line["kind"]:
         case "run":
             run.pinned = _decode_mapping(line["pinned"])
@@ -202,12 +201,12 @@ def _add_to_run(run: RecordedRun, line: Json) -> None:
             raise ValueError(f"there is no line of the kind {other!r}")
 
 
-def _pick(line: Json, *names: str, **renamed: str) -> dict[str, object]:
+def _pick(line: JsonObject, *names: str, **renamed: str) -> dict[str, object]:
     """Return members of a line; `renamed`: name of a field → name of its member."""
     return {name: line[name] for name in names} | {n: line[m] for n, m in renamed.items()}
 
 
-def _run_text(line: Json) -> object:
+def _run_text(line: JsonObject) -> object:
     text = line["text"]
     match line["name"]:
         case "preambles":
@@ -224,7 +223,7 @@ def _run_text(line: Json) -> object:
     return text
 
 
-def _event(line: Json) -> Event:
+def _event(line: JsonObject) -> Event:
     members = _pick(line, "seq", "run", "at", "task", "attempt", "data", kind="event")
     event = codec.decode(Event, members)
     for name in _NAMED & event.data.keys():
@@ -239,7 +238,7 @@ def _event(line: Json) -> Event:
     return event
 
 
-def _call(line: Json) -> RecordedCall:
+def _call(line: JsonObject) -> RecordedCall:
     usage = None if line["usage"] is None else codec.decode(tuple[int, int], line["usage"])
     # A recording may be edited: these counts go into sums that the store must hold.
     if usage and not all(0 <= tokens < MOST for tokens in usage):
@@ -268,22 +267,22 @@ def _call(line: Json) -> RecordedCall:
     )
 
 
-def _check_run(line: Json) -> RecordedCheckRun:
+def _check_run(line: JsonObject) -> RecordedCheckRun:
     members = _pick(line, "by", "owner", "at", "ran", timeout_seconds="timeout")
     check = codec.decode(RecordedCheckRun, members)
     moment(check.at)
     return check
 
 
-def _decode_text(line: Json, name: str) -> str:
+def _decode_text(line: JsonObject, name: str) -> str:
     return codec.decode(str, line[name])
 
 
-def _decode_mapping(value: object) -> Json:
+def _decode_mapping(value: object) -> JsonObject:
     return codec.decode(Mapping[str, object], value)
 
 
-def _decode_integer(line: Json, name: str) -> int:
+def _decode_integer(line: JsonObject, name: str) -> int:
     value = codec.decode(int, line[name])
     if abs(value) > _LARGEST:
         raise ValueError(f"{name}: too large a number")

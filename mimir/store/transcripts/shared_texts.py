@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mimir.domain import json_value
+from mimir.domain.json_value import JsonObject
 from mimir.errors import StoreError
 from mimir.store.operations import evidence
 from mimir.store.protocol import ReadOps, WriteOps
@@ -18,8 +19,6 @@ from mimir.store.schema import pack, unpack, well_formed
 # Characters from which a text is stored separately.
 LEAST = 500
 KIND = "text"
-
-Json = Mapping[str, object]
 
 
 class RequestDelta(NamedTuple):
@@ -33,7 +32,7 @@ class RequestDelta(NamedTuple):
     """Shared texts by SHA-256."""
 
 
-def fold(delta: Json) -> RequestDelta:
+def fold(delta: JsonObject) -> RequestDelta:
     """Separate the shared texts of a delta: system messages and settings of a model call."""
     # Only texts that repeat: a user's message is stored in place.
     found: dict[str, str] = {}
@@ -88,7 +87,7 @@ def get(reads: ReadOps, run: str, sha256: str) -> str:
     return text
 
 
-def delta_of(reads: ReadOps, call: CallRecord) -> Json:
+def delta_of(reads: ReadOps, call: CallRecord) -> JsonObject:
     """Return what the request of a call adds to the calls before, with its shared texts.
 
     Raises:
@@ -105,7 +104,7 @@ def delta_of(reads: ReadOps, call: CallRecord) -> Json:
     return delta
 
 
-def _fold_message(message: Json, found: dict[str, str]) -> Json:
+def _fold_message(message: JsonObject, found: dict[str, str]) -> JsonObject:
     text = message.get("text")
     if message.get("role") != "system" or not isinstance(text, str):
         return message
@@ -113,7 +112,7 @@ def _fold_message(message: Json, found: dict[str, str]) -> Json:
     return {**message, "text": named} if named else message
 
 
-def _name_text(text: str, found: dict[str, str]) -> Json | None:
+def _name_text(text: str, found: dict[str, str]) -> JsonObject | None:
     sha256 = name_of(text)
     if sha256 is None:
         return None
@@ -121,7 +120,7 @@ def _name_text(text: str, found: dict[str, str]) -> Json | None:
     return {"sha256": sha256}
 
 
-def _whole(reads: ReadOps, run: str, message: Json) -> Json:
+def _whole(reads: ReadOps, run: str, message: JsonObject) -> JsonObject:
     sha256 = _name(message.get("text"))
     return {**message, "text": get(reads, run, sha256)} if sha256 else message
 

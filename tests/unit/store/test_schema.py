@@ -119,7 +119,6 @@ def test_text_that_is_no_json_cannot_be_unpacked(text):
 def test_promoted_properties_are_named_in_the_phases_form():
     names = [
         *schema.PROMOTED,
-        *schema.LOCK,
         *(n for phase in schema.PHASES.values() for n in phase),
     ]
 
