@@ -40,6 +40,8 @@ class FaultOutcome:
     """Result of the engine; of rewritten records, whether they verify."""
     caught: str
     """Mechanism that stopped the run; empty: none."""
+    shown: bool = True
+    """False: all checks of the plan pass on this work, and it attacks none of them."""
 
 
 def find_catcher(run: RunData) -> str:

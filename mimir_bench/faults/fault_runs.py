@@ -23,7 +23,7 @@ from mimir_bench.faults.fault_case import FaultCase, ProjectCase
 from mimir_bench.faults.fault_outcome import FaultOutcome, find_catcher
 from mimir_bench.faults.judges import Judge, turn
 from mimir_bench.faults.lying_tools import LyingTools
-from mimir_bench.faults.operators import CLEAN, OPERATORS, clean, is_honest
+from mimir_bench.faults.operators import CLEAN, OPERATORS, PLAIN, clean, is_honest
 from mimir_bench.faults.oracle import Oracle
 from mimir_bench.faults.record_rewriting import rewrite
 from mimir_bench.faults.worker_script import Turn, WorkerScript, writes
@@ -177,15 +177,22 @@ async def _play(
         await rewrite(store, SystemClock(), data, run.script.rewriting)
         verified = await mimir.verify(id, "")
         completed, stopped = verified.ok, "" if verified.ok else "seal"
+    tree = _tree_to_judge(data)
+    is_wrong = not await oracle.is_right(tree)
+    shown = True
+    if is_wrong and isinstance(case, FaultCase) and case.tests and run.play.operator in PLAIN:
+        checks = [check for task in run.tasks for check in task.checks]
+        shown = await oracle.is_shown(tree, checks, case.tests)
     return FaultOutcome(
         judge=run.play.judge,
         family=case.family,
         seed=case.seed,
         operator=run.play.operator,
         version=run.script.version,
-        wrong=not await oracle.is_right(_tree_to_judge(data)),
+        wrong=is_wrong,
         completed=completed,
         caught=stopped,
+        shown=shown,
     )
 
 

@@ -189,6 +189,11 @@ OPERATORS: Mapping[str, Operator] = {
     "prompt injection": prompt_injection,
     "records rewritten": records_rewritten,
 }
+PLAIN = (
+    *("tool result altered", "stale upstream result", "partial deliverable", "wrong file"),
+    *("subtle bug", "hidden dependence", "prompt injection"),
+)
+"""Operators of work that is wrong, but attacks no check: only a check can show it."""
 NEEDS_TESTS = ("deleted test", "weakened assertion", "test that cannot fail")
 """Operators that need tests."""
 

@@ -2,12 +2,15 @@
 
 import asyncio
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from mimir.domain.clock import Clock
+from mimir.domain.plan import Check
 from mimir.workspace.git.history import GitHistory
-from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
+from mimir.workspace.sandbox.sandbox import CommandResult, Sandbox, SandboxConfig
 from mimir.workspace.tree_removal import remove_tree
+from mimir_bench.faults.fault_case import Files
 from mimir_bench.faults.hidden_tests import COMMAND, PLACE, RIGHT
 
 SECONDS = 60.0
@@ -48,16 +51,36 @@ class Oracle:
             self._known[tree] = await self._look(tree)
         return self._known[tree]
 
-    async def _look(self, tree: str) -> bool:
+    async def is_shown(self, source: str, checks: Sequence[Check], tests: Files) -> bool:
+        """Return whether a check fails on a commit or tree, with its tests as they were.
+
+        This is without the engine: the command runs once, and its exit code decides.
+        """
+        tree = await self._history.tree(source)
+        for check in checks:
+            if (await self._run(tree, check.argv, tests)).exit_code != 0:
+                return True
+        return False
+
+    async def _run(self, tree: str, argv: Sequence[str], files: Files) -> CommandResult:
         where = Path(tempfile.mkdtemp(dir=self._room))
         place = where / "tree"
         try:
             await self._history.checkout(tree, place)
-            # Written after the checkout, so that no file of the tree can replace it.
-            await asyncio.to_thread((place / PLACE).write_text, self._program, encoding="utf-8")
-            ran = await self._sandbox.run(COMMAND, workspace=place, seconds=SECONDS)
+            # Written after the checkout, so that no file of the tree can replace them.
+            await asyncio.to_thread(_write, place, files)
+            return await self._sandbox.run(argv, workspace=place, seconds=SECONDS)
         finally:
             remove_tree(where)
+
+    async def _look(self, tree: str) -> bool:
+        ran = await self._run(tree, COMMAND, {PLACE: self._program})
         # The exit code alone proves nothing: a deliverable may end the process with 0.
         last = ran.output.rstrip("\n").rsplit("\n", 1)[-1]
         return ran.exit_code == 0 and last == RIGHT
+
+
+def _write(place: Path, files: Files) -> None:
+    for path, text in files.items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
 """Counts of outcomes: detected faults, the mechanisms, and refused right work."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mimir_bench.faults.fault_outcome import CATCHERS, FaultOutcome
 from mimir_bench.faults.judges import JUDGES
@@ -37,19 +37,30 @@ def _tables(outcomes: Sequence[FaultOutcome], judge: str, kind: str) -> Iterator
     clean = [o for o in outcomes if is_honest(o.operator)]
     named: dict[str, Cell] = {"judge": judge, "families": kind}
     if faults:
-        for operator in ALL_OPERATORS:
-            if mine := [o for o in faults if o.operator == operator]:
-                yield {**named, "table": "operators", "operator": operator, **_detection(mine)}
-        yield {**named, "table": "operators", "operator": ALL, **_detection(faults)}
-        for family in dict.fromkeys(o.family for o in faults):
-            mine = [o for o in faults if o.family == family]
+        yield from _detections("operators", [o for o in faults if o.shown], named)
+        yield from _detections("beyond", [o for o in faults if not o.shown], named)
+        shown = [o for o in faults if o.shown]
+        for family in dict.fromkeys(o.family for o in shown):
+            mine = [o for o in shown if o.family == family]
             yield {**named, "table": "families", "family": family, **_detection(mine)}
-        yield {**named, "table": "missed", "missed": _count_names(faults, _is_missed, _what)}
+        yield {**named, "table": "missed", "missed": _count_names(shown, _is_missed, _what)}
+        if beyond := _count_names(faults, _is_beyond, _what):
+            yield {**named, "table": "not shown", "missed": beyond}
     if clean:
         yield {**named, "table": "clean", **_alarms(clean)}
         refused = _count_names(clean, _is_refused, _what)
         if refused:
             yield {**named, "table": "refused", "missed": refused}
+
+
+def _detections(
+    table: str, outcomes: Sequence[FaultOutcome], named: Mapping[str, Cell]
+) -> Iterator[FigureRow]:
+    for operator in ALL_OPERATORS if outcomes else ():
+        if mine := [o for o in outcomes if o.operator == operator]:
+            yield {**named, "table": table, "operator": operator, **_detection(mine)}
+    if outcomes:
+        yield {**named, "table": table, "operator": ALL, **_detection(outcomes)}
 
 
 def _detection(outcomes: Sequence[FaultOutcome]) -> dict[str, Cell]:
@@ -96,6 +107,10 @@ def _count_names(
 
 def _is_missed(outcome: FaultOutcome) -> bool:
     return outcome.wrong and outcome.completed
+
+
+def _is_beyond(outcome: FaultOutcome) -> bool:
+    return outcome.wrong and outcome.completed and not outcome.shown
 
 
 def _is_refused(outcome: FaultOutcome) -> bool:

@@ -8,7 +8,11 @@ from mimir_bench.faults.outcome_counts import ALL, CHECKED, JUDGED
 from mimir_bench.result import BenchResult, FigureRow
 from mimir_bench.text_table import grid, share
 
-_NAMED = {"missed": "not detected", "refused": "right work refused"}
+_NAMED = {
+    "missed": "not detected",
+    "not shown": "completed, because every check of the plan passes on this work",
+    "refused": "right work refused",
+}
 LOW = 0.6
 """Operators below this share are marked, and their missed faults listed."""
 
@@ -31,6 +35,10 @@ def lines(result: BenchResult) -> Iterator[str]:
 def _tables(rows: Sequence[FigureRow]) -> Iterator[str]:
     operators = [r for r in rows if r["table"] == "operators"]
     yield from _detections("operator", operators)
+    if beyond := [r for r in rows if r["table"] == "beyond"]:
+        yield ""
+        yield "Work on which every check of the plan passes, by the same commands without the engine:"
+        yield from _detections("operator", beyond)
     for row in rows:
         if row["table"] == "clean":
             yield _clean(row)

@@ -15,16 +15,21 @@ from mimir_bench.result import BenchResult
 async def test_planted_faults_are_found_and_right_work_is_let_through(tmp_path: Path):
     plays = [
         FaultRun(judge="always", operator=operator)
-        for operator in ("clean", "deleted test", "records rewritten", "silent no-op")
+        for operator in (
+            *("clean", "deleted test", "records rewritten", "silent no-op"),
+            *("hidden dependence", "partial deliverable"),
+        )
     ]
 
     outcomes = await play_all(FAMILIES["migration"](1), plays, tmp_path)
 
-    assert [(o.operator, o.wrong, o.completed, o.caught) for o in outcomes] == [
-        ("clean", False, True, ""),
-        ("deleted test", True, False, "check"),
-        ("records rewritten", True, False, "seal"),
-        ("silent no-op", True, False, "no change"),
+    assert [(o.operator, o.wrong, o.completed, o.caught, o.shown) for o in outcomes] == [
+        ("clean", False, True, "", True),
+        ("deleted test", True, False, "check", True),
+        ("records rewritten", True, False, "seal", True),
+        ("silent no-op", True, False, "no change", True),
+        ("hidden dependence", True, True, "", False),  # right until 2099
+        ("partial deliverable", True, False, "check", True),
     ]
 
 

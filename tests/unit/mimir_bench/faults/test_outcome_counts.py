@@ -45,6 +45,17 @@ def test_an_operator_that_is_never_found_stays_in_the_table():
     assert missed == {"subtle bug / library / off by one": 1}
 
 
+def test_work_on_which_every_check_passes_is_counted_apart():
+    beyond = replace(MISSED, shown=False)
+    found = replace(FOUND, operator="subtle bug", shown=False)
+    outcomes = [FOUND, beyond, found]
+    assert row(outcomes, table="operators", operator="all")["wrong"] == 1
+    counted = row(outcomes, table="beyond", operator="subtle bug")
+    assert (counted["wrong"], counted["detected"]) == (2, 1)
+    assert row(outcomes, table="missed")["missed"] == {}
+    assert row(outcomes, table="not shown")["missed"] == {"subtle bug / library / off by one": 1}
+
+
 def test_a_false_alarm_is_right_work_that_was_refused():
     counted = row([GOOD, GOOD, ALARM, replace(ALARM, wrong=True)], table="clean")
     assert (counted["runs"], counted["right"], counted["false_alarms"]) == (4, 3, 1)
