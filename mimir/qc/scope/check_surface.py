@@ -43,7 +43,7 @@ _BUILD_NAMES = frozenset(
     for name in test_runners.CONFIG.get(tool, ())
 )
 _DOT_SETTING = re.compile(r"\.\w+rc(?:\.\w+)?")
-_SETTING = re.compile(r"[\w-]+\.config\.(?:[cm]?[jt]s|json)")
+_SETTING = re.compile(r"[\w-]+\.(?:config|workspace)\.(?:[cm]?[jt]s|json)")
 _ANY_TESTS = tuple(g for g in test_runners.STARTED_TESTS if g.startswith("**/") and g[-3:] != "/**")
 """Tests by their own names, for checks that start an unknown runner."""
 

@@ -22,6 +22,8 @@ _INSTALLED = "belongs to an installed package."
 _PACKAGE_FOLDER = re.compile(r"(?:.*/)?(?:node_modules/(?:@[^/]+/)?|site-packages/)[^/]+(?=/|$)")
 _RESOLVED = ("mjs", "js", "cjs", "mts", "cts", "jsx", "ts", "tsx", "json", "node")
 """Endings in the order in which an import without one finds its file."""
+_PLAIN = ("mjs", "js", "cjs")
+_TYPED = ("mts", "cts", "jsx", "ts", "tsx")
 _LOADED = "is loaded by the project's build or test settings."
 
 
@@ -118,13 +120,17 @@ def _package_of(path: str) -> str:
 
 
 def _preceded_by(path: str, task: Task, surface: CheckSurface, gone: Container[str]) -> str:
-    """Return the file that a new module of JavaScript hides, if the task may not change it."""
+    """Return the file that a new module of JavaScript hides.
+
+    Only a runner finds a script before its typed source; builds do not. Of other files, those count that the task may not change.
+    """
     stem, _, ending = path.rpartition(".")
     if ending not in _RESOLVED:
         return ""
     later = [f"{stem}.{other}" for other in _RESOLVED[_RESOLVED.index(ending) + 1 :]]
     for other in (*later, *(f"{stem}/index.{ending}" for ending in _RESOLVED)):
-        if other in surface.paths and other not in gone and any(_change_rules(other, task, surface, gone)):  # fmt: skip
+        is_typed = ending in _PLAIN and other.rpartition(".")[2] in _TYPED
+        if other in surface.paths and other not in gone and (is_typed or any(_change_rules(other, task, surface, gone))):  # fmt: skip
             return f"the existing file {other!r}"
     return ""
 

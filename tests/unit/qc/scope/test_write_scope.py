@@ -30,6 +30,7 @@ BASE: Mapping[str, str] = {
     "web/swc.config.ts": "",
     "web/src/app.config.ts": "",
     "web/src/app.test.ts": "",
+    "web/src/page.ts": "",
     "native/CMakeLists.txt": "",
     "conftest.py": "pytest_plugins = ['helpers.fixtures']\n",
 }
@@ -75,6 +76,8 @@ REFUSED = {
     "pytest.ini": "config",
     "web/.npmrc": "config",
     "web/babel.config.js": "config",
+    "web/vitest.workspace.js": "config",
+    "web/src/page.js": "shadow",
     "web/.babelrc": "config",
     "web/.swcrc.json": "config",
     "native/CMakeLists.txt": "config",
@@ -112,7 +115,7 @@ REFUSED = {
 }
 PERMITTED = (
     *("calc.py", "app/main.py", "docs/guide.md", "README.md", "new.py", "web/src/index.js"),
-    *("web/src/app.config.ts", ".bashrc"),
+    *("web/src/app.config.ts", "web/src/page.ts", "web/src/page.json", ".bashrc"),
     *("new/__init__.py", "app/json.py", "app/new/__init__.py", "tests/test_new.py", "check"),
     *("tests/data.md", "tests/helpers.js", "calc.js", "node_modules/new/index.js"),
     *("tests/golden/new.json", "other/Makefile.txt", "data/tests.csv"),
