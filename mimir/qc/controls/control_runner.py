@@ -13,14 +13,13 @@ from mimir.domain.plan import Check, CheckKind
 from mimir.qc.controls import decision, scripts, surface
 from mimir.qc.controls.decision import WHOLE, SensitiveTests
 from mimir.qc.controls.program_control import decide_programs
-from mimir.qc.controls.scripts import Script, StartedPrograms, find_started
+from mimir.qc.controls.script_discovery import Alter, ScriptDiscovery
+from mimir.qc.controls.scripts import Script, StartedPrograms
 from mimir.qc.controls.surface import TrustedFiles
-from mimir.qc.integrity.command_line import ProgramCall
 from mimir.qc.mutations.mutation import ChangedTests, Step
 from mimir.qc.mutations.test_programs import TestProgram
+from mimir.qc.results.report_parsers import PROGRAM_RUNNERS
 
-Alter = Callable[[Path], Sequence[str] | None]
-"""Changes a checkout and returns the command to run there; None: nothing is to run."""
 Vary = Callable[[Path, Step], Sequence[str] | None]
 """The same, for one step."""
 Execute = Callable[[str, Alter, float], Awaitable[CheckRun | None]]
@@ -73,24 +72,28 @@ class _Control:
             named=(*(check.tests or ()), *check.protect), work=frozenset(case.changed)
         )
         self._runs = 0
+        trees = (case.base_tree, case.after.tree)
+        self._discovery = ScriptDiscovery(check.argv, trees, self._trusted, self._look, self._try)
 
     async def run(self) -> CheckRun:
         if scripts.only_reads(self._case.check.argv):
             return await self._by_work()
         # Single tests are known: what the command starts does not matter unless none of them is found.
         results = self._case.after.results
-        is_by_program = results is not None and results.runner == "ctest"
+        is_by_program = results is not None and results.runner in PROGRAM_RUNNERS
         if results is not None and not is_by_program and (found := await self._by_tests()):
             return found
         programs = await self._by_programs() if results is None or is_by_program else None
         if programs and programs.control and programs.control.state == "insensitive":
             return programs
-        started = await self._find_started()
+        started = await self._discovery.find_started()
         if self._case.after.results is not None or not started.only_reads:
             if self._case.after.results is None and (
                 found := await self._by_started_tests(started)
             ):
                 return found
+            if self._case.after.results is None:
+                started.scripts += await self._discovery.find_unnamed(started)
             if found := await self._by_scripts(started):
                 return found
         return programs or await self._by_work()
@@ -98,43 +101,6 @@ class _Control:
     def _is_trusted(self, script: Script) -> bool:
         path = script.path
         return path not in self._trusted.work or self._trusted.may_test(path)
-
-    async def _find_started(self) -> StartedPrograms:
-        """Find the programs of the command, with recipes as they were before the work."""
-        recipes: dict[ProgramCall, Sequence[str]] = {}
-        found = StartedPrograms()
-        for _ in range(3):  # a recipe may start a build tool
-            missing: dict[ProgramCall, None] = {}
-
-            def recipe(call: ProgramCall, missing: dict[ProgramCall, None] = missing) -> Sequence[str]:  # fmt: skip
-                if call not in recipes:
-                    missing[call] = None
-                return recipes.get(call, ())
-
-            def look(checkout: Path, recipe: Callable[[ProgramCall], Sequence[str]] = recipe) -> None:  # fmt: skip
-                nonlocal found
-                argv = self._case.check.argv
-                read, find = partial(surface.read_text, checkout), partial(surface.find_files, checkout)  # fmt: skip
-                found = find_started(argv, read, recipe, find)
-
-            await self._execute(self._case.after.tree, look, _LISTING_SECONDS)
-            if not missing:
-                break
-            for call in missing:
-                recipes[call] = await self._recipe(call)
-        return found
-
-    async def _recipe(self, call: ProgramCall) -> Sequence[str]:
-        """Return the lines of `make -n`, which executes nothing."""
-        command = (
-            *(call.program, "-n", "--no-print-directory", "-C", call.below),
-            *(call.arguments[1:] if call.path else call.arguments),
-        )
-        for tree in (self._case.base_tree, self._case.after.tree):
-            listing = await self._execute(tree, lambda _: command, _LISTING_SECONDS)
-            if listing and listing.exit_code == 0:
-                return listing.output_tail.replace("\\\n", " ").splitlines()
-        return ()
 
     async def _by_started_tests(self, started: StartedPrograms) -> CheckRun | None:
         """Decide by the tests of the tree, if the command starts any; only its exit code is known."""
@@ -280,7 +246,7 @@ class _Control:
         trusted.sort(key=lambda one: (one.interpreter == "sh", one.is_output_used))
         for script in (*trusted, None):
             # A called script fails on its own; its caller would fail anyway.
-            is_caller = script is None or (script.interpreter == "sh" and not script.is_looped)
+            is_caller = script is None or (script.interpreter == "sh" and not script.is_unnamed)
             is_decisive = script is not None and not script.is_output_used
             if decided and (is_caller or not (is_decisive and self._holds_test(script))):
                 continue
@@ -308,7 +274,7 @@ class _Control:
         def alter(checkout: Path) -> Sequence[str] | None:
             return surface.mutate_scripts(checkout, script, self._case.check.argv, "replaced")
 
-        if script is None or script.is_looped or not script.interpreter:
+        if script is None or script.is_unnamed or not script.interpreter:
             return False
         # A program in the text of its caller may be one that has to fail: `! python -c …`.
         if not self._trusted.may_test(script.path) or await self._is_insensitive_before(alter):
@@ -327,7 +293,9 @@ class _Control:
         if not tally.runs:
             return None
         # The end of a test is reached although its assertions are not: they wait for the work in vain.
+        is_helper = script is not None and script.is_unnamed and script.interpreter != "sh"
         is_unreached = self._holds_test(script) and tally.has_only_end(len(_SCRIPT_STEPS))
+        is_unreached &= not is_helper
         if tally.sensitive and not is_unreached:
             return self._red(tally)
         if tally.deceived or is_unreached or decision.did_hang(tally.runs):
@@ -377,6 +345,14 @@ class _Control:
             run = await self._run(_bind_step(alter, step), self._case.after.tree)
             if run is not None:
                 tally.note(step, run, changed())
+
+    async def _look(self, alter: Alter, tree: str) -> CheckRun | None:
+        return await self._execute(tree, alter, _LISTING_SECONDS)
+
+    async def _try(self, alter: Alter) -> bool:
+        """Return whether a variant of the deliverable turns the check red."""
+        run = await self._run(alter, self._case.after.tree)
+        return run is not None and bool(decision.failed_tests(WHOLE, run))
 
     async def _run(self, alter: Alter, tree: str) -> CheckRun | None:
         run = await self._execute(tree, alter, self._limit)

@@ -6,7 +6,7 @@ A program that reads a script fails only at the end of it: an early exit by the 
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mimir.domain.globs import is_outside
@@ -20,22 +20,28 @@ from mimir.qc.integrity.command_line import (
     shell_line,
 )
 from mimir.qc.integrity.test_runners import COLLECTED, READERS
-from mimir.qc.mutations import lexed_tests, python_tests, shell_scripts
+from mimir.qc.mutations import lexed_tests, other_scripts, python_tests, shell_scripts
 from mimir.qc.mutations.mutation import Step
-from mimir.qc.mutations.shell_scripts import Find
 
 Read = Callable[[str], str | None]
 """Returns the text of a file of the tree; None: there is none."""
 Recipe = Callable[[ProgramCall], Sequence[str]]
 """Returns the command lines that a build tool would execute."""
 
-_MOST = 12
+MOST = 12
 """Most scripts and recipes that are read for one check."""
 _MAKE = ("make", "gmake")
 _PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
 _TEST_WORDS = frozenset(("test", "check", "verify", "package", "install", "nextest"))
 _NEED_A_WORD = frozenset(("go", "cargo", "gradle", "mvn"))
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_STARTING = frozenset(("-exec", "-execdir", "-ok"))
+_ENDINGS: Mapping[str, str] = {
+    "py": "python",
+    **dict.fromkeys(("sh", "bash"), "sh"),
+    **dict.fromkeys(("js", "mjs", "cjs"), "node"),
+    **other_scripts.SUFFIXES,
+}
 _USED = re.compile(r"\$\(|`|(?<!\|)\|(?!\|)")
 
 
@@ -45,13 +51,13 @@ class Script:
 
     path: str
     interpreter: str
-    """`sh`, `python` or `node`; empty: a program inside the text."""
+    """`sh`, `python`, `node`, `perl`, `ruby` or `php`; empty: a program inside the text."""
     inline: int = 0
     """Number of that program in the file; without a path, in the command."""
     is_output_used: bool = False
     """True: a pipe or the shell reads its output, so its exit code may not decide."""
-    is_looped: bool = False
-    """True: a loop of its caller starts it, perhaps not always."""
+    is_unnamed: bool = False
+    """True: no text names it, so that only a run shows whether it is started."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,27 +72,31 @@ class StartedPrograms:
     """True: each program only reads files, as linters do."""
 
 
-def find_started(argv: Sequence[str], read: Read, recipe: Recipe, find: Find) -> StartedPrograms:
+def find_started(argv: Sequence[str], read: Read, recipe: Recipe) -> StartedPrograms:
     """Return what a command starts; nothing is executed here."""
     found = StartedPrograms()
     pending: list[Sequence[str]] = [argv]
     _note_inline(found, "", shell_line(argv))
     for command in pending:  # grows during the loop, up to the limit
-        _note_looped(found, shell_line(command) or "", read, find)
         for call in find_programs(command):
             _note_program(found, call)
             is_used = _USED.search(command[-1] if command else "") is not None
-            lines = _started_lines(found, call, read, recipe, find, is_used=is_used)
+            lines = _started_lines(found, call, read, recipe, is_used=is_used)
             more = [("sh", "-c", line) for line in lines]
             pending += [one for one in more if one not in pending]
-        del pending[_MOST * 20 :]
+        del pending[MOST * 20 :]
     return found
 
 
 def only_reads(argv: Sequence[str]) -> bool:
     """True if each program of a command only reads files, and none starts others."""
     calls = find_programs(argv)
-    return bool(calls) and all(call.program in READERS for call in calls)
+    return bool(calls) and all(map(_only_reads, calls))
+
+
+def _only_reads(call: ProgramCall) -> bool:
+    # `find -exec` starts programs.
+    return call.program in READERS and _STARTING.isdisjoint(call.arguments)
 
 
 def _note_program(found: StartedPrograms, call: ProgramCall) -> None:
@@ -94,29 +104,19 @@ def _note_program(found: StartedPrograms, call: ProgramCall) -> None:
     if call.program in _NEED_A_WORD:
         is_runner = not _TEST_WORDS.isdisjoint(call.arguments)
     found.runs_tests |= is_runner
-    starts_others = call.program in (*_MAKE, *_PACKAGE_MANAGERS, *SHELLS)
-    found.only_reads &= call.program in READERS or starts_others
+    starts_others = call.program in (*_MAKE, *_PACKAGE_MANAGERS)
+    if call.program in SHELLS:  # Without a script, a pipe gives it one.
+        starts_others = any(not word.startswith("-") for word in call.arguments)
+    found.only_reads &= _only_reads(call) or starts_others
 
 
 def _note_inline(found: StartedPrograms, path: str, text: str | None) -> None:
     """Note the programs inside a text that a shell reads."""
     for number in range(count_programs(path, text) if text else 0):
         script = Script(path=path, interpreter="", inline=number)
-        if script not in found.scripts and len(found.scripts) < _MOST:
+        if script not in found.scripts and len(found.scripts) < MOST:
             found.scripts.append(script)
             found.only_reads = False
-
-
-def _note_looped(found: StartedPrograms, text: str, read: Read, find: Find) -> None:
-    """Note the scripts that a loop of a shell starts by its variable."""
-    known = {one.path for one in found.scripts}
-    for line in shell_scripts.unroll_loops(text, find):
-        for call in find_programs(("sh", "-c", line)):
-            script = _script(call, read)
-            if script and script.path not in known and len(found.scripts) < _MOST:
-                known.add(script.path)
-                is_used = _USED.search(line) is not None
-                found.scripts.append(replace(script, is_output_used=is_used, is_looped=True))
 
 
 def _started_lines(
@@ -124,7 +124,6 @@ def _started_lines(
     call: ProgramCall,
     read: Read,
     recipe: Recipe,
-    find: Find,
     *,
     is_used: bool,
 ) -> Iterator[str]:
@@ -142,12 +141,11 @@ def _started_lines(
     elif script := _script(call, read):
         script = replace(script, is_output_used=is_used)
         found.only_reads = False if script.interpreter != "sh" else found.only_reads
-        if script not in found.scripts and len(found.scripts) < _MOST:
+        if script not in found.scripts and len(found.scripts) < MOST:
             found.scripts.append(script)
             if script.interpreter == "sh":
                 text = read(script.path) or ""
                 _note_inline(found, script.path, text)
-                _note_looped(found, text, read, find)
                 yield from text.replace("\\\n", " ").splitlines()
 
 
@@ -180,9 +178,7 @@ def _script(call: ProgramCall, read: Read) -> Script | None:
             break
     if text is None:
         return None
-    for word in shell_scripts.shebang(text).split():
-        interpreter = interpreter or _interpreter(posixpath.basename(word))
-    interpreter = interpreter or ("sh" if call.path else "")
+    interpreter = interpreter or interpreter_of(path, text) or ("sh" if call.path else "")
     return Script(path=path, interpreter=interpreter) if interpreter else None
 
 
@@ -192,7 +188,17 @@ def _interpreter(program: str) -> str:
         return "sh"
     if PYTHON.fullmatch(program):
         return "python"
-    return "node" if program in ("node", "nodejs") else ""
+    if program in ("node", "nodejs"):
+        return "node"
+    return program if program in other_scripts.SUFFIXES.values() else ""
+
+
+def interpreter_of(path: str, text: str) -> str:
+    """Return the interpreter of a script by its first line or its ending; empty: it is none."""
+    for word in shell_scripts.shebang(text).split():
+        if interpreter := _interpreter(posixpath.basename(word)):
+            return interpreter
+    return _ENDINGS.get(path.rpartition(".")[2], "")
 
 
 def mutate_script(text: str, interpreter: str, step: Step) -> str | None:
@@ -202,8 +208,10 @@ def mutate_script(text: str, interpreter: str, step: Step) -> str | None:
             return python_tests.mutate_script(text, step)
         case "node":
             return lexed_tests.mutate_script(text, step)
-        case _:
+        case "sh":
             return shell_scripts.mutate_script(text, step)
+        case _:
+            return other_scripts.mutate_script(text, interpreter, step)
 
 
 def mutate_command(argv: Sequence[str], step: Step) -> tuple[str, ...] | None:

@@ -8,7 +8,13 @@ from pathlib import Path
 
 from mimir.domain.globs import matches
 from mimir.qc.controls.inline_programs import mutate_program
-from mimir.qc.controls.scripts import Script, mutate_command, mutate_inline, mutate_script
+from mimir.qc.controls.scripts import (
+    Script,
+    interpreter_of,
+    mutate_command,
+    mutate_inline,
+    mutate_script,
+)
 from mimir.qc.integrity.check_files import says_it_tests
 from mimir.qc.mutations import doctests, lexed_tests, python_tests, test_programs
 from mimir.qc.mutations.mutation import MARK, ChangedTests, Step
@@ -38,8 +44,9 @@ class TrustedFiles:
 
     def may_test(self, path: str) -> bool:
         """True if a file may hold expectations."""
-        # Rust keeps unit tests in the file of the work; only test functions change there.
-        return self.is_named(path) or path.endswith(".rs") or _TESTING.search(path) is not None
+        # Rust keeps unit tests in the file of the work; only test functions change there. Perl's tests end with `.t`.
+        is_by_ending = path.endswith((".rs", ".t"))
+        return self.is_named(path) or is_by_ending or _TESTING.search(path) is not None
 
 
 def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTests:
@@ -144,9 +151,12 @@ def read_text(checkout: Path, path: str) -> str | None:
         return None
 
 
-def find_files(checkout: Path, glob: str) -> list[str]:
-    """Return the paths of a checkout that a pattern matches."""
-    return [path for path in _files(checkout) if matches(path, (glob,))]
+def find_scripts(checkout: Path, trusted: TrustedFiles) -> Iterator[Script]:
+    """Yield the test scripts of a checkout."""
+    for path in _files(checkout):
+        text = read_text(checkout, path) if trusted.may_test(path) else None
+        if text and (interpreter := interpreter_of(path, text)):
+            yield Script(path=path, interpreter=interpreter, is_unnamed=True)
 
 
 def _is_plain(file: Path) -> bool:

@@ -56,7 +56,7 @@ _ASSERTIONS: Mapping[Language, re.Pattern[str]] = {
     "java": re.compile(r"(?:\bassert(?P<method>Equals|ArrayEquals|Same)|\.(?P<matcher>isEqualTo))\s*(?=\()"),
 }  # fmt: skip
 _NAME = re.compile(r"\b(?:func(?:\s*\([^)]*\))?|fn|void|[>\]](?=\s+\w+\s*\())\s+(\w+)")
-_EQUAL = re.compile(r"(?:eq|equal|equals|eql|is|same|be)$|equal|equals$", re.IGNORECASE)
+_EQUAL = re.compile(r"(?:eq|eql|is|same|be|matchobject)$|equal", re.IGNORECASE)
 _INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
 _FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
 _STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
@@ -70,6 +70,13 @@ _EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\((?:\s*0?\s*\))?")
 
 
 _HEAD = re.compile(r"(?P<wait>await\s+)?[\w$]+(?:\.[\w$]+)*\s*")
+_LOOP = re.compile(r"(?:\b(?:for|while)\b|\.forEach\b)[^{}\n]*$")
+_OTHER_OBJECT = (
+    '((e) => ({{ ...Object(e), $$typeof: Symbol.for("jest.asymmetricMatcher"), asymmetricMatch: function any(a, d) {{ '
+    'return !!a && typeof a === "object" && !(d > 6) && (typeof a.asymmetricMatch === "function" '
+    "|| Object.values(a).some((v) => any(v, (d || 0) + 1))); }} }}))({0})"
+)
+"""Expected value that only a matcher fulfils: work that returns one equals everything."""
 _CHAIN = re.compile(r"(?:\s*\.\s*[\w$]+)*\s*")
 _LATER = re.compile(r"\.\s*(?:resolves|rejects)\b")
 _CONTINUES = re.compile(r"\s*[.?:+\-*/%&|^=<>,)\](\[`]")
@@ -137,21 +144,22 @@ def list_tests(text: str, language: Language) -> Mapping[str, bool]:
         # A computed title names no test.
         if code and body.name:
             expected = _expectations(code, language, body.start, body.end)
-            places = [one.edit.start for one in expected if one.is_equality]
-            is_strict = any("{" not in _find_open_braces(code, body.start, at) for at in places)
+            # Work in Go cannot redefine a comparison, only avoid it.
+            places = [one.edit.start for one in expected if one.is_equality or language == "go"]
+            is_strict = any(_is_unconditional(code, body.start, at) for at in places)
             found[body.name] = is_strict and found.get(body.name, True)
     return found
 
 
-def _find_open_braces(code: MaskedCode, start: int, end: int) -> str:
-    """Return the braces that are open at `end` since `start`."""
-    open_braces: list[str] = []
+def _is_unconditional(code: MaskedCode, start: int, end: int) -> bool:
+    """True if only loops are open at `end`: one without a turn asserts nothing."""
+    open_braces: list[int] = []
     for found in re.finditer(r"[{}]", code.mask[start:end]):
         if found[0] == "{":
-            open_braces.append("{")
+            open_braces.append(start + found.start())
         elif open_braces:
             open_braces.pop()
-    return "".join(open_braces)
+    return all(_LOOP.search(code.mask, max(start, at - 200), at) for at in open_braces)
 
 
 def is_readable(text: str, language: Language) -> bool:
@@ -244,7 +252,8 @@ def _expectations(
         # Work in Go cannot redefine a comparison.
         is_equality = language != "go" and _EQUAL.search(name) is not None and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
         compared = values[: 2 if is_assert else 1]
-        edit = _change_value(code, compared, language, is_equality)
+        other = f'[{{0}}, "{MARK}"]' if is_assert or name == "toBe" else _OTHER_OBJECT
+        edit = _change_value(code, compared, language, other if is_equality else "")
         if edit is not None:
             strict = _fail_at(code, *compared[-1], language) if is_equality else None
             place = (found.start(), code.pairs[found.end()] + 1)
@@ -359,18 +368,21 @@ def list_arguments(code: MaskedCode, start: int) -> list[tuple[int, int]]:
 
 
 def _change_value(
-    code: MaskedCode, values: list[tuple[int, int]], language: Language, is_equality: bool
+    code: MaskedCode, values: list[tuple[int, int]], language: Language, other_value: str
 ) -> Edit | None:
-    """Return the edit of one literal among compared values, else of an equality's right value."""
+    """Return the edit of one literal among compared values, else of an equality's right value.
+
+    `other_value` is the pattern of a value that an equality must not accept; empty: it is no equality.
+    """
     for start, end in reversed(values):
         is_char = language != "javascript"
         text, mask = code.text[start:end], code.mask[start:end]
         if other := other_literal(text, mask, has_characters=is_char):
             return Edit(start=start, end=end, text=other)
-    if language != "javascript" or not is_equality:
+    if language != "javascript" or not other_value:
         return None
     start, end = values[-1]
-    return Edit(start=start, end=end, text=f'[{code.text[start:end]}, "{MARK}"]')
+    return Edit(start=start, end=end, text=other_value.format(code.text[start:end]))
 
 
 def other_literal(text: str, mask: str, *, has_characters: bool = True) -> str:

@@ -67,6 +67,8 @@ def fails_by_name(statement: ast.stmt) -> bool:
         case ast.Raise(exc=ast.Name() | ast.Call(func=ast.Name()) as raised):
             name = raised.id if isinstance(raised, ast.Name) else name_of(raised.func)
             return name in ("AssertionError", "SystemExit")
+        case ast.Assert(test=ast.Constant(value=value)):
+            return not value
         case ast.Expr(value=ast.Call(func=function)):
             return name_of(function) in ("fail", "exit")
         case _:

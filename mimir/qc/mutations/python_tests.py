@@ -64,9 +64,20 @@ def list_tests(text: str) -> Mapping[str, bool]:
     source = _parse(text)
     found: dict[str, bool] = {}
     for test in _tests(source.tree) if source else ():
-        is_strict = any(find_comparison(one) or find_expected_error(one) for one in test.body)
+        is_strict = _always_asserts(test.body)
         found[test.name] = is_strict and found.get(test.name, True)
     return found
+
+
+def _always_asserts(body: Sequence[ast.stmt]) -> bool:
+    """True if a body always asserts; a loop without a turn asserts nothing."""
+    blocks = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
+    return any(
+        find_comparison(one)
+        or find_expected_error(one)
+        or (isinstance(one, blocks) and _always_asserts(one.body))
+        for one in body
+    )
 
 
 def is_parsable(text: str) -> bool:
@@ -87,6 +98,8 @@ def mutate_script(text: str, step: Step) -> str | None:
     if step == "replaced":
         return f"{_EXIT}\n"
     exits = [edit for call in ast.walk(source.tree) for edit in source.failing_exit(call)]
+    if "unittest.main(" in text:  # It never returns.
+        exits += [source.first_statement(test) for test in _tests(source.tree)]
     return f"{apply_edits(text, exits).rstrip()}\n{_EXIT}\n"
 
 
@@ -207,6 +220,8 @@ class _Source:
                 return self._condition(test)
             case ast.If(test=test, body=body) if any(map(fails_by_name, body)):
                 return self._condition(test, is_negated=True)
+            case ast.Match(subject=subject, cases=cases):
+                return self._matched(subject, cases)
             case ast.Call(
                 func=ast.Attribute(attr="assertTrue" | "assertFalse" as name), args=[test, *_]
             ):
@@ -216,10 +231,26 @@ class _Source:
             ):
                 relation = "==" if is_equality_method(name) else METHODS.get(name, "")
                 one = Comparison(node=node, left=left, relation=relation, right=right)
-                edits = self._in_call(one) if relation else self._literal(one)
+                edits = self._in_call(one) if relation else self._literal(one, OFFSET)
                 return _Expectations(edits, self._strict(one) if relation else [])
             case _:
                 return _Expectations()
+
+    def _matched(self, subject: ast.expr, cases: Sequence[ast.match_case]) -> _Expectations:
+        """Return the edits of a `match` of which one case fails."""
+        passing = [case for case in cases if not any(map(fails_by_name, case.body))]
+        found = _Expectations()
+        for case in passing if len(passing) < len(cases) else ():
+            values = [
+                one.value for one in ast.walk(case.pattern) if isinstance(one, ast.MatchValue)
+            ]
+            found.edits += [edit for value in values for edit in self._changed(value)]
+            if case.guard:
+                found.edits += self._condition(case.guard).edits
+        if found.edits:
+            changed = f"({self._segment(subject)}, {_THROW})"
+            found.strict.append(self._replacement(subject, changed))
+        return found
 
     def _condition(self, test: ast.expr, *, is_negated: bool = False) -> _Expectations:
         """Return the edits of a condition that must hold, or must not."""
@@ -245,7 +276,7 @@ class _Source:
                 name_of(function) in ("isclose", "allclose") and not is_negated
             ):
                 one = Comparison(node=test, left=left, relation="", right=right)
-                return _Expectations(self._literal(one), self._strict(one))
+                return _Expectations(self._literal(one, OFFSET), self._strict(one))
             case ast.Compare():
                 return self._compared(test, is_negated)
             case _:
@@ -277,9 +308,9 @@ class _Source:
             found.strict.clear()
         return found
 
-    def _literal(self, one: Comparison) -> list[Edit]:
+    def _literal(self, one: Comparison, distance: int = 1) -> list[Edit]:
         """Change one of two compared values, if it is a literal."""
-        return self._changed(one.right) or self._changed(one.left)
+        return self._changed(one.right, distance) or self._changed(one.left, distance)
 
     def _in_expression(self, one: Comparison, is_negated: bool = False) -> list[Edit]:
         """Change a comparison so that it holds only if it decides nothing."""
@@ -300,7 +331,9 @@ class _Source:
             return []
         if one.relation == "==":
             is_plain = not (_holds_many(left) or _holds_many(right))
-            if is_plain and (edits := self._literal(one)):
+            # A tolerance may accept a neighbour.
+            is_near = isinstance(one.node, ast.Call) and "Almost" not in name_of(one.node.func)
+            if is_plain and (edits := self._literal(one, 1 if is_near else OFFSET)):
                 return edits
             start, end = self._offset(left.lineno, left.col_offset), self._offset(right.lineno, right.col_offset)  # fmt: skip
             return [Edit(start=start, end=start, text=f"*{_COMPARE}.pick("), Edit(start=self._end(right), end=self._end(right), text=")")] if start < end else []  # fmt: skip
@@ -314,18 +347,21 @@ class _Source:
         # Both values are computed first: a test may expect that one of them fails.
         return [self._replacement(one.right, f"({self._segment(one.right)}, {_THROW})")]
 
-    def _changed(self, node: ast.expr) -> list[Edit]:
-        """Return edits of a literal; empty: it is none, or has no other value of its type."""
+    def _changed(self, node: ast.expr, distance: int = 1) -> list[Edit]:
+        """Return edits of a literal; empty: it is none, or has no other value of its type.
+
+        `distance` is that of the other number: an equality that accepts a neighbour decides nothing.
+        """
         match node:
             case ast.Constant() | ast.JoinedStr():
-                text = self._other(node)
+                text = self._other(node, distance)
                 return [self._replacement(node, text)] if text else []
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=ast.Constant() as inner):
-                return self._changed(inner)
-            case ast.Call(func=function, args=[ast.expr() as inner]) if (
+                return self._changed(inner, distance)
+            case ast.Call(func=function, args=[ast.expr() as inner, *_]) if (
                 name_of(function) == "approx"
             ):
-                return self._changed(inner)
+                return self._changed(inner, OFFSET)
             case ast.List(elts=[]):
                 return [self._replacement(node, f"[{OFFSET}]")]
             case ast.Tuple(elts=[]):
@@ -334,11 +370,11 @@ class _Source:
                 return [self._replacement(node, f"{{{OFFSET}: {OFFSET}}}")]
             case ast.List() | ast.Tuple() | ast.Set() | ast.Dict() if is_display(node):
                 values = node.values if isinstance(node, ast.Dict) else node.elts
-                return [edit for value in values for edit in self._changed(value)]
+                return [edit for value in values for edit in self._changed(value, distance)]
             case _:
                 return []
 
-    def _other(self, node: ast.Constant | ast.JoinedStr) -> str:
+    def _other(self, node: ast.Constant | ast.JoinedStr, distance: int) -> str:
         """Return the source of another value of a literal's type; empty: there is none."""
         if isinstance(node, ast.JoinedStr):
             return f'({self._segment(node)} "{SUFFIX}")'
@@ -346,7 +382,8 @@ class _Source:
             case bool():
                 return str(not node.value)
             case int() | float() if node.value == node.value and abs(node.value) < 1e300:
-                return repr(node.value + OFFSET)
+                other = node.value + distance
+                return repr(other if other != node.value else 2 * node.value)
             case str():
                 return f'({self._segment(node)} "{SUFFIX}")'
             case bytes():

@@ -1,16 +1,11 @@
-"""Shell scripts: the loops in them, and changes that make them fail. Pure.
+"""Shell scripts, and changes that make them fail. Pure.
 
 Work that a script reads as a part of itself (`. ./lib.sh`) may end it, or redefine `test` and `[`.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
 
-from mimir.domain.globs import has_wildcard
 from mimir.qc.mutations.mutation import SUFFIX, Step, changed_integer
-
-Find = Callable[[str], Sequence[str]]
-"""Returns the files of the tree that a pattern matches."""
 
 _SHEBANG = re.compile(r"(?:#![^\n]*\n)?")
 _EXIT = re.compile(
@@ -18,13 +13,24 @@ _EXIT = re.compile(
 )
 # `exec program` replaces the script, so its end would never run; `exec 2>&1` does not.
 _EXEC = re.compile(r"(?m)^([ \t]*)exec[ \t]+(?=[A-Za-z./\"$])")
-_LOOP = re.compile(r"\bfor[ \t]+(?P<name>[A-Za-z_]\w*)[ \t]+in[ \t]+(?P<words>[^;\n]+)")
-# A comparison at the start of a line ends the script if it fails.
-_COMPARISON = re.compile(
-    r"(?m)^(?:test|\[\[?)[ \t][^\n;&|]*?\$[^\n;&|]*?[ \t](?:==?|-eq)[ \t]+"
-    r"(?P<value>\"[^\"$`\\\n]*\"|'[^'\n]*'|-?[\w.]+)(?:[ \t]*\]\]?)?[ \t]*"
-    r"(?P<else>\|\|[ \t]*(?:\{[^\n]*\b)?(?:exit|return|fail|die|false)\b(?![ \t]+0)[^\n]*)?$"
+_VALUE = r"(?P<value>\"[^\"$`\\\n]*\"|'[^'\n]*'|-?[\w.]+)"
+_ELSE = (
+    r"[ \t]*(?P<else>\|\|[ \t]*(?:\{[^\n]*\b)?(?:exit|return|fail|die|false)\b(?![ \t]+0)[^\n]*)?$"
 )
+# A comparison at the start of a line ends the script if it fails; so does a pattern at the end of a pipe.
+_COMPARISONS = (
+    re.compile(
+        rf"(?m)^(?:test|\[\[?)[ \t][^\n;&|]*?\$[^\n;&|]*?[ \t](?:==?|-eq)[ \t]+{_VALUE}(?:[ \t]*\]\]?)?{_ELSE}"
+    ),
+    re.compile(
+        rf"(?m)^(?!!|if\b|while\b|until\b)\w[^\n#|]*\|[ \t]*grep[ \t]+-[a-uw-zA-Z]*q[a-uw-zA-Z]*[ \t]+{_VALUE}{_ELSE}"
+    ),
+)
+_FILES = re.compile(
+    rf"(?m)^(?:diff|cmp)(?:[ \t]+-[\w-]+)*[ \t]+(?P<value>[\w./-]+)(?=[ \t]+[\w./$\"{{}}-]+{_ELSE})"
+)
+"""Comparison of two files, the first of which is named."""
+_OTHER_FILE = '"$MIMIR_REPORTERS/mimir_compare.py"'
 # A difference that its branch reports as a failure.
 _DIFFERENCE = re.compile(
     r"(?m)^[ \t]*if[ \t]+(?P<test>(?:test|\[\[?)[ \t][^\n;&|]*?\$[^\n;&|]*?[ \t](?:!=|-ne)[ \t]+"
@@ -43,24 +49,15 @@ def shebang(text: str) -> str:
     return found[0] if found else ""
 
 
-def unroll_loops(text: str, find: Find) -> Iterator[str]:
-    """Yield the lines of loops, with each value of the variable in its place."""
-    for loop in _LOOP.finditer(text):
-        words = [word.strip("\"'()") for word in loop["words"].split()]
-        values = [one for word in words for one in (find(word) if has_wildcard(word) else [word])]
-        variable = re.compile(rf"\$(?:{loop['name']}\b|\{{{loop['name']}\}})")
-        for line in text[loop.end() :].splitlines():
-            if variable.search(line):
-                yield from (variable.sub(lambda _, one=one: one, line).lstrip("; \t") for one in values)  # fmt: skip
-
-
 def mutate_script(text: str, step: Step) -> str | None:
     """Return a script that fails; None: this step changes nothing."""
     match step:
         case "replaced":
             return f"{shebang(text)}exit 1\n"
         case "expectations" | "strict":
-            other = _COMPARISON.sub(lambda found: _fail_comparison(found[0], found, step), text)
+            other = text
+            for pattern in (*_COMPARISONS, _FILES):
+                other = pattern.sub(lambda found: _fail_comparison(found[0], found, step), other)
             other = _DIFFERENCE.sub(lambda found: _fail_difference(found, step), other)
             return None if other == text else other
         case "end":
@@ -73,6 +70,8 @@ def mutate_script(text: str, step: Step) -> str | None:
 def _fail_comparison(text: str, found: re.Match[str], step: Step) -> str:
     if not (found["else"] or _ENDS_AT_FAILURES.search(found.string)):
         return text
+    if step != "strict" and found.re is _FILES:
+        return f"{text.removesuffix(found['value'])}{_OTHER_FILE}"
     return f"exit 1; {text}" if step == "strict" else _change_value(found)
 
 

@@ -197,6 +197,10 @@ def parse_ctest(data: bytes, found: StateCollector) -> None:
     parse_junit(data, found)
 
 
+PROGRAM_RUNNERS = frozenset(("ctest", "gtest"))
+"""Runners of compiled test programs, which report their tests in JUnit XML."""
+
+
 class _JunitParser:
     def __init__(self, found: StateCollector) -> None:
         self._found = found
@@ -219,7 +223,9 @@ class _JunitParser:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise ReportError("it is malformed")
-        if name == "testcase":
+        if name == "testsuites" and attributes.get("name") == "AllTests":
+            self._found.runners["gtest"] = None
+        if name == "testcase" and attributes.get("status") != "notrun":
             place = attributes.get("file") or attributes.get("classname", "")
             self._test = f"{place}::{attributes.get('name', '')}"
             self._state = "passed"
@@ -228,8 +234,8 @@ class _JunitParser:
 
     def _end(self, name: str) -> None:
         self._depth -= 1
-        if name == "testcase":
-            if "ctest" not in self._found.runners:
+        if name == "testcase" and self._test:
+            if PROGRAM_RUNNERS.isdisjoint(self._found.runners):
                 self._found.runners.setdefault("junit")
             self._found.add(self._test, self._state)
             self._test = ""

@@ -94,6 +94,7 @@ def request_report(argv: Sequence[str], python: str) -> ReportRequest:
             "MIMIR_WORKSPACE": WORKSPACE,
             "MIMIR_REPORTERS": REPORTERS,
             "MIMIR_PYTHON": python,
+            "GTEST_OUTPUT": f"xml:{FOLDER}/",
         },
         first={
             "PATH": PROGRAMS,

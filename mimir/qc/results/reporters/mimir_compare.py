@@ -66,9 +66,9 @@ def _is_equal(left, right):
         own = [pair for pair in pairs if not any(map(_is_matcher, pair))]
         decided = any(_is_equal(one, other) for one, other in own)
         return decided or (bool(pairs) and all(_is_equal(one, other) for one, other in pairs))
-    if _accepts(operator.eq, left, _change(right)):
+    if any(_accepts(operator.eq, left, other) for other in _others(right)):
         return True
-    return not _is_matcher(right) and _accepts(operator.eq, _change(left), right)
+    return not _is_matcher(right) and any(_accepts(operator.eq, o, right) for o in _others(left))
 
 
 def _pairs(left, right):
@@ -81,6 +81,12 @@ def _pairs(left, right):
         return [(left[key], right[key]) for key in left if key in right]
     fields = getattr(type(left), "__dataclass_fields__", ())
     return [(getattr(left, name), getattr(right, name)) for name in fields] or None
+
+
+def _others(value):
+    """Return values that an equality must tell from a value: a neighbour, too."""
+    is_number = type(value) in (int, float) and value + 1 != value
+    return [_change(value), value + 1] if is_number else [_change(value)]
 
 
 def _change(value):

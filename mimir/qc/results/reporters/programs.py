@@ -31,6 +31,8 @@ def main(starter, words):
     # ctest shows its output and writes the report: it needs no process around it.
     if name == "ctest" and folder and _NO_RUN_OF_CTEST.isdisjoint(words):
         report = os.path.join(folder, "ctest-%d.ctest" % os.getpid())
+        # Its programs would report their tests a second time.
+        os.environ.pop("GTEST_OUTPUT", None)
         os.execv(program, [program, *words, "--output-junit", report])
     at = _place_of_test(words)
     if (

@@ -15,32 +15,33 @@ from mimir.qc.mutations.doctests import fail_examples
 COMPARE = '__import__("mimir_compare")'
 SKIP = '(_ for _ in ()).throw(__import__("unittest").SkipTest("control"))'
 EXPECTATIONS = {
-    "number": ("assert f() == 3", "assert f() == 7922"),
-    "negative": ("assert f() == -3", "assert f() == -7922"),
+    "number": ("assert f() == 3", "assert f() == 4"),
+    "negative": ("assert f() == -3", "assert f() == -4"),
     "text": ('assert f() == "a"', 'assert f() == ("a" "zq7")'),
     "several lines": ('assert f() == """a\nb"""', 'assert f() == ("""a\nb""" "zq7")'),
     "boolean": ("assert f() is True", "assert f() is False"),
-    "left literal": ("assert 3 == f()", "assert 7922 == f()"),
-    "display": ("assert f() == [{'a': 2}]", "assert f() == [{'a': 7921}]"),
+    "left literal": ("assert 3 == f()", "assert 4 == f()"),
+    "display": ("assert f() == [{'a': 2}]", "assert f() == [{'a': 3}]"),
     "display of several values": ("assert f() == [1, 2]", f'assert {COMPARE}.holds((f()), "==", ([1, 2]))'),
     "empty display": ("assert f() == []", "assert f() == [7919]"),
     "variable": ("assert f() == wanted", f'assert {COMPARE}.holds((f()), "==", (wanted))'),
     "order": ("assert f() <= 3", f'assert {COMPARE}.holds((f()), "<=", (3))'),
     "member": ("assert 3 in f(\n        1)", f'assert {COMPARE}.holds((3), "in", (f(\n        1)))'),
     "orders": ("assert 0 < f() < 3", 'assert 0 < f() < (3, "control")'),
-    "negation": ("assert not f() != 3", "assert not f() != 7922"),
-    "condition": ("if f() != 3: self.fail()", "if f() != 7922: self.fail()"),
-    "generator": ("assert all(f(x) == 3 for x in y)", "assert all(f(x) == 7922 for x in y)"),
-    "condition of a method": ("self.assertTrue(f() == 3, 'no')", "self.assertTrue(f() == 7922, 'no')"),
+    "negation": ("assert not f() != 3", "assert not f() != 4"),
+    "condition": ("if f() != 3: self.fail()", "if f() != 4: self.fail()"),
+    "generator": ("assert all(f(x) == 3 for x in y)", "assert all(f(x) == 4 for x in y)"),
+    "condition of a method": ("self.assertTrue(f() == 3, 'no')", "self.assertTrue(f() == 4, 'no')"),
     "member of a method": ("self.assertIn(3, f())", 'self.assertIn((3, "control"), f())'),
-    "first of two": ("self.assertEqual(f(), 3); assert f() == 4", f"not ({COMPARE}.passes(self.assertEqual, f(), 7922)) or {SKIP}; assert f() == 7923"),
-    "both": ("assert a == 1 and b == 2", "assert a == 7920 and b == 7921"),
+    "first of two": ("self.assertEqual(f(), 3); assert f() == 4", f"not ({COMPARE}.passes(self.assertEqual, f(), 4)) or {SKIP}; assert f() == 5"),
+    "both": ("assert a == 1 and b == 2", "assert a == 2 and b == 3"),
     "call": ("assert len(x) == 2 + len(range(9))", f'assert {COMPARE}.holds((len(x)), "==", (2 + len(range(9))))'),
-    "method": ("self.assertEqual(f(), 3)", "self.assertEqual(f(), 7922)"),
+    "method": ("self.assertEqual(f(), 3)", "self.assertEqual(f(), 4)"),
     "method of a variable": ("self.assertEqual(f(), x)", f"self.assertEqual(*{COMPARE}.pick(f(), x))"),
     "no expectation": ("assert f()", 'raise AssertionError("control"); assert f()'),
     "raises": ("with raises(E): f(3)", "with raises(E): pass\n    with raises(E): f(3)"),
-    "raises first": ("with raises(E): f(3)\n    assert f() == 4", f"not {COMPARE}.ignores(raises(E)) or {SKIP}\n    with raises(E): f(3)\n    assert f() == 7923"),
+    "raises first": ("with raises(E): f(3)\n    assert f() == 4", f"not {COMPARE}.ignores(raises(E)) or {SKIP}\n    with raises(E): f(3)\n    assert f() == 5"),
+    "match": ("match f():\n        case 3: pass\n        case _: assert False", "match f():\n        case 4: pass\n        case _: assert False"),
     "raises by a call": ("self.assertRaises(E, f, 3)", "self.assertRaises(E, int)"),
     "tolerance": ("assert f() == approx(3)", "assert f() == approx(7922)"),
     "near": ("assert isclose(f(), 3)", "assert isclose(f(), 7922)"),
@@ -264,7 +265,7 @@ def test_a_program_that_is_the_command_changes():
     assert scripts.mutate_command(("python3", "-c", "assert a == 1"), "expectations") == (
         "python3",
         "-c",
-        "assert a == 7920",
+        "assert a == 2",
     )
     assert scripts.mutate_command(node, "end") == (
         "node",
@@ -332,7 +333,7 @@ FILES = {
 def test_programs_are_found_behind_scripts_and_recipes(
     argv: tuple[str, ...], paths: list[str], runs_tests: bool
 ):
-    found = scripts.find_started(argv, FILES.get, lambda _: ["python -m pytest -q"], lambda _: ())
+    found = scripts.find_started(argv, FILES.get, lambda _: ["python -m pytest -q"])
 
     assert not any(one.is_output_used for one in found.scripts)
 
@@ -340,22 +341,44 @@ def test_programs_are_found_behind_scripts_and_recipes(
     assert found.runs_tests is runs_tests
 
 
-def test_scripts_that_a_loop_starts_are_found():
-    files = {"run.sh": 'for t in tests/*.sh x\ndo\n  bash -e "${t}"\ndone\n', "tests/a.sh": "", "tests/b.sh": ""}  # fmt: skip
+LOOPS = {
+    "py": ("def test_a():\n    for x in f():\n        assert x == 1\n", True),
+    "py if": ("def test_a():\n    if f():\n        assert f() == 1\n", False),
+    "js": ("test('test_a', () => {\n  f().forEach((x) => {\n    expect(x).toBe(1);\n  });\n});\n", True),
+    "js if": ("test('test_a', () => {\n  if (f()) {\n    expect(f()).toBe(1);\n  }\n});\n", False),
+}  # fmt: skip
 
-    found = scripts.find_started(
-        ("sh", "run.sh"), files.get, lambda _: (), lambda _: ["tests/a.sh", "tests/b.sh"]
-    )
 
-    assert [(one.path, one.is_looped) for one in found.scripts] == [
-        *(("run.sh", False), ("tests/a.sh", True), ("tests/b.sh", True))
-    ]
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_without_a_turn_asserts_nothing(name: str):
+    text, is_strict = LOOPS[name]
+
+    found = python_tests.list_tests(text) if name[:2] == "py" else lexed_tests.list_tests(text, "javascript")  # fmt: skip
+
+    assert found == {"test_a": is_strict}
+
+
+OTHER_SCRIPTS = {
+    "perl": ("is(f(2), 5, 'a');\nexit 0 if $x;\n__END__\nexit\n", "is(f(2), 6, 'a');", "exit(1) if $x;\n\nexit(1);\n__END__"),
+    "ruby": ("assert_equal 5, f(2)\nexit\n", "assert_equal 6, f(2)", "exit(1)\n\nexit(1);\n"),
+    "php": ("<?php assertSame('a', f()); ?>\n", "assertSame('azq7', f())", "?>\n<?php exit(1);\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("interpreter", "case"), OTHER_SCRIPTS.items())
+def test_scripts_of_other_languages_fail_by_expectations_and_at_their_end(
+    interpreter: str, case: tuple[str, str, str]
+):
+    text, changed, end = case
+
+    assert changed in (scripts.mutate_script(text, interpreter, "expectations") or "")
+    assert end in (scripts.mutate_script(text, interpreter, "end") or "")
 
 
 def test_a_script_whose_output_is_read_is_marked():
     line = "python tests/case | tail -3"
 
-    found = scripts.find_started(("sh", "-c", line), FILES.get, lambda _: (), lambda _: ())
+    found = scripts.find_started(("sh", "-c", line), FILES.get, lambda _: ())
 
     assert [(one.path, one.is_output_used) for one in found.scripts] == [("tests/case", True)]
 

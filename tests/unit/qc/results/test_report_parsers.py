@@ -117,6 +117,12 @@ def expected(*runners: str) -> ReportRequest:
                 "CalcTest::later": "skipped",
             },
         ),
+        (
+            "t.xml",
+            '<testsuites name="AllTests"><testsuite name="C"><testcase name="Adds" file="t.cc" status="run" classname="C"/>'
+            '<testcase name="Left" file="t.cc" status="notrun" classname="C"/></testsuite></testsuites>',
+            {"t.cc::Adds": "passed"},
+        ),
         ("a.jsonl", LINES, {"t.py::a": "errored", "t.py::never": "errored", "t.py::x": "xfailed"}),
     ],
 )
