@@ -368,6 +368,8 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
             "agents": True,
             # The stored questions hold what they decided.
             "questions": True,
+            # The age of a memory is that of now.
+            "memory": True,
             # A run does not depend on the server that started it.
             "mcp": True,
             # A planning run pins its own pattern.

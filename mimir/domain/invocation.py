@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from mimir.domain.json_value import OMIT_EMPTY
 from mimir.domain.program import PinnedProgram
+from mimir.domain.run import NO_LIMITS, RunBudget
 
 AGENT_ROLE = "Agent "
 """Beginning of the worker role of an invoked definition."""
@@ -32,6 +33,8 @@ class InvocationRequest:
     context: tuple[str, ...] = ()
     """Texts that are shown as material."""
     context_files: tuple[str, ...] = ()
+    max_tool_calls: int | None = None
+    """None: the limit of the definition."""
     timeout_seconds: int | None = None
     output_schema: str = ""
     """JSON Schema of the answer as JSON text; empty: that of the definition."""
@@ -62,6 +65,8 @@ class DelegationLimits:
     """Jaccard similarity from which two tasks count as one."""
     per_day: int = 200
     """Invocations of all sessions in 24 hours."""
+    budget: RunBudget = NO_LIMITS
+    """Of all invocations of a session together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

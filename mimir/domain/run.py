@@ -12,6 +12,8 @@ ControlMode = Literal["always", "accepted", "never"]
 CONTROL_MODES: tuple[ControlMode, ...] = get_args(ControlMode)
 INPUT = "input"
 """Reason of a pause until the user answers."""
+TODO_PLAN = "todo:"
+"""Beginning of the plan of a todo list; its name follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,12 @@ class RunResult:
     def state(self) -> str:
         """The displayed word of the outcome."""
         return shown_state(self.outcome, is_read_only=self.is_read_only)
+
+
+def is_todo_list(kind: str, plan_path: str, *, is_read_only: bool) -> bool:
+    """Return whether clients work on a run, and agents never do."""
+    # A plan in a file has criteria, whatever its file is called.
+    return kind == "execute" and is_read_only and plan_path.startswith(TODO_PLAN)
 
 
 def exit_code(outcome: RunStatus) -> int:

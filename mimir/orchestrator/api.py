@@ -37,16 +37,16 @@ from mimir.orchestrator.runs.forecasting import forecast_plan
 from mimir.orchestrator.services import ProjectServices
 from mimir.orchestrator.sessions import verbs as session_verbs
 from mimir.orchestrator.sessions.children import find_open_children
-from mimir.orchestrator.sessions.limits import find_queue_place
+from mimir.orchestrator.sessions.limits import find_queue_place, renew_budget
 from mimir.orchestrator.validation.validate import ValidationRequest, validate_invocation
 from mimir.planning.format.diagnostics import SourceMap
 from mimir.reporting.audit.verification import AuditResult, verify
 from mimir.reporting.summary.run_data import RunData
 from mimir.reporting.summary.run_loader import gather
+from mimir.scheduling.lifecycle import refuse_todo_list
 from mimir.store.operations import estimates, runs
 from mimir.store.operations.record_loading import find_json, load_run
 from mimir.store.protocol import ReadOps
-from mimir.store.records.session_records import SessionRecord
 
 
 class Mimir:
@@ -210,8 +210,12 @@ class Mimir:
     ) -> RunResult:
         """Serve a run to its end, or until it pauses; cancelling the call pauses the run."""
         record = await self._parts.store.read(partial(load_run, run=run), brief=True)
+        refuse_todo_list(record)
         if record.kind == "plan":
             return await plan_creation.resume_planning(self._parts, run, limits)
+        if resumed and record.session_id:
+            renew = partial(renew_budget, session=record.session_id, limits=self._parts.limits)
+            await self._parts.store.write(renew, durable=False)
         result = await execution.execute_run(
             self._parts, run, workers=workers, apply=apply, limits=limits, resumed=resumed
         )
@@ -285,22 +289,20 @@ class Mimir:
             await self.cancel(child)
         await session_verbs.start_waiting_after(self._parts, run)
 
-    async def open_session(self, name: str, *, principal: str, chat: str = "") -> str:
+    async def open_session(
+        self, name: str, *, principal: str, chat: str = "", budget: RunBudget = NO_LIMITS
+    ) -> str:
         """Open a session of invocations for a principal; return its id.
+
+        `budget` only lowers the limits of the settings.
 
         Raises:
             LimitError: The principal has too many.
         """
         services = self._parts
-        new = SessionRecord(
-            id=services.ids.new("s"),
-            project_id=services.project_id,
-            principal=principal,
-            name=name,
-            chat=chat or None,
+        return await session_verbs.open_session(
+            services, name, principal=principal, chat=chat, budget=budget
         )
-        await session_verbs.open_session(services, new)
-        return new.id
 
     async def cancel_session(self, session: str, principal: str) -> Sequence[str]:
         """Cancel the open invocations of a session; return their runs."""
@@ -321,6 +323,7 @@ class Mimir:
         is_confirmed: bool = False,
     ) -> RunResult:
         """Apply a run's result to the user's directory."""
+        refuse_todo_list(await self._parts.store.read(partial(load_run, run=run)))
         result = await result_application.apply_result(
             self._parts,
             run,
@@ -335,6 +338,7 @@ class Mimir:
     async def verify(self, run: str, seal: str) -> AuditResult:
         """Recompute every seal of a run."""
         record = await self._parts.store.read(partial(load_run, run=run))
+        refuse_todo_list(record)
         await self._parts.history.serve(run, record.base_commit)
         report_hash = inspection.report_files(self._parts).hash_of
         return await verify(self._parts.store, self._parts.history, run, seal, report_hash)

@@ -44,6 +44,7 @@ class _StatusLookup:
     now: str
     is_read_only: bool
     """True: the tasks have no criteria."""
+    is_todo_list: bool = False
 
 
 def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str, object]:
@@ -68,6 +69,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         calls=_count_open_calls(reads, run, tasks),
         now=reads.now(),
         is_read_only=record.is_read_only,
+        is_todo_list=record.is_todo_list,
     )
     asked = _shape_questions(reads, record, tasks)
     state = shown_state(shown, is_read_only=record.is_read_only)
@@ -98,6 +100,7 @@ def shape(reads: ReadOps, run: str, shown: RunStatus, now: datetime) -> dict[str
         "tasks": [_task(task, lookup) for task in tasks],
         **_date_of_prices(record),
         **({"read_only": True} if record.is_read_only else {}),
+        **({"todo_list": True} if record.is_todo_list else {}),
         **({"queued": True} if record.is_queued else {}),
         **asked,
     }
@@ -118,6 +121,8 @@ def _shape_questions(
 
 def _message(record: RunRecord, questions: Sequence[Mapping[str, object]]) -> str:
     """Return why a run is paused, with the answers that came since."""
+    if record.is_todo_list and record.status not in RUN_ENDED:
+        return "Clients of the server work on this todo list; what they mark as done is not proven."
     # The stored message is that of the pause: it names questions that may be answered by now.
     is_answered = bool(questions) and all(one["state"] != OPEN for one in questions)
     if record.pause_reason == INPUT and is_answered:
@@ -150,11 +155,15 @@ def _task(task: TaskStatusRecord, lookup: _StatusLookup) -> dict[str, object]:
     # The task stores the calls of its last answer: a working attempt has newer ones.
     calls = lookup.calls.get(_transcript(lookup.run, task)) if lookup.calls else None
     unmet = [d for d in task.dependencies if lookup.status.get(d) is not TaskStatus.COMPLETED]
+    is_held = task.status in EXECUTING and task.is_held_at(lookup.now)
+    # The phase of a todo is kept when its lock ends, but no client works on it.
+    is_free = lookup.is_todo_list and task.status in EXECUTING and not is_held
+    status = TaskStatus.PENDING if is_free else task.status
     return {
         "id": task.task_id,
         "title": task.title,
-        "status": shown_state(task.status, is_read_only=lookup.is_read_only),
-        "running": task.status in EXECUTING and task.is_held_at(lookup.now),
+        "status": shown_state(status, is_read_only=lookup.is_read_only),
+        "running": is_held,
         "attempts": task.attempt_number,
         "max_attempts": task.max_retries + 1 + task.integration_retries,
         "score": None if lookup.is_read_only or task.qc_score is None else float(task.qc_score),

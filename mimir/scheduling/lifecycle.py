@@ -122,6 +122,19 @@ def must_be_open(reads: ReadOps, run: str) -> RunRecord:
     return record
 
 
+def refuse_todo_list(run: RunRecord) -> None:
+    """Refuse a run that agents never work on.
+
+    Raises:
+        UsageError: It is a todo list.
+    """
+    if run.is_todo_list:
+        raise UsageError(
+            f"{run.id} is a todo list: clients of the server do its todos, and nothing proves them.",
+            next_step=f"See it: mimir show {run.id}  Close it: mimir cancel {run.id}",
+        )
+
+
 def set_limits(ops: WriteOps, run: str, limits: RunBudget) -> None:
     """Set new totals of a run; None keeps a limit."""
     change = RunLimitsChange(
@@ -150,9 +163,10 @@ def pause_from_outside(ops: WriteOps, run: str, dead: Collection[str]) -> bool:
     """Pause a run for a user; its processes see it and stop. False: it is paused already.
 
     Raises:
-        UsageError: It has ended, or it is a planning run, which ends with its process.
+        UsageError: It has ended, or it is a todo list or a planning run, which ends with its process.
     """
     record = must_be_open(ops, run)
+    refuse_todo_list(record)
     if record.shown_status(ops.now(), dead) is not RunStatus.RUNNING:
         return False
     if record.kind == "plan":

@@ -293,6 +293,10 @@ class AgentSettings(_SettingsSection):
     """Invocations of one session."""
     session_concurrent: int = Field(default=5, ge=1, le=64)
     """Agents of one session at work at the same time; further ones wait."""
+    session_max_calls: int | None = Field(default=None, gt=0)
+    """Model calls of all agents of one session together."""
+    session_max_tokens: int | None = Field(default=None, gt=0)
+    session_max_cost: Decimal | None = Field(default=None, gt=0, le=100_000, decimal_places=6)
     depth: int = Field(default=2, ge=0, le=2)
     """Longest chain of agents that spawn agents."""
     refinements: int = Field(default=2, ge=0, le=20)
@@ -325,6 +329,13 @@ class AgentSettings(_SettingsSection):
             if tool not in DEFAULT_TOOLS:
                 raise ValueError(f"{tool!r} is not one of {', '.join(DEFAULT_TOOLS)}")
         return tools
+
+
+class MemorySettings(_SettingsSection):
+    """Accepted memories."""
+
+    days: int = Field(default=0, ge=0, le=36_500)
+    """Age at which they expire; 0: never."""
 
 
 class QuestionSettings(_SettingsSection):
@@ -379,6 +390,7 @@ class Settings(_SettingsSection):
     checks: CheckSettings = CheckSettings()
     agents: AgentSettings = AgentSettings()
     questions: QuestionSettings = QuestionSettings()
+    memory: MemorySettings = MemorySettings()
     mcp: McpSettings = McpSettings()
     patterns: PatternSettings = PatternSettings()
 

@@ -50,6 +50,9 @@ _FROM_PROJECT_NEVER = (
     "agents.share_preambles",
     "agents.programs",
     "agents.spawns_per_day",
+    "agents.session_max_calls",
+    "agents.session_max_tokens",
+    "agents.session_max_cost",
     "mcp",
 )
 _OPEN = (

@@ -114,7 +114,8 @@ async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: 
     async with connected_client(project, ("--tools", "core")) as caller:
         first, second = [await caller.list_as_text() for _ in range(2)]
         answers = [(case, await caller.call(case[0], **case[1])) for case in BAD]
-    async with connected(project) as caller:
+    every = ("--tools", "core,delegation,todo,aliases")
+    async with connected_client(project, every) as caller:
         tools = (await caller.client.list_tools()).tools
         for tool, words, given in list_ill_typed(tools):
             answers.append(((tool, given, words), await caller.call(tool, **given)))

@@ -13,8 +13,10 @@ _LISTS = {
 }
 _VALUES = {
     "model": "--model",
+    "max_tool_calls": "--max-tool-calls",
     "timeout_seconds": "--timeout",
     "max_cost": "--max-cost",
+    "mode": "--mode",
     "refines": "--refines",
 }
 

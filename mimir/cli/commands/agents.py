@@ -54,6 +54,10 @@ Mode = Annotated[
         "--mode", metavar="foreground|ping|trust", help="Whether to wait; ping and trust do not."
     ),
 ]
+ToolCalls = Annotated[
+    int | None,
+    typer.Option("--max-tool-calls", metavar="N", min=1, max=200, help="Tool calls of the agent."),
+]
 Timeout = Annotated[
     int | None, typer.Option("--timeout", metavar="S", min=10, max=7200, help="Seconds of work.")
 ]
@@ -208,6 +212,7 @@ def invoke(
     tools: Tools = None,
     material: Material = None,
     context_file: ContextFiles = None,
+    max_tool_calls: ToolCalls = None,
     timeout: Timeout = None,
     schema: Schema = "",
     strict_citations: Strict = False,
@@ -262,6 +267,7 @@ def invoke(
         tools=None if tools is None else tuple(name.strip() for name in tools.split(",")),
         context=tuple(arguments.read_request([text], session.project) for text in material or ()),
         context_files=tuple(context_file or ()),
+        max_tool_calls=max_tool_calls,
         timeout_seconds=timeout,
         output_schema=_read_schema(session, schema),
         refines=refines,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from mimir.agents.context.quotation import fence_block
 from mimir.bootstrap.agents.invoke_options import list_options
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.stored_project import ProjectPlace, StoredProject
@@ -22,7 +23,9 @@ from mimir.orchestrator.delegation.rules import find_place
 from mimir.orchestrator.sessions.limits import load_session
 from mimir.store.protocol import ReadOps
 from mimir.store.run_reading import load_run
+from mimir.tools.secrets import Redactor
 
+FOREGROUND = "foreground"
 QUEUED = "queued"
 _REFUSED = re.compile(r"Refused \((\w+)\): ")
 
@@ -51,10 +54,22 @@ async def spawn_agent(call: IncomingCall) -> ToolAnswer:
         return ToolAnswer(content=content, is_error=True)
     finally:
         started.forget_inputs()
+    mode = given.text("mode", FOREGROUND)
+    if mode != FOREGROUND:
+        return await _acknowledge(call, run, mode)
     await wait_for_end(started, _limit(call), run)
     if started.has_ended and not await _has_response(call, run):
         raise make_error(project, started)
     return await _describe(call, run, is_served=not started.has_ended)
+
+
+async def _acknowledge(call: IncomingCall, run: str, mode: str) -> ToolAnswer:
+    """Return the acknowledgement of an agent that works on without this call; it is no task."""
+    described = await _describe(call, run, is_served=True)
+    names = ("run", "session", "agent", "calls_left", "queue_position", "next")
+    content = {name: described.content[name] for name in names if name in described.content}
+    status = QUEUED if "queue_position" in content else WORKING
+    return ToolAnswer(content={**content, "mode": mode, "status": status})
 
 
 async def get_agent_output(call: IncomingCall) -> ToolAnswer:
@@ -74,7 +89,13 @@ async def get_agent_output(call: IncomingCall) -> ToolAnswer:
             call, run, is_served=is_working(found, SystemClock().now(), is_followed=False)
         )
     text = await _load_part(call, run, part)
-    content: dict[str, object] = {"run": run, "text": text[:PAGE_CHARS], "characters": len(text)}
+    offset = given.number("offset", 0)
+    page = text[offset : offset + PAGE_CHARS]
+    # Of a transcript, each page is quoted: models and tools wrote it.
+    shown = fence_block(page) if part == "transcript" else page
+    content: dict[str, object] = {"run": run, "text": shown, "characters": len(text)}
+    if offset + len(page) < len(text):
+        content["next"] = f"Call get_agent_output with offset {offset + len(page)}."
     return ToolAnswer(content=content)
 
 
@@ -177,6 +198,12 @@ async def _load_part(call: IncomingCall, run: str, part: str) -> str:
         trees = await call.project.read(lambda reads, _: find_trees(reads, Subject(run=run)))
         place = await call.project.read(lambda _, place: place)
         return await place.diff(*trees) if all(trees) else ""
+
+    if part == "transcript":
+        from mimir.orchestrator.delegation.transcript_text import read_transcript
+
+        redact = Redactor(call.project.load().secrets)
+        return redact(await call.project.read(lambda reads, _: read_transcript(reads, run)))
 
     async def load(opened: StoredProject) -> str:
         return await opened.report_files().read(run)

@@ -57,6 +57,9 @@ def is_working(status: Mapping[str, object], now: datetime, *, is_followed: bool
         is_followed: Whether another run follows the planning run.
     """
     state, questions = as_text(status.get("status")), as_objects(status.get("questions"))
+    # No process works on a todo list, and it never ends by itself.
+    if status.get("todo_list") is True:
+        return False
     # A queued one is started when another agent of its session ends.
     if state == "running" or (state == "paused" and status.get("queued") is True):
         return True
@@ -84,6 +87,8 @@ def next_call(status: Mapping[str, object], shown: str) -> str:
     """Return what to do next with a run."""
     run, plan = as_text(status.get("run")), as_text(status.get("plan"))
     executed = as_text(status.get("executed_by"))
+    if status.get("todo_list") is True:
+        return "Call list_todos (mimir mcp --tools core,delegation,todo)."
     if shown in (WORKING, "running"):
         return f'Call status with run "{run}" and wait_seconds 45; it continues without this call.'
     if shown == "paused":

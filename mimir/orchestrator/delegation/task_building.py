@@ -87,6 +87,7 @@ def build_plan(
     # A program has tools of its own; the sandbox confines them.
     tools = () if program else _usable_tools(entry, request, can_write=bool(files))
     calls = definition.limits.max_tool_calls or limits.tool_calls
+    calls = min(calls, request.max_tool_calls or calls)
     seconds = min(
         definition.limits.timeout_seconds or limits.timeout_seconds,
         request.timeout_seconds or 7200,
@@ -105,7 +106,7 @@ def build_plan(
         context_files=request.context_files,
         tools=tools,
         # The limit is one and a half times the estimate.
-        estimated_tool_calls=max(1, 2 * calls // 3),
+        estimated_tool_calls=2 * calls // 3,
         time_limit_minutes=seconds / 60,
         max_retries=MAX_RETRIES,
         model="" if program else entry.model,

@@ -25,7 +25,7 @@ def forecast_plan(reads: ReadOps, project_id: str, plan: Plan, workers: int) -> 
     ended = [
         run
         for run in load_run_overviews(reads, project_id)
-        if run.kind == "execute" and run.status in RUN_ENDED
+        if run.kind == "execute" and run.status in RUN_ENDED and not run.is_todo_list
     ]
     for run in ended[:MOST_RUNS]:
         calls = count_model_calls(reads, run.id)

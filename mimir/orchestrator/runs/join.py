@@ -28,7 +28,7 @@ async def find_joinable_run(services: ProjectServices, run: str | None) -> str:
     running = await services.store.read(
         partial(find_runs, project_id=services.project_id, status=RunStatus.RUNNING)
     )
-    own = [one.id for one in running if one.kind != "plan"]
+    own = [one.id for one in running if one.kind != "plan" and not one.is_todo_list]
     if own:
         return own[0]
     raise UsageError(
@@ -42,10 +42,11 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
 
     Raises:
         UnavailableError: The run is of another project, its commits cannot be fetched, or the sandbox does not work.
-        UsageError: It is a planning run.
+        UsageError: It is a planning run or a todo list.
         ConfigurationError: The settings do not allow a model call.
     """
     record = await services.store.read(partial(load_run, run=run))
+    lifecycle.refuse_todo_list(record)
     if record.status in RUN_ENDED:
         return execution.result_if_ended(record)
     if record.kind == "plan":

@@ -45,13 +45,16 @@ def find_listed_run(
     """
     if run is None and not resumable:
         # The usual question must not read a thousand runs.
-        where: Where = {"projectId": project_id, "kind": "execute"}
+        # Of the kind `execute`, todo lists alone are read-only: no agent works on them.
+        worked: Where = {"kind": "execute", "isReadOnly": ("!=", True)}
+        where: Where = {"projectId": project_id, **worked}
         newest = find_records(reads, RunOverviewRecord, where, order=NEWEST_FIRST, limit=1)
         if newest:
             return newest[0].id
     known = load_run_overviews(reads, project_id)
     if run is not None:
         return match_id(run, {one.id: one.display_title for one in known}, "runs")
+    known = [one for one in known if not one.is_todo_list]
     unfinished = [one for one in known if one.status not in RUN_ENDED]
     executed = [one for one in known if one.kind != "plan"]
     wanted = (unfinished if resumable else []) or executed or (known if planning else [])

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from mimir.domain.clock import moment, stamp
 from mimir.domain.invocation import DelegationLimits
 from mimir.domain.json_value import as_object, as_text, as_whole_number
+from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RUN_ENDED, RunStatus
 from mimir.errors import LimitError
 from mimir.orchestrator.delegation.rules import (
@@ -27,7 +28,7 @@ from mimir.store.protocol import ReadOps, Where, WriteOps
 from mimir.store.records.record_codec import PackedJson, encode
 from mimir.store.records.run_changes import RunPauseChange, RunQueueChange
 from mimir.store.records.run_records import RunOverviewRecord, RunRecord
-from mimir.store.records.session_records import SessionRecord
+from mimir.store.records.session_records import SessionBudgetChange, SessionRecord
 from mimir.store.run_reading import find_records, load_record, load_run
 from mimir.store.schema import NodeLabel
 
@@ -52,7 +53,7 @@ def open_session(ops: WriteOps, new: SessionRecord) -> None:
     Raises:
         LimitError: The principal has too many; nothing is created.
     """
-    _lock(ops, new.project_id)
+    lock_project(ops, new.project_id)
     where = {"projectId": new.project_id, "principal": new.principal}
     own = [one for one in find_records(ops, SessionRecord, where) if one.name]
     now = moment(ops.now())
@@ -82,8 +83,9 @@ def admit_run(
         LimitError: It exceeds a limit; the transaction must end without effect.
     """
     new = load_run(ops, run)
-    _lock(ops, new.project_id)
+    lock_project(ops, new.project_id)
     touch_session(ops, new.project_id, new.session_id, new.principal)
+    renew_budget(ops, new.session_id, limits)
     since = stamp(moment(ops.now()) - DAY)
     where: Where = {"projectId": new.project_id, "kind": "agent", "createdAt": (">", since)}
     today = [
@@ -125,6 +127,20 @@ def touch_session(ops: WriteOps, project_id: str, session: str, principal: str) 
         ops.patch(NodeLabel.SESSION, session, {"lastSeenAt": ops.now()})
 
 
+def renew_budget(ops: WriteOps, session: str, limits: DelegationLimits) -> None:
+    """Give a session the limits of the settings, unless its client chose them."""
+    found = load_record(ops, SessionRecord, session)
+    if found is not None and not found.has_own_budget:
+        ops.patch(NodeLabel.SESSION, session, encode(change_budget(limits.budget)))
+
+
+def change_budget(budget: RunBudget) -> SessionBudgetChange:
+    """Return the change that gives a session a budget."""
+    return SessionBudgetChange(
+        max_calls=budget.max_calls, max_tokens=budget.max_tokens, max_cost=budget.max_cost
+    )
+
+
 def require_own(session: SessionRecord | None, id: str, principal: str, now: datetime) -> None:
     """Require that a principal may use a session.
 
@@ -142,10 +158,14 @@ def require_visible(session: SessionRecord | None, id: str, principal: str) -> N
     Raises:
         LimitError: It may not.
     """
-    owner = None if session is None else session.principal
-    both = [not name or name.startswith(USER) for name in (principal, owner or "")]
-    if owner is None or not (owner == principal or all(both)):
+    if session is None or not is_same_client(session.principal, principal):
         raise _refuse_session(f"There is no session {id[:80]!r}.")
+
+
+def is_same_client(owner: str, principal: str) -> bool:
+    """Return whether a principal is an owner; all clients of the user are one."""
+    both = [not name or name.startswith(USER) for name in (principal, owner)]
+    return owner == principal or all(both)
 
 
 def _refuse_session(problem: str) -> LimitError:
@@ -176,7 +196,7 @@ def start_queued(
 
     The caller starts a process for each. If it dies before, they are queued again a minute later.
     """
-    _lock(ops, project_id)
+    lock_project(ops, project_id)
     chosen = choose_starts(load_session(ops, project_id, session, dead), limits)
     models: dict[str, str] = {}
     for one in chosen:
@@ -212,7 +232,8 @@ def make_error(refusal: SessionRefusal, session: str = "") -> LimitError:
     )
 
 
-def _lock(ops: WriteOps, project_id: str) -> None:
+def lock_project(ops: WriteOps, project_id: str) -> None:
+    """Lock a project, so that no other transaction counts or creates at the same time."""
     # The first session of a project may precede its first run.
     if ops.patch_if(NodeLabel.PROJECT, project_id, {}, {}) is None:
         ops.upsert(NodeLabel.PROJECT, [{"id": project_id, "projectId": project_id}])

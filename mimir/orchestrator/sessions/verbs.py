@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 
+from mimir.domain.run import NO_LIMITS, RunBudget
 from mimir.errors import UsageError
 from mimir.orchestrator.services import ProjectServices
 from mimir.orchestrator.sessions import limits
@@ -14,13 +15,33 @@ from mimir.store.records.session_records import SessionRecord
 from mimir.store.run_reading import load_record
 
 
-async def open_session(services: ProjectServices, new: SessionRecord) -> None:
-    """Create a session.
+async def open_session(
+    services: ProjectServices, name: str, *, principal: str, chat: str, budget: RunBudget
+) -> str:
+    """Create a session; return its id. Its `budget` only lowers that of the settings.
 
     Raises:
         LimitError: Its principal has too many.
     """
+    own = services.limits.budget
+    new = SessionRecord(
+        id=services.ids.new("s"),
+        project_id=services.project_id,
+        principal=principal,
+        name=name,
+        chat=chat or None,
+        has_own_budget=budget != NO_LIMITS,
+        max_calls=_lower(budget.max_calls, own.max_calls),
+        max_tokens=_lower(budget.max_tokens, own.max_tokens),
+        max_cost=_lower(budget.max_cost, own.max_cost),
+    )
     await services.store.write(partial(limits.open_session, new=new))
+    return new.id
+
+
+def _lower(one: int | None, other: int | None) -> int | None:
+    given = [limit for limit in (one, other) if limit is not None]
+    return min(given, default=None)
 
 
 async def start_waiting(services: ProjectServices, session: str) -> None:

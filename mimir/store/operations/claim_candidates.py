@@ -17,15 +17,22 @@ _ANY_PRIORITY: Compare = (">=", -1e300)
 
 
 def candidates(
-    reads: ReadOps, run: str, limit: int, dead: frozenset[str], *, has_suspect: bool = False
+    reads: ReadOps,
+    run: str,
+    limit: int,
+    dead: frozenset[str],
+    *,
+    has_suspect: bool = False,
+    task: str = "",
 ) -> list[Row]:
     """Return the tasks that can be claimed, highest priority first, then by id.
 
     Leases of `dead` processes count as ended. With `has_suspect`, the process already works on a task that one more death would end.
+    A `task` that is named is the only candidate.
     """
     wanted = limit
     while True:
-        found = _first(reads, run, wanted, dead)
+        found = _first(reads, run, wanted, dead, task)
         kept = _one_suspect(found, is_held=has_suspect)[:limit]
         if len(kept) == limit or len(found) < wanted:
             return kept
@@ -42,11 +49,12 @@ def is_any(reads: ReadOps, run: str, dead: frozenset[str], *, has_suspect: bool 
     return bool(candidates(reads, run, 1, dead, has_suspect=has_suspect))
 
 
-def _first(reads: ReadOps, run: str, limit: int, dead: frozenset[str]) -> list[Row]:
+def _first(reads: ReadOps, run: str, limit: int, dead: frozenset[str], task: str) -> list[Row]:
     """Return the first candidates, suspects among them."""
-    held: Where = {"runId": run, "claimState": HELD, "priority": _ANY_PRIORITY}
+    named: Where = {"runId": run, "priority": _ANY_PRIORITY, **({"taskId": task} if task else {})}
+    held: Where = {**named, "claimState": HELD}
     kinds: list[Where] = [
-        {"runId": run, "claimState": FREE, "priority": _ANY_PRIORITY},
+        {**named, "claimState": FREE},
         {**held, "expiresAt": ("<=", reads.now())},
     ]
     if dead:

@@ -61,17 +61,19 @@ def claim(
     limit: int = 1,
     dead: Collection[str] = (),
     has_suspect: bool = False,
+    task: str = "",
 ) -> list[Claim]:
     """Choose and claim tasks in one transaction: highest priority first, then by id.
 
-    A run that is not running gives no task. Leases of `dead` processes count as ended. With `has_suspect`, the process already works on a task
+    A run that is not running gives no task. A `task` that is named is the only candidate. Leases of `dead` processes count as ended. With `has_suspect`, the process already works on a task
     that one more death would end, and gets no second one.
     """
     # The writer holds the store's lock, so a chosen task is still free when it is claimed.
     known = ops.get(NodeLabel.RUN, run) or {}
     if known.get("status") != RunStatus.RUNNING.value:
         return []
-    chosen = claim_candidates.candidates(ops, run, limit, frozenset(dead), has_suspect=has_suspect)
+    ended = frozenset(dead)
+    chosen = claim_candidates.candidates(ops, run, limit, ended, has_suspect=has_suspect, task=task)
     if not chosen:
         _note_empty(ops, run)
         return []

@@ -110,7 +110,7 @@ def create(ops: WriteOps, new: NewRun, plan: str = "") -> None:
     if new.plan:
         _pin_plan(ops, new.id, plan or encode_plan(new.plan))
     for batch in in_batches(enumerate(tasks)):
-        ops.upsert(NodeLabel.TASK, [_task_row(new, seq, task, ops.now()) for seq, task in batch])
+        ops.upsert(NodeLabel.TASK, [_task_row(new.id, seq, task, ops.now()) for seq, task in batch])
     ops.link(EdgeType.HAS_TASK, [(new.id, ids.task_id(new.id, task.id)) for task in tasks])
     ops.link(
         EdgeType.DEPENDS_ON,
@@ -122,6 +122,15 @@ def create(ops: WriteOps, new: NewRun, plan: str = "") -> None:
     )
     data = {"kind": new.kind, "name": new.name, "tasks": [task.id for task in tasks]}
     append_event(ops, new.id, EventKind.RUN_CREATED, data=data)
+
+
+def add_task(ops: WriteOps, run: str, plan: Plan) -> None:
+    """Store a plan that has one more task, its last one; of a todo list only."""
+    task, count = plan.tasks[-1], len(plan.tasks)
+    _pin_plan(ops, run, encode_plan(plan))
+    ops.upsert(NodeLabel.TASK, [_task_row(run, count - 1, task, ops.now())])
+    ops.link(EdgeType.HAS_TASK, [(run, ids.task_id(run, task.id))])
+    ops.patch(NodeLabel.RUN, run, {"taskCount": count})
 
 
 def append_event(
@@ -254,6 +263,9 @@ def fold(events: Iterable[Event]) -> dict[str, TaskStatus]:
         if event.kind is EventKind.RUN_CREATED:
             named = json_value.as_texts(event.data.get("tasks"))
             standing.update(dict.fromkeys(named, TaskStatus.PENDING))
+        # A todo list grows after its creation.
+        if event.kind is EventKind.TASK_READY:
+            standing.setdefault(event.task, TaskStatus.PENDING)
         to = event.data.get("to")
         if event.task and isinstance(to, str):
             standing[event.task] = TaskStatus(to)
@@ -306,9 +318,9 @@ def _prices(new: NewRun) -> str | None:
     return pack(pinned) if pinned else None
 
 
-def _task_row(new: NewRun, seq: int, task: Task, now: str) -> Row:
+def _task_row(run: str, seq: int, task: Task, now: str) -> Row:
     return {
-        "id": ids.task_id(new.id, task.id), "name": task.title or task.id, "runId": new.id, "taskId": task.id,
+        "id": ids.task_id(run, task.id), "name": task.title or task.id, "runId": run, "taskId": task.id,
         "seq": seq, "title": task.title, "prompt": task.prompt, "status": TaskStatus.PENDING.value,
         "taskCreatedAt": now, "workerRole": task.worker_role, "qcRole": task.reviewer,
         "verificationCriteria": [f"{c.id}: {c.text}" for c in task.criteria],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from mimir.domain.json_value import as_member, as_object
-from mimir.domain.run import CONTROL_MODES, ControlMode
+from mimir.domain.run import CONTROL_MODES, ControlMode, is_todo_list
 from mimir.domain.task_states import RunStatus
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
@@ -72,12 +72,20 @@ class RunOverviewRecord(StoredRecord, label=NodeLabel.RUN, is_partial=True):
         return self.status is RunStatus.RUNNING and bool(self.queued_at) and not self.coordinator
 
     @property
+    def is_todo_list(self) -> bool:
+        """Whether clients work on it, and agents never do."""
+        return is_todo_list(self.kind, self.plan_path, is_read_only=self.is_read_only)
+
+    @property
     def display_title(self) -> str:
         """Title for users: the plan's, otherwise the run's name."""
         return self.title or self.name
 
     def shown_status(self, now: str, dead: Collection[str]) -> RunStatus:
         """Return the status that users see: a running run without a coordinator is paused."""
+        # No process serves a todo list.
+        if self.is_todo_list:
+            return self.status
         holds = self.coordinator and self.coordinator not in dead and self.coordinator_until > now
         # A process that died could not write that the run is paused.
         return RunStatus.PAUSED if self.status is RunStatus.RUNNING and not holds else self.status

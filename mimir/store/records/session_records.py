@@ -22,5 +22,28 @@ class SessionRecord(StoredRecord, label=NodeLabel.SESSION):
     """ISO-8601 UTC."""
     last_seen_at: str = ""
     """Last contact, ISO-8601 UTC."""
+    has_own_budget: bool = False
+    """Whether its client limited it; otherwise the settings do."""
+    max_calls: int | None = None
+    """Model calls of all its runs. None: no limit."""
+    max_tokens: int | None = None
+    """None: no limit."""
+    max_cost: int | None = None
+    """Units of money. None: no limit."""
+    tree_calls: int = 0
+    """Model calls of its runs."""
+    tree_tokens: int = 0
+    """Tokens that its runs have used and reserved."""
+    tree_cost: int = 0
+    """Units of money that its runs have spent and reserved."""
     refusals: PackedJson = ABSENT
     """Rule → number of refused invocations, a JSON object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionBudgetChange(StoredRecord, label=NodeLabel.SESSION):
+    """Limits of a session; None: no limit."""
+
+    max_calls: int | None
+    max_tokens: int | None
+    max_cost: int | None

@@ -111,7 +111,7 @@ def choose_tools(names: "Sequence[str]") -> "Sequence[ServedTool]":
     Raises:
         UsageError: There is no such set.
     """
-    from mimir.mcp_server.tools.core_set import TOOL_SETS
+    from mimir.mcp_server.tools.sets.catalogue import TOOL_SETS
 
     wanted = [name.strip() for name in names]
     for name in wanted:

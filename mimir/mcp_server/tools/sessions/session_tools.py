@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from mimir.bootstrap.stored_project import ProjectPlace
-from mimir.domain.json_value import NO_MEMBERS, as_objects, as_text
+from mimir.domain import money
+from mimir.domain.json_value import NO_MEMBERS, as_objects, as_text, as_whole_number
+from mimir.domain.run import RunBudget
 from mimir.errors import ToolError
 from mimir.mcp_server.tools.command_following import wait_for_end
 from mimir.mcp_server.tools.run_reading import load_status
@@ -14,6 +16,7 @@ from mimir.orchestrator.delegation.rules import find_place
 from mimir.orchestrator.sessions.limits import load_session
 from mimir.store.protocol import ReadOps
 from mimir.store.run_reading import load_run
+from mimir.tools.calls.arguments import ToolArguments
 
 ENDED = ("completed", "answered", "failed", "cancelled")
 _SESSION = "s-"
@@ -46,9 +49,24 @@ async def open_session(call: IncomingCall) -> ToolAnswer:
         raise ToolError("The name is empty.", next_step="Name the purpose of the session.")
     async with app.open(project.directory, project.load()) as mimir:
         session = await mimir.open_session(
-            given.text("name"), principal=call.principal.name, chat=given.text("chat")
+            given.text("name"),
+            principal=call.principal.name,
+            chat=given.text("chat"),
+            budget=_read_budget(given),
         )
     return ToolAnswer(content={"session": session, "limits": _describe_limits(call)})
+
+
+def _read_budget(given: ToolArguments) -> RunBudget:
+    # Read from its text: a binary fraction is no exact amount.
+    cost = money.read_amount(str(given.values["max_cost"])) if given.has("max_cost") else None
+    if cost is None and given.has("max_cost"):
+        raise ToolError("max_cost is no plausible amount.", next_step="Give it such as 2.5.")
+    return RunBudget(
+        max_calls=as_whole_number(given.values.get("max_calls")),
+        max_tokens=as_whole_number(given.values.get("max_tokens")),
+        max_cost=cost,
+    )
 
 
 async def get_agent_status(call: IncomingCall) -> ToolAnswer:
