@@ -4,21 +4,25 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 import pytest
 
 from mimir.domain.invocation import DelegationLimits
+from mimir.domain.run import RunBudget
 from mimir.domain.task_states import RunStatus
-from mimir.errors import LimitError
+from mimir.domain.usage import TokenUsage
+from mimir.errors import LimitError, Paused
 from mimir.orchestrator.delegation.rules import count_working, find_place
 from mimir.orchestrator.sessions.limits import (
     admit_run,
     find_newest_session,
     load_session,
     open_session,
+    renew_budget,
     start_queued,
 )
-from mimir.store.operations import runs
+from mimir.store.operations import budget, runs
 from mimir.store.operations.runs import NewRun
 from mimir.store.protocol import GraphStore, WriteOps
 from mimir.store.records.session_records import SessionRecord
@@ -147,3 +151,39 @@ async def test_the_eleventh_open_session_of_a_principal_is_refused(
     assert await open_one(store, 1, "token:b") == ""
     newest = await store.read(lambda ops: find_newest_session(ops, "p", "token:b", since="2"))
     assert newest == "s-token:b-1"
+
+
+async def test_two_processes_never_exceed_the_budget_of_a_session(
+    store: GraphStore, second: Second
+):
+    # Given five calls and the tokens of four in one session with three agents
+    limits = DelegationLimits(budget=RunBudget(max_calls=5, max_tokens=400))
+    for number in range(3):
+        assert await create(store, number, "s-1", limits=limits) == ""
+
+    async def reserve(door: GraphStore, number: int) -> int:
+        run, bound = f"agent-s-1-{number % 3}", TokenUsage(input_tokens=100, output_tokens=0)
+        try:
+            await door.write(lambda ops: budget.reserve(ops, run, "m", bound, None))
+        except Paused as paused:
+            return 0 if "budget of the session s-1 is used up" in str(paused) else -100
+        return 1
+
+    # When twelve calls are reserved at one moment, and then one is cheaper than its bound
+    async with second() as other:
+        doors = (store, other) * 6
+        made = await asyncio.gather(*(reserve(door, n) for n, door in enumerate(doors)))
+        spent = TokenUsage(input_tokens=1, output_tokens=0)
+        bound = TokenUsage(input_tokens=100, output_tokens=0)
+        work = partial(budget.spend, run="agent-s-1-0", made=[("m", bound, spent)])
+        await other.write(work)
+        more = [await reserve(other, 1), await reserve(store, 2)]
+    row = await store.read(lambda reads: reads.get(NodeLabel.SESSION, "s-1"))
+
+    assert (sum(made), more) == (4, [0, 0])
+    assert row is not None
+    assert (row["treeCalls"], row["treeTokens"]) == (4, 301)
+    # A raised limit of the settings holds for what comes next.
+    limits = DelegationLimits(budget=RunBudget(max_calls=6, max_tokens=1000))
+    await store.write(lambda ops: renew_budget(ops, "s-1", limits))
+    assert [await reserve(store, n) for n in range(3)] == [1, 1, 0]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+from mimir.domain import money
 from mimir.domain.clock import moment
 from mimir.domain.invocation import DelegationLimits
 from mimir.domain.json_value import NO_MEMBERS
@@ -52,7 +53,21 @@ def shape_session(
         "queued": sum(1 for one in calls if one.is_queued),
         "calls_left": max(0, limits.calls - len(calls)),
         "active_left": max(0, limits.active - count_working(calls)),
+        **({"budget": _shape_budget(record)} if record else {}),
         "metrics": compute_metrics(facts, refused.mapping() if refused else NO_MEMBERS),
+    }
+
+
+def _shape_budget(record: SessionRecord) -> Mapping[str, object]:
+    """Return what the runs of a session have used and reserved, with its limits."""
+    limit = record.max_cost
+    return {
+        "calls": record.tree_calls,
+        "max_calls": record.max_calls,
+        "tokens": record.tree_tokens,
+        "max_tokens": record.max_tokens,
+        "cost": money.format_money(record.tree_cost),
+        "max_cost": None if limit is None else money.format_money(limit),
     }
 
 

@@ -1,8 +1,8 @@
 """Budget of a run: calls, tokens and money, counted with the calls.
 
 A crash loses nothing: what a run has spent is its outcomes and its open intents. A run pins the prices when it begins; models without a
-price are noted. What an agent reserves and spends counts in each run above it too (`treeCalls`, `treeTokens`, `treeCost`), so a tree never
-exceeds the limits of its root.
+price are noted. What an agent reserves and spends counts in each run above it and in its session too (`treeCalls`, `treeTokens`, `treeCost`), so
+neither a tree nor a session exceeds its limits.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -84,10 +84,10 @@ def reserve(
         raise StoreError(f"There is no run {run!r}.")
     more_calls = 1 if is_model and not before else 0
     more_tokens = bound.total - (int_field(before, "reserved") if before else 0)
-    _require_calls(row, run, more_calls)
+    _require_calls(row, more_calls)
     changed: dict[str, Value] = {
         "callsUsed": int_field(row, "callsUsed") + more_calls,
-        "tokensReserved": _tokens(row, run, more_tokens),
+        "tokensReserved": _tokens(row, more_tokens),
     }
     cost, more_money = cost_of(row, model, bound), 0
     if cost is None:
@@ -96,16 +96,15 @@ def reserve(
         changed.update(noted if is_model else {})
     else:
         more_money = cost - (int_field(before, "cost") if before else 0)
-        changed["costReserved"] = _money(row, run, more_money)
-    for above in _lock_ancestors(ops, row):
-        id = text_field(above, "id")
-        _require_calls(above, id, more_calls)
-        _tokens(above, id, more_tokens)
+        changed["costReserved"] = _money(row, more_money)
+    for label, above in _lock_above(ops, row):
+        _require_calls(above, more_calls)
+        _tokens(above, more_tokens)
         if cost is None:
             _note_unpriced(above, model)
         else:
-            _money(above, id, more_money)
-        _count_in_tree(ops, above, more_calls, more_tokens, more_money)
+            _money(above, more_money)
+        _count_below(ops, label, above, more_calls, more_tokens, more_money)
     ops.patch(NodeLabel.RUN, run, changed)
     return cost
 
@@ -124,8 +123,8 @@ def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUs
     held = sum(cost_of(row, model, bound) or 0 for model, bound, _ in made)
     cost = sum(cost_of(row, model, spent) or 0 for model, _, spent in made)
     _settle(ops, row, released=(tokens, held), used=(used, cost))
-    for above in _lock_ancestors(ops, row):
-        _count_in_tree(ops, above, 0, used - tokens, cost - held)
+    for label, above in _lock_above(ops, row):
+        _count_below(ops, label, above, 0, used - tokens, cost - held)
     late = {model for model, _, spent in made if cost_of(row, model, spent) is None}
     known = {*text_list_field(row, "unpriced")}
     if late - known:
@@ -155,49 +154,53 @@ def _settle(ops: WriteOps, row: Row, *, released: tuple[int, int], used: tuple[i
     ops.patch(NodeLabel.RUN, str(row["id"]), changed)
 
 
-def _lock_ancestors(ops: WriteOps, row: Row) -> list[Row]:
-    """Return the runs above a run, the nearest first; a copied run may have none here."""
-    found: list[Row] = []
+def _lock_above(ops: WriteOps, row: Row) -> list[tuple[NodeLabel, Row]]:
+    """Return the runs above a run, the nearest first, and its session, as far as they exist."""
+    found: list[tuple[NodeLabel, Row]] = []
     # The number of steps is bounded, whatever a damaged store says.
     for _ in range(int_field(row, "depth")):
-        above = ops.patch_if(
-            NodeLabel.RUN, text_field(found[-1] if found else row, "parentRun"), {}, {}
-        )
+        parent = text_field(found[-1][1] if found else row, "parentRun")
+        above = ops.patch_if(NodeLabel.RUN, parent, {}, {})
         if above is None:
             break
-        found.append(above)
-    return found
+        found.append((NodeLabel.RUN, above))
+    # The runs above have the same session, so each call counts in it once.
+    named = text_field(row, "sessionId")
+    session = ops.patch_if(NodeLabel.SESSION, named, {}, {}) if named else None
+    return found if session is None else [*found, (NodeLabel.SESSION, session)]
 
 
-def _count_in_tree(ops: WriteOps, above: Row, calls: int, tokens: int, cost: int) -> None:
-    """Add what a run below has reserved, or returned, to a run."""
+def _count_below(
+    ops: WriteOps, label: NodeLabel, above: Row, calls: int, tokens: int, cost: int
+) -> None:
+    """Add what a run has reserved, or returned, to a run above it or to its session."""
     more = {"treeCalls": calls, "treeTokens": tokens, "treeCost": cost}
     changed = {name: int_field(above, name) + count for name, count in more.items() if count}
     if changed:
-        ops.patch(NodeLabel.RUN, text_field(above, "id"), changed)
+        ops.patch(label, text_field(above, "id"), changed)
 
 
-def _require_calls(row: Row, run: str, more: int) -> None:
+def _require_calls(row: Row, more: int) -> None:
     calls, most = (
         int_field(row, "callsUsed") + int_field(row, "treeCalls"),
         maybe_whole(row, "maxCalls"),
     )
     if more > 0 and most is not None and calls + more > most:
-        raise _budget_exhausted(run, f"{most} model calls", f"--max-calls {max(1, most * 2)}")
+        raise _budget_exhausted(row, f"{most} model calls", f"--max-calls {max(1, most * 2)}")
 
 
-def _tokens(row: Row, run: str, more: int) -> int:
+def _tokens(row: Row, more: int) -> int:
     """Return the reserved tokens with `more`."""
     used, reserved = (int_field(row, "tokensUsed"), int_field(row, "tokensReserved") + more)
     used += int_field(row, "treeTokens")
     most = maybe_whole(row, "maxTokens")
     if more > 0 and most is not None and used + reserved > most:
         what = f"{most} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
-        raise _budget_exhausted(run, what, f"--max-tokens {max(most * 2, used + reserved)}")
+        raise _budget_exhausted(row, what, f"--max-tokens {max(most * 2, used + reserved)}")
     return reserved
 
 
-def _money(row: Row, run: str, more: int) -> int:
+def _money(row: Row, more: int) -> int:
     """Return the reserved money with `more`."""
     # Prices are pinned in the run, so a new price list changes no budget under way.
     used, reserved = (int_field(row, "costUsed"), int_field(row, "costReserved") + more)
@@ -209,7 +212,7 @@ def _money(row: Row, run: str, more: int) -> int:
             f"a cost of {money.format_money(most)} ({spent} used, {held} reserved, {wanted} wanted)"
         )
         raise _budget_exhausted(
-            run, what, f"--max-cost {money.format_money(_enough(most, used + reserved))}"
+            row, what, f"--max-cost {money.format_money(_enough(most, used + reserved))}"
         )
     return reserved
 
@@ -238,9 +241,17 @@ def _missing_price(model: str) -> tuple[str, str]:
     )
 
 
-def _budget_exhausted(run: str, what: str, flag: str) -> Paused:
+def _budget_exhausted(row: Row, what: str, flag: str) -> Paused:
+    id = text_field(row, "id")
+    # Of the nodes with a budget, a session alone is in contact with a client.
+    if row.get("lastSeenAt"):
+        return Paused(
+            f"The budget of the session {id} is used up: {what}.",
+            reason="budget",
+            next_step="Work in another session, or raise its limit and resume: agents.session_max_calls, session_max_tokens, session_max_cost",
+        )
     return Paused(
         f"The run's budget is used up: {what}.",
         reason="budget",
-        next_step=f"Raise the limit: `mimir resume {run} {flag}`",
+        next_step=f"Raise the limit: `mimir resume {id} {flag}`",
     )

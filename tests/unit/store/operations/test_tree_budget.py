@@ -1,4 +1,4 @@
-"""Budget of trees of runs: no run and nothing below it ever exceeds the limits of that run."""
+"""Budget of trees and sessions: no run with all below it, and no session, exceeds its limits."""
 
 import contextlib
 import random
@@ -31,7 +31,7 @@ def new_run(id: str, parent: str, chance: random.Random) -> NewRun:
 
     return NewRun(
         id=id, kind="agent", project_id="p", project_name="p", name=id, request="r", plan=None, plan_path="",
-        settings={}, engine_version="0", base_commit="", base_tree="", parent_run=parent,
+        settings={}, engine_version="0", base_commit="", base_tree="", parent_run=parent, session_id="s-1",
         max_calls=limit(12), max_tokens=limit(4000), max_cost=limit(4000),
         prices={MODEL: ModelPrice(input=1, output=1)},
     )  # fmt: skip
@@ -71,6 +71,12 @@ async def test_no_tree_of_agents_spends_more_than_its_limits(
             }
             for id, row in rows.items()
         }
+        # The session counts each call once, whatever its depth is.
+        session = ops.get(NodeLabel.SESSION, "s-1") or {}
+        for limit, name, tree in LIMITS:
+            spent, cap = sum(one[name] for one in own.values()), session.get(limit)
+            assert int_field(session, tree) == spent
+            assert not isinstance(cap, int) or spent <= cap
         for id, row in rows.items():
             below = [one for one in ids if id in line(one)]
             for limit, name, tree in LIMITS:
@@ -84,7 +90,10 @@ async def test_no_tree_of_agents_spends_more_than_its_limits(
         above = parents[id]
         return [above, *line(above)] if above else []
 
+    caps = {limit: chance.choice((None, chance.randint(0, 6000))) for limit, _, _ in LIMITS}
+    session = {"id": "s-1", "projectId": "p", "lastSeenAt": "2030", **caps}
     async with opened(KINDS["sqlite"](tmp_path, frozen_clock)) as store:
+        await store.write(lambda ops: ops.upsert(NodeLabel.SESSION, [session]))
         for id in ids:
             await store.write(lambda ops, id=id: runs.create(ops, new_run(id, parents[id], chance)))
         for _ in range(40):
