@@ -24,6 +24,7 @@ from mimir.bootstrap.project_services import (
 from mimir.errors import UsageError
 from mimir.orchestrator import project_ids, store_transfer
 from mimir.orchestrator.api import Mimir
+from mimir.orchestrator.proposals.decisions import expire_memories, find_expired
 from mimir.orchestrator.runs.lookup import find_run
 from mimir.orchestrator.services import ProjectServices
 from mimir.recordings.engine_replay.differences import ReplayResult
@@ -95,6 +96,7 @@ async def open(
         services = await compose_services(
             project, loaded, store, endpoints, (owners, owner), redact, sandbox
         )
+        await _expire_memories(services, settings.memory.days)
         services = replace(
             services,
             tools=around(services.tools),
@@ -113,6 +115,15 @@ async def open(
         await sandbox.end_trial()
         await gather_both(store.close(), endpoints.close())
         owners.leave(owner, holds=not is_clean)
+
+
+async def _expire_memories(services: ProjectServices, days: int) -> None:
+    """Let old memories expire before an agent can find them."""
+    ask = partial(find_expired, project=services.project_id, days=days)
+    # Most often none is too old, and a look costs no write.
+    if days and await services.store.read(ask):
+        expire = partial(expire_memories, project=services.project_id, days=days)
+        await services.store.write(expire)
 
 
 async def migrate(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
-MemoryState = Literal["proposed", "accepted", "rejected"]
+MemoryState = Literal["proposed", "accepted", "rejected", "superseded", "expired"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,8 @@ class MemoryRecord(StoredRecord, label=NodeLabel.MEMORY):
     decided_at: str = ""
     feedback: str = ""
     """Decision in words, for the agent."""
+    superseded_by: str = ""
+    """Newer memory that took its place. Empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,3 +62,13 @@ class MemoryDecisionChange(StoredRecord, label=NodeLabel.MEMORY):
     decided_by: str
     decided_at: str
     feedback: str
+    superseded_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEndChange(StoredRecord, label=NodeLabel.MEMORY, skips_none=True):
+    """End of an accepted memory."""
+
+    state: MemoryState
+    superseded_by: str | None = None
+    """None: it expired."""

@@ -10,6 +10,7 @@ from mimir.orchestrator.proposals.checking import CheckedProposals
 from mimir.orchestrator.proposals.decisions import (
     Decider,
     decide_all,
+    expire_memories,
     find_feedback,
     list_proposals,
     save_proposals,
@@ -18,6 +19,7 @@ from mimir.orchestrator.proposals.rules import MemoryDecision
 from mimir.store.memory_records import MemoryRecord
 from mimir.store.operations import memory
 from mimir.store.protocol import GraphStore, WriteOps
+from mimir.store.run_reading import load_record
 from mimir.store.schema import NodeLabel
 
 TASK = "Review the parser."
@@ -83,3 +85,72 @@ async def test_of_decisions_at_one_moment_one_holds_and_the_others_are_refused(
     assert (len(changed), refused) == (len(hits), [])
     search = memory.ProjectMemory(store, scope)
     assert not await search.search_notes("wombat", limit=5)
+
+
+async def find(store: GraphStore, text: str = "wombat") -> set[str]:
+    """Return the memories that a search finds."""
+    scope = memory.MemoryScope(project="p1")
+    hits = await store.read(
+        lambda reads: memory.search_nodes(reads, scope, text, (NodeLabel.MEMORY,), 50)
+    )
+    return {str(one["id"]) for one in hits}
+
+
+async def test_a_superseded_memory_is_not_found_and_only_its_decider_may_supersede_it(
+    store: GraphStore,
+):
+    # Given two accepted memories, a proposal, and a note of the user
+    await store.write(propose)
+    note = await store.write(lambda ops: memory.add(ops, "p1", "Own", "The wombat is mine."))
+    await decide_all(store, [MemoryDecision(id=f"m-{n}", verb="accept") for n in (0, 1)], ANA)
+
+    # When a client supersedes one of its own, and tries it with others
+    tried = [
+        MemoryDecision(id="m-2", verb="accept", supersedes=old)
+        for old in ("m-0", note, "m-5", "m-none", "m-2")
+    ]
+    ends = [await decide_all(store, [one], ANA) for one in tried]
+    other, _ = await decide_all(
+        store, [MemoryDecision(id="m-3", verb="edit", text="New wombat", supersedes="m-1")], ANA
+    )
+
+    # Then a refused one changes nothing, and a search finds accepted memories alone
+    assert [bool(done) for done, _ in ends] == [True, False, False, False, False]
+    assert [one["state"] for one in other] == ["accepted"]
+    assert await find(store) == {"m-2", "m-3", note}
+    old = await store.read(lambda reads: load_record(reads, MemoryRecord, "m-0"))
+    assert old is not None
+    assert (old.state, old.superseded_by) == ("superseded", "m-2")
+
+    # And the user may accept it again, or supersede any other
+    user = Decider(project="p1")
+    done, refused = await decide_all(store, [MemoryDecision(id="m-0", verb="accept")], user)
+    assert ([one["superseded_by"] for one in done], refused) == ([None], [])
+    done, refused = await decide_all(
+        store, [MemoryDecision(id="m-4", verb="accept", supersedes=note)], user
+    )
+    assert (len(done), refused) == (1, [])
+    assert await find(store) == {"m-0", "m-2", "m-3", "m-4"}
+
+
+async def test_an_accepted_memory_expires_by_its_age_since_the_decision(store: GraphStore):
+    # Given memories of long ago, one of which was decided just now
+    await store.write(propose)
+    await decide_all(store, [MemoryDecision(id=f"m-{n}", verb="accept") for n in (0, 1)], ANA)
+    old = {"createdAt": "2001-01-01T00:00:00.000000Z"}
+
+    def age(ops: WriteOps) -> None:
+        for number in range(3):
+            ops.patch(NodeLabel.MEMORY, f"m-{number}", old)
+        ops.patch(NodeLabel.MEMORY, "m-0", {"decidedAt": old["createdAt"]})
+
+    await store.write(age)
+    for days, left in ((0, {"m-0", "m-1"}), (30, {"m-1"})):
+        await store.write(lambda ops, days=days: expire_memories(ops, "p1", days))
+        assert await find(store) == left
+    # A proposal does not expire, and what has expired may be accepted again.
+    assert "m-2" in [one.id for one in await store.read(lambda reads: list_proposals(reads, "p1"))]
+    again = [MemoryDecision(id="m-0", verb="accept")]
+    await decide_all(store, again, Decider(project="p1"))
+    await store.write(lambda ops: expire_memories(ops, "p1", 30))
+    assert await find(store) == {"m-0", "m-1"}

@@ -59,13 +59,16 @@ async def report(call: IncomingCall) -> ToolAnswer:
 
 async def memory_search(call: IncomingCall) -> ToolAnswer:
     """Return nodes of the memory whose text matches, best first."""
-    given = call.arguments
+    given, days = call.arguments, call.project.load().settings.memory.days
 
     def look(reads: ReadOps, place: ProjectPlace) -> list[object]:
         # Imported here: the first answer of the server needs none of it.
+        from mimir.orchestrator.proposals.decisions import find_expired
         from mimir.store.operations import memory
 
-        scope = memory.MemoryScope(project=place.id)
+        # A server may run for longer than no process opens the project.
+        expired = find_expired(reads, place.id, days)
+        scope = memory.MemoryScope(project=place.id, expired=frozenset(expired))
         limit = given.number("limit", DEFAULT_LIMIT)
         # Runs and tasks of other principals are nodes of the memory too.
         labels = (NodeLabel.MEMORY,) if call.principal.is_token else given.texts("labels")

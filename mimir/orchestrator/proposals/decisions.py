@@ -2,16 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 
+from mimir.domain.clock import moment, stamp
 from mimir.domain.json_value import JsonObject, as_objects, as_text
 from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.proposals import rules
 from mimir.orchestrator.proposals.checking import CheckedProposals
 from mimir.orchestrator.proposals.rules import MemoryDecision, Verb
-from mimir.store.memory_records import MemoryDecisionChange, MemoryRecord, MemoryState
+from mimir.store.memory_records import (
+    MemoryDecisionChange,
+    MemoryEndChange,
+    MemoryRecord,
+    MemoryState,
+)
 from mimir.store.operations.memory import MAX_TEXT
-from mimir.store.protocol import GraphStore, ReadOps, WriteOps
+from mimir.store.protocol import GraphStore, ReadOps, Where, WriteOps
 from mimir.store.records.record_codec import encode
 from mimir.store.records.run_records import RunOverviewRecord
 from mimir.store.run_reading import find_records, load_record
@@ -67,9 +74,12 @@ def list_proposals(reads: ReadOps, project: str) -> list[MemoryRecord]:
 
 
 def list_decided(reads: ReadOps, project: str) -> list[MemoryRecord]:
-    """Return the memories of a project that agents proposed and that are decided."""
+    """Return the memories of a project that ended, and decided proposals of agents."""
     found = find_records(reads, MemoryRecord, {"projectId": project}, order=("createdAt", "id"))
-    return [one for one in found if one.operation and one.state != "proposed"]
+    ended = ("superseded", "expired")
+    return [
+        one for one in found if one.state in ended or (one.operation and one.state != "proposed")
+    ]
 
 
 def describe_memory(one: MemoryRecord) -> dict[str, object]:
@@ -92,6 +102,7 @@ def describe_memory(one: MemoryRecord) -> dict[str, object]:
         "decided_by": one.decided_by or None,
         "decided_at": one.decided_at or None,
         "feedback": one.feedback or None,
+        "superseded_by": one.superseded_by or None,
     }
 
 
@@ -123,17 +134,7 @@ def decide(ops: WriteOps, decision: MemoryDecision, decider: Decider) -> dict[st
         UsageError: There is no such memory, it was decided before, or the decider may not decide.
     """
     one = find_memory(ops, decider.project, decision.id)
-    run = load_record(ops, RunOverviewRecord, one.run_id) if one.run_id else None
-    why = rules.refuse_decider(
-        decider.name,
-        principal=run.principal if run else "",
-        agent=run.agent if run else "",
-        accept=decider.accept,
-    )
-    if why:
-        raise UsageError(
-            f"{one.id} is not yours to decide: {why}.", next_step="The user decides: mimir inbox"
-        )
+    _require_decider(ops, one, decider)
     if decision.verb == "edit" and not decision.text.strip():
         raise UsageError("The new text is empty.", next_step="Give the text of the memory.")
     state = _STATES[decision.verb]
@@ -142,6 +143,8 @@ def decide(ops: WriteOps, decision: MemoryDecision, decider: Decider) -> dict[st
     )[:MAX_TEXT]
     # A repeated call decides the same.
     if (one.state, one.feedback, one.decided_by) == (state, feedback, decider.name):
+        if decision.supersedes:
+            _supersede(ops, decision, one.id, decider)
         return describe_memory(one)
     # The user may change a decision later; for others the first one counts.
     is_final = one.state != "proposed" and (decider.name != rules.USER or one.state == state)
@@ -158,7 +161,59 @@ def decide(ops: WriteOps, decision: MemoryDecision, decider: Decider) -> dict[st
     if changed is None:
         by = f" by {one.decided_by} at {one.decided_at}" if one.decided_by else ""
         raise UsageError(f"{one.id} was {one.state}{by}. Nothing changed.")
+    if decision.supersedes:
+        _supersede(ops, decision, one.id, decider)
     return describe_memory(find_memory(ops, decider.project, one.id))
+
+
+def _require_decider(reads: ReadOps, one: MemoryRecord, decider: Decider) -> None:
+    run = load_record(reads, RunOverviewRecord, one.run_id) if one.run_id else None
+    why = rules.refuse_decider(
+        decider.name,
+        principal=run.principal if run else "",
+        agent=run.agent if run else "",
+        accept=decider.accept,
+    )
+    if why:
+        raise UsageError(
+            f"{one.id} is not yours to decide: {why}.", next_step="The user decides: mimir inbox"
+        )
+
+
+def _supersede(ops: WriteOps, decision: MemoryDecision, newer: str, decider: Decider) -> None:
+    """Let a memory take the place of an older one, in the transaction of its decision."""
+    old = find_memory(ops, decider.project, decision.supersedes)
+    if decision.verb == "reject" or old.id == newer:
+        raise UsageError(
+            "Only a memory that is accepted takes the place of another one. Nothing changed."
+        )
+    # A client that may not decide about the older one must not remove it in this way.
+    _require_decider(ops, old, decider)
+    if old.proposed_by == rules.ENGINE and decider.name != rules.USER:
+        raise UsageError(f"{old.id} is a fact of the engine: the user decides. Nothing changed.")
+    if old.superseded_by == newer:
+        return
+    expected = {"projectId": decider.project, "state": "accepted"}
+    change = encode(MemoryEndChange(state="superseded", superseded_by=newer))
+    if ops.patch_if(NodeLabel.MEMORY, old.id, expected, change) is None:
+        raise UsageError(f"{old.id} is not accepted: it is {old.state}. Nothing changed.")
+
+
+def find_expired(reads: ReadOps, project: str, days: int) -> list[str]:
+    """Return the accepted memories of a project that are older than `days`; 0: none is."""
+    if not days:
+        return []
+    # The decision is later than the proposal, so none of the others can be too old.
+    before = stamp(moment(reads.now()) - timedelta(days=days))
+    where: Where = {"projectId": project, "state": "accepted", "createdAt": ("<", before)}
+    found = find_records(reads, MemoryRecord, where)
+    return [one.id for one in found if (one.decided_at or one.created_at) < before]
+
+
+def expire_memories(ops: WriteOps, project: str, days: int) -> None:
+    """Let the accepted memories of a project expire that are older than `days`."""
+    for id in find_expired(ops, project, days):
+        ops.patch(NodeLabel.MEMORY, id, encode(MemoryEndChange(state="expired")))
 
 
 async def decide_all(

@@ -36,6 +36,8 @@ class MemoryDecision:
     verb: Verb
     text: str = ""
     """Reason of a rejection, or the new text of an edit."""
+    supersedes: str = ""
+    """Accepted memory whose place it takes. Empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

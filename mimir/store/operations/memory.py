@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 
 from mimir.domain.json_value import as_array
 from mimir.domain.plan import Check
+from mimir.domain.run import is_todo_list
 from mimir.errors import StoreError, ToolError
 from mimir.store.operations.record_loading import decode_plan, load_run_with_plan
 from mimir.store.protocol import Compare, Direction, GraphStore, ReadOps, Row, Value, WriteOps
@@ -56,6 +57,8 @@ class MemoryScope:
     project: str
     hidden_run: str = ""
     """Run whose tasks are hidden: a worker sees no task of its own run. Empty: none."""
+    expired: frozenset[str] = frozenset()
+    """Memories that have expired since the project was opened last."""
 
 
 def search_nodes(
@@ -159,7 +162,9 @@ def add(
     about: Sequence[str] = (),
 ) -> str:
     """Store a user's note as accepted; return its id. The same text is the same note."""
-    return _save_note(ops, project, name, text, kind, "accepted", about, {"proposedBy": "person"})
+    # A note that has ended is accepted again, from now on.
+    props: Row = {"proposedBy": "person", "decidedAt": ops.now(), "supersededBy": None}
+    return _save_note(ops, project, name, text, kind, "accepted", about, props)
 
 
 def propose(
@@ -297,7 +302,9 @@ def _scopes(reads: ReadOps, view: MemoryScope, label: str) -> list[dict[str, Val
             return [{**mine, "state": "accepted"}]
         case _:
             runs = reads.find(NodeLabel.RUN, mine, order=("-createdAt", "-seq"), limit=_MOST_RUNS)
-            seen = [str(r["id"]) for r in runs if r["id"] != view.hidden_run]
+            seen = [
+                str(r["id"]) for r in runs if r["id"] != view.hidden_run and not _is_todo_list(r)
+            ]
             own = "id" if label == NodeLabel.RUN else "runId"
             return [{own: run} for run in seen]
 
@@ -308,12 +315,21 @@ def _may_be_seen(reads: ReadOps, view: MemoryScope, label: str, row: Row) -> boo
         case NodeLabel.PROJECT:
             return row["id"] == view.project
         case NodeLabel.MEMORY:
-            return row.get("projectId") == view.project and row.get("state") == "accepted"
+            is_valid = row.get("state") == "accepted" and row["id"] not in view.expired
+            return is_valid and row.get("projectId") == view.project
         case _:
             run = text_field(row, "runId")
             owner = row if label == NodeLabel.RUN else reads.get(NodeLabel.RUN, run)
             mine = owner is not None and owner.get("projectId") == view.project
-            return mine and run != view.hidden_run
+            return mine and not _is_todo_list(owner or {}) and run != view.hidden_run
+
+
+def _is_todo_list(run: Row) -> bool:
+    # What a client marks as done is no completed task.
+    read_only = run.get("isReadOnly") is True
+    return is_todo_list(
+        text_field(run, "kind"), text_field(run, "planPath"), is_read_only=read_only
+    )
 
 
 def _shown_nodes(reads: ReadOps, view: MemoryScope, ids: Sequence[str]) -> list[Node]:

@@ -18,7 +18,7 @@ _LINKED = (
     NodeLabel.TASK, NodeLabel.ATTEMPT, NodeLabel.VERDICT, NodeLabel.EVIDENCE, NodeLabel.ARTIFACT, NodeLabel.QUESTION,
 )  # fmt: skip
 """Labels of the nodes that have edges, besides the run itself."""
-_DECIDED = ("state", "version", "decidedBy", "decidedAt", "feedback")
+_DECIDED = ("state", "version", "decidedBy", "decidedAt", "feedback", "supersededBy")
 """Properties of a note that a decision sets."""
 _EDITED = (*_DECIDED, "text")
 EDGES = "edges"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mimir.cli.session import CommandSession
+from mimir.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 All = Annotated[bool, typer.Option("--all", help="Decided ones of agents too.")]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, or their beginnings.")]
 OneId = Annotated[str, typer.Argument(metavar="ID", help="Id of a memory, or its beginning.")]
+Supersedes = Annotated[
+    str, typer.Option("--supersedes", metavar="OLD", help="Memory whose place it takes.")
+]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="For the agent.")]
 NewText = Annotated[str, typer.Argument(metavar="TEXT", help="The memory; - reads input.")]
 
@@ -43,11 +47,18 @@ def list_memories(session: CommandSession, every: All = False) -> int:
     return 0
 
 
-def accept(session: CommandSession, ids: Ids) -> int:
-    """Accept proposed memories: agents find them from now on."""
+def accept(session: CommandSession, ids: Ids, supersedes: Supersedes = "") -> int:
+    """Accept proposed memories: agents find them from now on.
+
+    With --supersedes they do not find the older memory any more.
+    """
     from mimir.orchestrator.proposals.rules import MemoryDecision
 
-    return _decide(session, [MemoryDecision(id=one, verb="accept") for one in ids])
+    if supersedes and len(ids) > 1:
+        raise UsageError("One memory takes the place of another one: name one ID.")
+    return _decide(
+        session, [MemoryDecision(id=one, verb="accept", supersedes=supersedes) for one in ids]
+    )
 
 
 def reject(session: CommandSession, ids: Ids, reason: Reason = "") -> int:

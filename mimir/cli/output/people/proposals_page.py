@@ -40,6 +40,10 @@ def memory_lines(one: Shape, width: int) -> list[str]:
     if state == "proposed":
         command = f"mimir memory accept {id} · reject {id} --reason TEXT · edit {id} TEXT"
         return [*lines, *wrap(command, width, first="  decide: ", rest="    ")]
+    newer = as_text(one.get("superseded_by"))
+    if state in ("superseded", "expired"):
+        end = f"superseded by {newer}" if newer else state
+        lines += wrap(clean_line(end), width, first="  ", rest="    ")
     by, at = as_text(one.get("decided_by")), as_text(one.get("decided_at"))[:16]
     end = f"{as_text(one.get('feedback')) or state}{f' by {by}' if by else ''} {at}"
     return [*lines, *wrap(clean_line(end.replace("T", " ")), width, first="  ", rest="    ")]

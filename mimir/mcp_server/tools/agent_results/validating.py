@@ -68,7 +68,11 @@ def _read_run(given: ToolArguments) -> str:
 
 
 def _read_decisions(given: Mapping[str, object]) -> list[MemoryDecision]:
-    made = [MemoryDecision(id=id, verb="accept") for id in as_texts(given.get("accept"))]
+    older = as_object(given.get("supersedes"))
+    made = [
+        MemoryDecision(id=id, verb="accept", supersedes=as_text(older.get(id)))
+        for id in as_texts(given.get("accept"))
+    ]
     made += [
         MemoryDecision(id=as_text(one.get("id")), verb="reject", text=as_text(one.get("reason")))
         for one in as_objects(given.get("reject"))
