@@ -37,12 +37,12 @@ async def run(
     figures = Figures(
         name=NAME, seeds="none: all tasks are alike", tolerance=_TOLERANCE, goals=GOALS
     )
-    tasks = 20 if size == "smoke" else 100
+    tasks, several = (20, 2) if size == "smoke" else (100, 5)
     for name, uri in ((EMBEDDED, ""), (SERVER, store)):
         if name == SERVER and not uri:
             figures.note(SERVER, "not measured: no server named (--store neo4j://HOST:7687)")
             continue
-        for processes in (1, 5):
+        for processes in (1, several):
             said = f"{name}, {processes} process{'es' if processes > 1 else ''}"
             say(f"{NAME}: {said}, {tasks} tasks")
             # Ten workers in every case: only their distribution over processes differs.

@@ -5,127 +5,129 @@ import pytest
 from mimir.errors import StoreError
 from mimir.store.schema import EdgeType, NodeLabel
 from tests.support.small_graphs import diamond, found, notes, six
-from tests.support.stores import ids, put
+from tests.support.stores import ids, put, refuses
 
 # Finding
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ({}, "abcdef"),
-        ({"runId": "r"}, "abcd"),
-        ({"runId": "r", "status": "pending"}, "ab"),
-        ({"runId": None}, "f"),
-        ({"status": None}, "ef"),
-        ({"text": None}, "d"),
-        ({"status": ("in", ["pending", "done", "x"])}, "abcd"),
-        ({"status": ("in", ("pending",))}, "ab"),
-        ({"status": ("in", {"done"})}, "cd"),
-        ({"status": ("in", [])}, ""),
-        ({"status": ("in", [None, "done"])}, "cdef"),
-        ({"status": ("!=", "pending")}, "cdef"),
-        ({"status": ("!=", None)}, "abcd"),
-        ({"text": ("!=", "m")}, "bcdef"),
-        ({"text": ("!=", "z" * 3000)}, "abdef"),
-        ({"text": ("!=", None)}, "abcef"),
-        ({"text": ("in", ["m", "z" * 3000, "q" * 2000])}, "ac"),
-        ({"seq": (">", 2)}, "cef"),
-        ({"seq": (">=", 2), "runId": "r"}, "bc"),
-        ({"seq": ("<", 2.5)}, "ab"),
-        ({"seq": ("in", [1, 6.0, 7])}, "af"),
-        ({"n": 5}, "ab"),
-        ({"n": 5.0}, "ab"),
-        ({"n": "5"}, "d"),
-        ({"n": True}, "e"),
-        ({"n": 1}, "f"),
-        ({"n": (">", 1)}, "abc"),
-        ({"n": ("<=", "5")}, "d"),
-        ({"n": ("in", [7, "5", True])}, "cde"),
-        ({"ok": True}, "a"),
-        ({"ok": False}, "b"),
-        ({"ok": ("!=", True)}, "bcdef"),
-        ({"ok": 1}, ""),
-        ({"tags": ["x"]}, "a"),
-        ({"tags": []}, "e"),
-        ({"tags": '["x"]'}, ""),
-        ({"text": '["x"]'}, "e"),
-        ({"tags": (">", "[")}, ""),
-        ({"text": (">", "m")}, "c"),
-        ({"text": ("<", "a")}, "ef"),
-        ({"status": True}, ""),
-        ({"seq": "1"}, ""),
-        ({"id": "a"}, "a"),
-        ({"id": ("in", ["c", "a", "zz"])}, "ac"),
-        ({"id": (">", "d")}, "ef"),
-        ({"nowhere": "x"}, ""),
-        ({"nowhere": None}, "abcdef"),
-        ({"runId": "r", "seq": (">", 0), "n": 5, "ok": False}, "b"),
-    ],
-)  # fmt: skip
-async def test_find_returns_what_matches_all_conditions(store, where, expected):
+FOUND = [
+    ({}, "abcdef"),
+    ({"runId": "r"}, "abcd"),
+    ({"runId": "r", "status": "pending"}, "ab"),
+    ({"runId": None}, "f"),
+    ({"status": None}, "ef"),
+    ({"text": None}, "d"),
+    ({"status": ("in", ["pending", "done", "x"])}, "abcd"),
+    ({"status": ("in", ("pending",))}, "ab"),
+    ({"status": ("in", {"done"})}, "cd"),
+    ({"status": ("in", [])}, ""),
+    ({"status": ("in", [None, "done"])}, "cdef"),
+    ({"status": ("!=", "pending")}, "cdef"),
+    ({"status": ("!=", None)}, "abcd"),
+    ({"text": ("!=", "m")}, "bcdef"),
+    ({"text": ("!=", "z" * 3000)}, "abdef"),
+    ({"text": ("!=", None)}, "abcef"),
+    ({"text": ("in", ["m", "z" * 3000, "q" * 2000])}, "ac"),
+    ({"seq": (">", 2)}, "cef"),
+    ({"seq": (">=", 2), "runId": "r"}, "bc"),
+    ({"seq": ("<", 2.5)}, "ab"),
+    ({"seq": ("in", [1, 6.0, 7])}, "af"),
+    ({"n": 5}, "ab"),
+    ({"n": 5.0}, "ab"),
+    ({"n": "5"}, "d"),
+    ({"n": True}, "e"),
+    ({"n": 1}, "f"),
+    ({"n": (">", 1)}, "abc"),
+    ({"n": ("<=", "5")}, "d"),
+    ({"n": ("in", [7, "5", True])}, "cde"),
+    ({"ok": True}, "a"),
+    ({"ok": False}, "b"),
+    ({"ok": ("!=", True)}, "bcdef"),
+    ({"ok": 1}, ""),
+    ({"tags": ["x"]}, "a"),
+    ({"tags": []}, "e"),
+    ({"tags": '["x"]'}, ""),
+    ({"text": '["x"]'}, "e"),
+    ({"tags": (">", "[")}, ""),
+    ({"text": (">", "m")}, "c"),
+    ({"text": ("<", "a")}, "ef"),
+    ({"status": True}, ""),
+    ({"seq": "1"}, ""),
+    ({"id": "a"}, "a"),
+    ({"id": ("in", ["c", "a", "zz"])}, "ac"),
+    ({"id": (">", "d")}, "ef"),
+    ({"nowhere": "x"}, ""),
+    ({"nowhere": None}, "abcdef"),
+    ({"runId": "r", "seq": (">", 0), "n": 5, "ok": False}, "b"),
+]  # fmt: skip
+
+
+async def test_find_returns_what_matches_all_conditions(store):
     await six(store)
 
-    assert "".join(await ids(store, "Task", where)) == expected
-    assert sum(
-        (await store.read(lambda reads: reads.counts("Task", "status", where))).values()
-    ) == len(expected)
+    for where, expected in FOUND:
+        counts = await store.read(lambda reads, w=where: reads.counts("Task", "status", w))
+        found = "".join(await ids(store, "Task", where))
+        assert (where, found, sum(counts.values())) == (where, expected, len(expected))
 
 
-@pytest.mark.parametrize(
-    ("order", "limit", "expected"),
-    [
-        ((), None, "abcdef"),
-        (("id",), 2, "ab"),
-        (("-id",), 2, "fe"),
-        (("seq",), None, "dabcef"),
-        (("-seq",), None, "fecbad"),
-        (("status", "-seq"), None, "fecdba"),
-        (("-status", "seq"), None, "abdcef"),
-        (("runId",), None, "fabcde"),
-        (("text",), None, "dfebac"),
-        (("-text",), 3, "cab"),
-        (("seq",), 0, ""),
-        (("seq",), 100, "dabcef"),
-    ],
-)  # fmt: skip
-async def test_order_puts_missing_first_and_ties_by_id(store, order, limit, expected):
+ORDERED = [
+    ((), None, "abcdef"),
+    (("id",), 2, "ab"),
+    (("-id",), 2, "fe"),
+    (("seq",), None, "dabcef"),
+    (("-seq",), None, "fecbad"),
+    (("status", "-seq"), None, "fecdba"),
+    (("-status", "seq"), None, "abdcef"),
+    (("runId",), None, "fabcde"),
+    (("text",), None, "dfebac"),
+    (("-text",), 3, "cab"),
+    (("seq",), 0, ""),
+    (("seq",), 100, "dabcef"),
+]  # fmt: skip
+
+
+async def test_order_puts_missing_first_and_ties_by_id(store):
     await six(store)
 
-    assert "".join(await ids(store, "Task", {}, order=order, limit=limit)) == expected
+    for order, limit, expected in ORDERED:
+        found = "".join(await ids(store, "Task", {}, order=order, limit=limit))
+        assert (order, limit, found) == (order, limit, expected)
 
 
-@pytest.mark.parametrize(
-    "only",
-    [
-        ("text",),
-        ("n",),
-        ("seq",),
-        ("id",),
-        ("nowhere",),
-        ("ok", "tags"),
-        ("status", "text", "runId", "n", "n"),
-        ("tags", "text", "n", "ok", "seq", "status", "runId", "nowhere", "id"),
-    ],
-)
+NAMED = [
+    ("text",),
+    ("n",),
+    ("seq",),
+    ("id",),
+    ("nowhere",),
+    ("ok", "tags"),
+    ("status", "text", "runId", "n", "n"),
+    ("tags", "text", "n", "ok", "seq", "status", "runId", "nowhere", "id"),
+]
+
+
 @pytest.mark.parametrize(
     ("where", "order", "limit"),
     [({}, (), None), ({"n": 5, "tags": ["x"]}, (), None), ({}, ("-text", "seq"), 4), ({}, ("seq",), 0)],
 )  # fmt: skip
-async def test_find_reads_the_named_properties_alone(store, only, where, order, limit):
+async def test_find_reads_the_named_properties_alone(store, where, order, limit):
     await six(store)
 
-    def work(reads):
-        return [
-            reads.find("Task", where, order=order, limit=limit, only=names) for names in ((), only)
-        ]
+    for only in NAMED:
 
-    whole, part = await store.read(work)
-    wanted = [{k: v for k, v in row.items() if k in ("id", *only)} for row in whole]
-    assert part == wanted
-    assert [[type(v) for v in row.values()] for row in part] == [
-        [type(row[k]) for k in got] for row, got in zip(wanted, part, strict=True)
-    ]
+        def work(reads, only=only):
+            return [
+                reads.find("Task", where, order=order, limit=limit, only=names)
+                for names in ((), only)
+            ]
+
+        whole, part = await store.read(work)
+        wanted = [{k: v for k, v in row.items() if k in ("id", *only)} for row in whole]
+        assert (only, part) == (only, wanted)
+        assert [[type(v) for v in row.values()] for row in part] == [
+            [type(row[k]) for k in got] for row, got in zip(wanted, part, strict=True)
+        ]
 
 
 async def test_reading_some_properties_first_does_not_narrow_the_row(store):
@@ -153,23 +155,22 @@ LATE = {"runId": "r", "claimState": "held", "priority": (">=", -1e300), "expires
 GONE = {"runId": "r", "claimState": "held", "priority": (">=", -1e300), "lockedBy": ("in", ["x"])}
 
 
-@pytest.mark.parametrize(
-    ("any_of", "limit", "expected"),
-    [
-        ([FREE], 9, "abc"),
-        ([FREE], 2, "ac"),
-        ([FREE, LATE], 9, "abcde"),
-        ([FREE, LATE], 1, "ad"),
-        ([FREE, LATE, GONE], 9, "abcdef"),
-        ([LATE, GONE], 9, "def"),
-        ([GONE, GONE], 1, "f"),
-        ([FREE, {"runId": "other"}], 9, "abch"),
-        ([FREE, {**LATE, "expiresAt": ("<=", "ü")}], 9, "abcdefg"),
-        ([FREE, LATE], 0, ""),
-        ([], 9, ""),
-    ],
-)
-async def test_first_of_several_conditions_are_each_once(store, any_of, limit, expected):
+FIRST = [
+    ([FREE], 9, "abc"),
+    ([FREE], 2, "ac"),
+    ([FREE, LATE], 9, "abcde"),
+    ([FREE, LATE], 1, "ad"),
+    ([FREE, LATE, GONE], 9, "abcdef"),
+    ([LATE, GONE], 9, "def"),
+    ([GONE, GONE], 1, "f"),
+    ([FREE, {"runId": "other"}], 9, "abch"),
+    ([FREE, {**LATE, "expiresAt": ("<=", "ü")}], 9, "abcdefg"),
+    ([FREE, LATE], 0, ""),
+    ([], 9, ""),
+]
+
+
+async def test_first_of_several_conditions_are_each_once(store):
     def task(id, state, priority, **more):
         return {"id": id, "runId": "r", "claimState": state, "priority": priority, **more}
 
@@ -186,23 +187,25 @@ async def test_first_of_several_conditions_are_each_once(store, any_of, limit, e
         task("h", "free", 9.0) | {"runId": "other"},
     )
 
-    def ask(reads):
-        return reads.first_of("Task", any_of, order=("-priority", "id"), limit=limit)
+    for any_of, limit, expected in FIRST:
 
-    for door in (store.read, store.write):
-        assert "".join(sorted(row["id"] for row in await door(ask))) == expected
+        def ask(reads, any_of=any_of, limit=limit):
+            return reads.first_of("Task", any_of, order=("-priority", "id"), limit=limit)
+
+        for door in (store.read, store.write):
+            found = "".join(sorted(row["id"] for row in await door(ask)))
+            assert (any_of, limit, found) == (any_of, limit, expected)
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        {"a b": 1}, {"a') OR 1=1 --": 1}, {"a": ("like", "%")}, {"a": ("in", "text")}, {"a": ("<", None)},
-        {"a": ("<", True)}, {"a": (">", ["x"])}, {"a": (1, 2, 3)}, {"a": {"b": 1}}, {"a": 2**64}, {"a": ()},
-    ],
-)  # fmt: skip
-async def test_condition_that_is_none_is_refused(store, where):
-    with pytest.raises(StoreError):
-        await store.read(lambda reads: reads.find("Task", where))
+NONE = [
+    {"a b": 1}, {"a') OR 1=1 --": 1}, {"a": ("like", "%")}, {"a": ("in", "text")}, {"a": ("<", None)},
+    {"a": ("<", True)}, {"a": (">", ["x"])}, {"a": (1, 2, 3)}, {"a": {"b": 1}}, {"a": 2**64}, {"a": ()},
+]  # fmt: skip
+
+
+async def test_condition_that_is_none_is_refused(store):
+    for where in NONE:
+        assert await refuses(store.read(lambda reads, w=where: reads.find("Task", w))), where
     with pytest.raises(StoreError):
         await store.read(lambda reads: reads.find("Task", {}, order=["a') --"]))
 
@@ -340,22 +343,21 @@ async def test_search_finds_words_best_first(store):
     assert await found(store, "quantum") == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '"', "'", "*", "parser*nothing(", "NOT", "AND OR NEAR", "a NEAR/2 b", "text:parser -x", "{text} : y", "^",
-        "(", ")", "parser AND (", '"parser', "col:", "\0", "\ud800", "💥", "_", "%", "`", "$x", "~~~", "x" * 100_000,
-        " ".join(f"w{i}" for i in range(20_000)), "", " \n\t",
-    ],
-)  # fmt: skip
-async def test_search_text_is_data_and_never_query_syntax(store, text):
+SEARCHED = [
+    '"', "'", "*", "parser*nothing(", "NOT", "AND OR NEAR", "a NEAR/2 b", "text:parser -x", "{text} : y", "^",
+    "(", ")", "parser AND (", '"parser', "col:", "\0", "\ud800", "💥", "_", "%", "`", "$x", "~~~", "x" * 100_000,
+    " ".join(f"w{i}" for i in range(20_000)), "", " \n\t",
+]  # fmt: skip
+
+
+async def test_search_text_is_data_and_never_query_syntax(store):
     await notes(store)
 
-    hits = await store.read(lambda reads: reads.search("Memory", text, 10))
-
-    assert {id for id, _ in hits} <= {"m1", "m2", "m3"}
-    if "parser" in text:
-        assert {"m1", "m3"} <= {id for id, _ in hits}
+    for text in SEARCHED:
+        hits = await store.read(lambda reads, t=text: reads.search("Memory", t, 10))
+        names = {id for id, _ in hits}
+        wanted = {"m1", "m3"} if "parser" in text else set()
+        assert wanted <= names <= {"m1", "m2", "m3"}, text[:100]
 
 
 async def test_search_follows_changes(store):

@@ -1,4 +1,7 @@
-"""A killed run goes on where it was: the end is that of the run without kills, and next to nothing is asked twice."""
+"""A killed run goes on where it was: the end is that of the run without kills, and next to nothing is asked twice.
+
+A sample; more: `make crash KILLS=200`.
+"""
 
 import contextlib
 import random
@@ -19,7 +22,7 @@ from tests.support.script_server import PlayServer
 
 WALK = Path(__file__).parents[1] / "support" / "twelve_tasks"
 KILLS = 5
-"""Of each of the five runs."""
+"""Of each run."""
 WORKERS = 4
 FILES = {
     "env.txt": "ready\n",
@@ -83,7 +86,7 @@ def test_run_killed_at_random_events_ends_as_one_that_was_not(place: Place, log:
     assert repeated(log) <= kills * WORKERS
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_run_killed_at_random_moments_ends_as_one_that_was_not(
     seed: int, twelve: tuple[End, list[Point]], forge: Forge, tmp_path: Path
 ) -> None:
@@ -93,9 +96,8 @@ def test_run_killed_at_random_moments_ends_as_one_that_was_not(
     assert trial.kills > 0
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_death_between_merge_and_status_merges_once(place: Place, count: int) -> None:
-    died = place.run("merge", str(count), "--", "execute", "plan.md", "--yes", program=DIE_AT)
+def test_death_between_merge_and_status_merges_once(place: Place) -> None:
+    died = place.run("merge", "3", "--", "execute", "plan.md", "--yes", program=DIE_AT)
     assert died.returncode == 137, died.stderr
     resumed = place.run("resume")
     assert resumed.returncode == 1, resumed.stderr

@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx2
 
+from tests.support.crash.process_forge import PythonProcess
+
 VERSION = "2026-07-28"
 META: Mapping[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": VERSION,
@@ -78,16 +80,22 @@ def http_site(project: Path, env: Mapping[str, str], tools: str = "core") -> Gen
         "--tools",
         tools,
     ]
-    server = subprocess.Popen(
-        command, cwd=project, env=dict(env), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+    server = PythonProcess(
+        command,
+        cwd=project,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert server.stderr is not None
         line = server.stderr.readline()
-        assert b"listening" in line, line + server.stderr.read()
+        assert "listening" in line, line + server.stderr.read()
         yield HttpSite(url=f"http://{address}/mcp")
     finally:
         server.terminate()
         printed = server.communicate(timeout=30)[1]
     # Also when it ends: a library prints nothing else.
-    assert all(line.startswith(b"{") for line in printed.splitlines()), printed
+    assert all(line.startswith("{") for line in printed.splitlines()), printed

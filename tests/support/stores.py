@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mimir.domain.clock import Clock
+from mimir.errors import StoreError
 from mimir.store.protocol import GraphStore, ReadOps, Row, T, Where, WriteOps
 from mimir.store.sqlite.sqlite_store import SqliteStore
 
@@ -49,6 +50,15 @@ async def ids(store: GraphStore, label: str, where: Where, **how: Any) -> list[s
     """Return the ids that `find` gives, in its order."""
     found = await store.read(lambda reads: reads.find(label, where, **how))
     return [str(row["id"]) for row in found]
+
+
+async def refuses(work: Awaitable[object]) -> bool:
+    """Return whether the store refuses a transaction."""
+    try:
+        await work
+    except StoreError:
+        return True
+    return False
 
 
 def bare(rows: Iterable[Row]) -> list[dict[str, object]]:
