@@ -25,9 +25,11 @@ from mcp_types import (
     ToolAnnotations,
 )
 
+from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.stored_project import find_place
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.message import ToolSpec
+from mimir.errors import UnavailableError
 from mimir.mcp_server.elicitation import (
     FORM,
     MAX_FORMS,
@@ -43,6 +45,8 @@ from mimir.mcp_server.resources import ServedResources
 from mimir.mcp_server.state_key import load_key
 from mimir.mcp_server.tasks import TaskMethods, can_ask, has_forms, has_tasks, make_task
 from mimir.mcp_server.tools.tool_values import (
+    ANSWER_SECONDS,
+    CALL_SECONDS,
     IncomingCall,
     Principal,
     ServedTool,
@@ -171,14 +175,16 @@ class ProtocolServer:
     def _limit_wait(self, context: Context) -> WaitLimit:
         meta = context.meta or {}
         has_progress = meta.get("progress_token") is not None
-        seconds = PROGRESS_WAIT_SECONDS if has_progress else self._wait_seconds
+        wanted = min(self._wait_seconds, CALL_SECONDS - ANSWER_SECONDS)
+        seconds = PROGRESS_WAIT_SECONDS if has_progress else wanted
         # A client with tasks polls: it gets the task as soon as the run exists.
         seconds = 0.0 if has_tasks(context) else seconds
+        clock = SystemClock()
 
         async def report(elapsed: float, message: str) -> None:
             await context.session.report_progress(elapsed, None, message)
 
-        return WaitLimit(seconds=seconds, report=report)
+        return WaitLimit(seconds=seconds, report=report, clock=clock, arrived=clock.monotonic())
 
 
 async def _preload() -> None:
@@ -212,11 +218,30 @@ async def _take_forms(
     return await _describe_errors(tool, call, work)
 
 
+async def end_in_time(work: Callable[[], Awaitable[ToolAnswer]], seconds: float) -> ToolAnswer:
+    """Do the work of a call; a lost store would be waited for longer than a client waits.
+
+    Raises:
+        UnavailableError: The time is over.
+    """
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await work()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise UnavailableError(
+            "The call took too long; the store may be away.",
+            next_step="Call status: what was started continues.",
+        ) from None
+
+
 async def _describe_errors(
     tool: ServedTool, call: IncomingCall, work: Callable[[], Awaitable[ToolAnswer]]
 ) -> ToolAnswer:
     try:
-        answer = await work()
+        answer = await end_in_time(work, max(CALL_SECONDS, call.wait.seconds + ANSWER_SECONDS))
     except Exception as error:  # noqa: BLE001  the boundary of a call: every error becomes a result
         found = describe_error(error, call)
         # The place, not the text: a text of a library may hold secrets.

@@ -8,17 +8,17 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RequestParams
 from pydantic import Field
 
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.stored_project import ProjectPlace
 from mimir.domain.clock import moment
 from mimir.domain.json_value import as_objects, as_text
-from mimir.errors import MimirError
+from mimir.errors import MimirError, UsageError
 from mimir.mcp_server.elicitation import FORM, MAX_FORMS, make_form, read_responses
 from mimir.mcp_server.messages import to_result
-from mimir.mcp_server.project_access import ProjectAccess
+from mimir.mcp_server.project_access import ProjectAccess, hide_paths
 from mimir.mcp_server.tools.delegating import read_response
 from mimir.mcp_server.tools.run_reading import find_visible_run, load_status
 from mimir.mcp_server.tools.run_results import (
@@ -187,8 +187,12 @@ class TaskMethods:
 
         try:
             is_known = await self._project.read(look) == run
-        except MimirError:
+        except UsageError:
             is_known = False
+        except MimirError as error:
+            # The store is away: a client that polls must not forget its task.
+            problem = hide_paths(str(error), self._project.directory)
+            raise MCPError(INTERNAL_ERROR, problem) from None
         if not is_known:
             raise MCPError(INVALID_PARAMS, f"There is no task {id[:80]!r}.")
         status = await load_status(self._project, principal, run)

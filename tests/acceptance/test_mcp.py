@@ -133,50 +133,6 @@ async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: 
         assert "Traceback" not in text
 
 
-async def test_a_client_drives_a_story_across_restarts(project: Path):
-    # Given a plan that the first server makes
-    async with connected(project) as first:
-        planned = await first.call("plan", request=REQUEST)
-    assert planned["status"] == "completed", planned
-    assert [one["id"] for one in planned["tasks"]] == ["a", "c"]
-
-    # When the second server executes it and has no time to wait, the call returns with the run
-    async with connected(project, MIMIR_MCP__WAIT_SECONDS="0") as second:
-        working = await second.call("execute", plan=planned["path"], max_calls=40)
-    assert (working["status"], working["is_error"]) == ("working", False)
-    run = working["run"]
-
-    # Then the third server sees it pause for a question, and lists that without blocking
-    async with connected(project) as third:
-        paused = await third.call("status", run=run, wait_seconds=50)
-        listed = await third.call("answer")
-        ledger = await third.read("mimir://ledger")
-    assert (paused["status"], paused["reason"], paused["max_calls"]) == ("paused", "input", 40)
-    assert "1 question is open. The user can answer it with `mimir inbox`." in listed["next"]
-    (question,) = listed["open"]
-    assert question["id"] in ledger
-
-    # And the answer through the fourth continues the run without any server
-    async with connected(project) as fourth:
-        answered = await fourth.call("answer", answers={question["id"]: "us-east"})
-        assert answered["continued"] == [run]
-        again = await fourth.call("answer", answers={question["id"]: "eu-west"})
-        ended = await fourth.call("status", run=run, wait_seconds=50)
-        report = await fourth.call("report", run=run, section="Outcome")
-        texts = {name: await fourth.read(f"mimir://runs/{run}/{name}") for name in ("plan", "diff")}
-        prompt = await fourth.client.get_prompt("delegate", {"task": "Write {it}"})
-        with pytest.raises(MCPError, match="There is no resource"):
-            await fourth.read("mimir://runs/none/secret")
-    assert again["is_error"]
-    assert "answered at" in again["refused"][0]["problem"]
-    assert ended["status"] == "completed", ended
-    assert "us-east" in report["text"]
-    assert "Write c.txt" in texts["plan"]
-    assert "+us-east" in texts["diff"]
-    assert "Write {it}" in prompt.messages[0].content.text  # type: ignore[union-attr]
-    assert not (project / "c.txt").exists(), "nothing is applied unless it is asked for"
-
-
 async def test_a_task_survives_restarts_between_all_steps(project: Path):
     async with connected(project, tasks=True, forms=True) as first:
         task = (await first.call("execute", request=REQUEST))["taskId"]

@@ -2,7 +2,6 @@
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -25,16 +24,6 @@ TASK = "Is the function total in src/money.py right for every list of numbers?"
 def connected(project: Path, **variables: str) -> AbstractAsyncContextManager[Caller]:
     words = ("--tools", "core,delegation")
     return connected_client(project, words, MIMIR_SESSION="s-test", **variables)
-
-
-async def wait_for_answer(server: Caller, run: str) -> dict[str, Any]:
-    """Return the answer of an agent; each call waits for it, also on a slow machine."""
-    found: dict[str, Any] = {}
-    for _ in range(20):
-        found = await server.call("get_agent_output", run=run, wait_seconds=50)
-        if found["status"] not in ("queued", "working"):
-            break
-    return found
 
 
 @pytest.fixture
@@ -64,7 +53,7 @@ async def test_an_agent_is_spawned_and_its_checked_answer_outlives_the_server(pr
     # Then another server has the answer, and knows that one citation is invented
     async with connected(project) as second:
         run = spawned["run"]
-        answered = await wait_for_answer(second, run)
+        answered = await second.wait_for("get_agent_output", run=run)
         again = await second.call("spawn_agent", chatmode="project:reviewer", task=f"{TASK} ")
         unknown = await second.call("spawn_agent", chatmode="project:none", task="Do it.")
         session = await second.call("get_agent_status")
@@ -141,7 +130,7 @@ async def test_an_agent_waits_in_the_queue_until_another_one_ends(project: Path,
         third = await server.call("spawn_agent", chatmode=agent, task="Another slow one, please.")
         state = await server.call("get_agent_status", session_id=third["run"])
         await server.call("terminate_agent", session_id=first["run"])
-        answered = await wait_for_answer(server, second["run"])
+        answered = await server.wait_for("get_agent_output", run=second["run"])
         ended = await server.call("terminate_agent", session_id="s-test")
         again = await server.call("terminate_agent", session_id="s-test")
         last = await server.call("get_agent_status", session_id=third["run"])
@@ -154,50 +143,3 @@ async def test_an_agent_waits_in_the_queue_until_another_one_ends(project: Path,
     assert ended["cancelled"] == [third["run"]]
     assert (again["cancelled"], again["is_error"]) == ([], False)
     assert last["status"] == "cancelled"
-
-
-PROPOSED = {
-    "operation": "add_observations",
-    "data": {"entity": "total", "text": "total divides by the number of items"},
-    "sources": ["call:1"],
-}
-
-
-async def test_a_primary_agent_decides_about_memories_and_the_next_agent_learns_it(project: Path):
-    """The server is started again between each two steps."""
-    said = answer("It divides.", memory_operations=[PROPOSED, {**PROPOSED, "sources": []}])
-    told = worker("task-1", READS, answer("I know."), when={"brief_has": "Twice is enough"})
-    script = {"parts": [told, worker("task-1", READS, said), *REST]}
-    (project.parent / "script.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
-    asked = {"chatmode": "project:reviewer", "task": TASK}
-
-    # Given an agent that proposes two memories, which nobody finds before they are accepted
-    async with connected(project) as client:
-        run = (await client.call("spawn_agent", **asked))["run"]
-    async with connected(project) as client:
-        output = await client.call("get_agent_output", session_id=run)
-        one, other = (entry["id"] for entry in output["memory_operations"])
-        waiting = await client.call("inbox")
-        note = await client.call("memory_add", text="Prefer tabs.")
-        before = await client.call("memory_search", text="items divides")
-
-    # When its client decides about them, and about a note that is the user's to decide
-    reason = {"id": other, "reason": "Twice is enough"}
-    decisions = {"accept": [one, note["id"]], "reject": [reason]}
-    async with connected(project) as client:
-        found = await client.call("validate_output", sub_agent_response=run, memory=decisions)
-    async with connected(project) as client:
-        after = await client.call("memory_search", text="items divides")
-        output = await client.call("get_agent_output", session_id=run)
-
-    # Then the decisions are shown, and the next agent with this task reads them
-    async with connected(project) as client:
-        again = await client.call("spawn_agent", **asked, force=True)
-    assert {entry["id"] for entry in waiting["proposals"]} == {one, other}
-    states = {entry["id"]: entry.get("state") for entry in found["memory"]}
-    assert states == {one: "accepted", other: "rejected", note["id"]: None}
-    assert "the user decides" in found["memory"][-1]["problem"]
-    assert (before["memories"], [hit["id"] for hit in after["memories"]]) == ([], [one])
-    feedback = [entry["feedback"] for entry in output["memory_operations"]]
-    assert feedback == ["accepted", "rejected: Twice is enough"]
-    assert again["deliverables"]["analysis"] == "I know."

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import TextContent, TextResourceContents
 
+from tests.support.crash.process_forge import PythonProcess
 from tests.support.terminal import environment
 
 
@@ -28,6 +31,15 @@ class Caller:
             assert json.loads(block.text) == result.structured_content
         return {**result.structured_content, "is_error": result.is_error}
 
+    async def wait_for(self, tool: str, **arguments: object) -> dict[str, Any]:
+        """Call a tool that waits until nothing works any more, again on a slow machine."""
+        found: dict[str, Any] = {"status": "working"}
+        for _ in range(20):
+            found = await self.call(tool, **arguments, wait_seconds=50)
+            if found["status"] not in ("queued", "working", "running"):
+                break
+        return found
+
     async def read(self, uri: str) -> str:
         """Read a resource."""
         content = (await self.client.read_resource(uri)).contents[0]
@@ -44,13 +56,19 @@ async def connected_client(
     project: Path, words: Sequence[str] = (), *, client: Any = Client, **variables: str
 ) -> AsyncGenerator[Caller]:
     """Start a server with a scripted model, and connect to it; it ends with the block."""
-    command = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "mimir", "mcp", *words],
+    with PythonProcess(
+        [sys.executable, "-m", "mimir", "mcp", *words],
         cwd=project,
         env=environment(
             **{"MIMIR_MODEL": "play:../script.yaml", "MIMIR_CHECKS__CONTROLS": "never", **variables}
         ),
-    )
-    async with client(stdio_client(command)) as connected:
-        yield Caller(connected)
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        assert server.stdin is not None and server.stdout is not None  # noqa: PT018
+        # The library starts a program; this one joins its pipes to those of the forked server.
+        own = f"/proc/{os.getpid()}/fd"
+        joined = f"cat {own}/{server.stdout.fileno()} & exec cat >{own}/{server.stdin.fileno()}"
+        command = StdioServerParameters(command="sh", args=["-c", joined])
+        async with client(stdio_client(command)) as connected:
+            yield Caller(connected)

@@ -1,8 +1,8 @@
 """Following of a started command: its first event, its end, its error."""
 
-import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from mimir.domain.json_value import as_object, as_text
 from mimir.errors import MimirError, UnavailableError
@@ -12,33 +12,41 @@ from mimir.mcp_server.tools.tool_values import WaitLimit
 POLL_SECONDS = 0.2
 PROGRESS_SECONDS = 1.0
 START_SECONDS = 30.0
-"""Longest wait for the creation of a run."""
+"""Longest time from the arrival of a call to the creation of its run."""
 MAX_FINDINGS = 5
 """Most findings of a plan that cannot run."""
 
 
-async def wait_for_events(project: ProjectAccess, started: StartedCommand) -> str:
+async def wait_for_events(project: ProjectAccess, started: StartedCommand, wait: WaitLimit) -> str:
     """Return the run that a command has created, from its first event."""
-    async with asyncio.timeout(START_SECONDS):
-        while True:
-            ended = started.has_ended
-            for event in list_objects(started):
-                if run := as_text(event.get("run")):
-                    return run
-            if ended:
-                raise make_error(project, started)
-            await asyncio.sleep(POLL_SECONDS)
+    while True:
+        ended = started.has_ended
+        for event in list_objects(started):
+            if run := as_text(event.get("run")):
+                return run
+        if ended:
+            raise make_error(project, started)
+        await rest_before_run(wait)
+
+
+async def rest_before_run(wait: WaitLimit) -> None:
+    """Sleep before the next look for the run of a command.
+
+    Raises:
+        TimeoutError: It takes too long.
+    """
+    # Also a call that does not wait needs the run.
+    if not await replace(wait, seconds=START_SECONDS).rest(POLL_SECONDS):
+        raise TimeoutError
 
 
 async def wait_for_end(started: StartedCommand, wait: WaitLimit, run: str) -> None:
     """Wait until a command has ended or the time is over; report progress once a second."""
-    waited = reported = 0.0
-    while not started.has_ended and waited < wait.seconds:
-        await asyncio.sleep(POLL_SECONDS)
-        waited += POLL_SECONDS
-        if waited - reported >= PROGRESS_SECONDS:
-            reported = waited
-            await wait.report(round(waited), f"{run} is working")
+    reported = wait.elapsed
+    while not started.has_ended and await wait.rest(POLL_SECONDS):
+        if wait.elapsed - reported >= PROGRESS_SECONDS:
+            reported = wait.elapsed
+            await wait.report(round(reported), f"{run} is working")
 
 
 def list_objects(started: StartedCommand) -> list[Mapping[str, object]]:

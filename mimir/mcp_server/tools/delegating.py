@@ -1,6 +1,5 @@
 """Tools of the set `delegation`: spawn an agent, follow it, read its answer, end it."""
 
-import asyncio
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -18,7 +17,7 @@ from mimir.mcp_server.tools.run_reading import find_visible_run, load_status
 from mimir.mcp_server.tools.run_results import WORKING, is_working
 from mimir.mcp_server.tools.sessions.handles import find_session, keep_session, read_limits
 from mimir.mcp_server.tools.sessions.session_tools import ENDED, require_subject
-from mimir.mcp_server.tools.tool_values import IncomingCall, Principal, ToolAnswer, WaitLimit
+from mimir.mcp_server.tools.tool_values import IncomingCall, Principal, ToolAnswer
 from mimir.orchestrator.delegation.rules import find_place
 from mimir.orchestrator.sessions.limits import load_session
 from mimir.store.protocol import ReadOps
@@ -44,7 +43,7 @@ async def spawn_agent(call: IncomingCall) -> ToolAnswer:
     words += ["--", given.text("chatmode"), f"@{_name(inputs[0], project.directory)}"]
     started = project.start(words, call.principal.name, *inputs, session=session)
     try:
-        run = await wait_for_events(project, started)
+        run = await wait_for_events(project, started, call.wait)
     except MimirError as error:
         # The command names the limit at the beginning of its error.
         found = _REFUSED.match(str(error))
@@ -57,7 +56,7 @@ async def spawn_agent(call: IncomingCall) -> ToolAnswer:
     mode = given.text("mode", FOREGROUND)
     if mode != FOREGROUND:
         return await _acknowledge(call, run, mode)
-    await wait_for_end(started, _limit(call), run)
+    await wait_for_end(started, call.limit_wait(call.wait.seconds), run)
     if started.has_ended and not await _has_response(call, run):
         raise make_error(project, started)
     return await _describe(call, run, is_served=not started.has_ended)
@@ -76,11 +75,11 @@ async def get_agent_output(call: IncomingCall) -> ToolAnswer:
     """Return the answer of an agent, or a part of what it left."""
     given = call.arguments
     load = partial(load_status, call.project, call.principal, require_subject(call))
-    found, waited, most = await load(), 0.0, given.number("wait_seconds", 0)
-    while waited < most and is_working(found, SystemClock().now(), is_followed=False):
+    found, wait = await load(), call.limit_wait(0)
+    while is_working(found, SystemClock().now(), is_followed=False) and await wait.rest(
+        POLL_SECONDS
+    ):
         await _keep_queue(call, found)
-        await asyncio.sleep(POLL_SECONDS)
-        waited += POLL_SECONDS
         found = await load()
     run = as_text(found.get("run"))
     part = given.text("part", "response")
@@ -209,14 +208,6 @@ async def _load_part(call: IncomingCall, run: str, part: str) -> str:
         return await opened.report_files().read(run)
 
     return await call.project.use_store(load)
-
-
-def _limit(call: IncomingCall) -> WaitLimit:
-    """Return how long the call waits; the caller may want less, or a little more."""
-    if not call.arguments.has("wait_seconds"):
-        return call.wait
-    seconds = float(call.arguments.number("wait_seconds", 0))
-    return WaitLimit(seconds=seconds, report=call.wait.report)
 
 
 def _require_text(task: str) -> str:

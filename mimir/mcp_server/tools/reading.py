@@ -1,6 +1,5 @@
 """Tools that read: `status`, `report`, `memory_search` and `inbox`."""
 
-import asyncio
 import re
 from functools import partial
 
@@ -27,10 +26,10 @@ async def status(call: IncomingCall) -> ToolAnswer:
     """Return the state of a run; with `wait_seconds`, when no process works on it any more."""
     given = call.arguments
     load = partial(load_status, call.project, call.principal, given.text("run") or None)
-    found, waited, most = await load(), 0.0, given.number("wait_seconds", 0)
-    while waited < most and is_working(found, SystemClock().now(), is_followed=False):
-        await asyncio.sleep(POLL_SECONDS)
-        waited += POLL_SECONDS
+    found, wait = await load(), call.limit_wait(0)
+    while is_working(found, SystemClock().now(), is_followed=False) and await wait.rest(
+        POLL_SECONDS
+    ):
         found = await load()
     limited = limit_tasks(found)
     return ToolAnswer(content={**limited, "next": next_call(found, str(found.get("status")))})

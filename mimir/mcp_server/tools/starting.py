@@ -1,6 +1,5 @@
 """Tools `plan` and `execute`: start a command that outlives the server, and wait."""
 
-import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,11 +10,10 @@ from mimir.domain.json_value import as_objects, as_text
 from mimir.errors import ToolError
 from mimir.mcp_server.project_access import ProjectAccess, StartedCommand
 from mimir.mcp_server.tools.command_following import (
-    POLL_SECONDS,
-    START_SECONDS,
     find_error,
     list_objects,
     make_error,
+    rest_before_run,
     wait_for_end,
     wait_for_events,
 )
@@ -43,7 +41,7 @@ async def plan(call: IncomingCall) -> ToolAnswer:
     options += _option("--model", given.text("model"))
     options += _option("--pattern", given.text("pattern"))
     started, path = _start_planning(call, "chain", options)
-    run = await _wait_for_planning(call.project, started, path)
+    run = await _wait_for_planning(call, started, path)
     await wait_for_end(started, call.wait, run)
     status = await load_status(call.project, call.principal, run)
     content = describe_planning(status, is_served=not started.has_ended)
@@ -75,11 +73,11 @@ async def execute(call: IncomingCall) -> ToolAnswer:
             options.append(f"--{name.replace('_', '-')}={given.values[name]}")
     if given.has("request"):
         started, path = _start_planning(call, "execute", options)
-        run = await _wait_for_planning(call.project, started, path)
+        run = await _wait_for_planning(call, started, path)
     else:
         name = _require_plan(call.project.directory, given.text("plan"))
         started = call.project.start(["execute", name, "--json", *options], call.principal.name)
-        run = await wait_for_events(call.project, started)
+        run = await wait_for_events(call.project, started, call.wait)
     await wait_for_end(started, call.wait, run)
     # The plan of a request is executed by a run of its own.
     run = await find_execution(call.project, call.principal, run) or run
@@ -152,23 +150,23 @@ def _option(name: str, value: str) -> list[str]:
     return [f"{name}={value}"] if value else []
 
 
-async def _wait_for_planning(project: ProjectAccess, started: StartedCommand, path: str) -> str:
+async def _wait_for_planning(call: IncomingCall, started: StartedCommand, path: str) -> str:
     """Return the planning run that makes the plan `path`."""
-    async with asyncio.timeout(START_SECONDS):
-        while True:
-            # Asked first: the run may appear between the two questions.
-            ended = started.has_ended
-            run = await find_planning(project, path)
-            if run or ended:
-                started.forget_inputs()
-            if run:
-                return run
-            if ended:
-                # Removed only if it is empty: the next call uses the name again.
-                with suppress(OSError):
-                    (project.directory / path).parent.rmdir()
-                raise make_error(project, started)
-            await asyncio.sleep(POLL_SECONDS)
+    project = call.project
+    while True:
+        # Asked first: the run may appear between the two questions.
+        ended = started.has_ended
+        run = await find_planning(project, path)
+        if run or ended:
+            started.forget_inputs()
+        if run:
+            return run
+        if ended:
+            # Removed only if it is empty: the next call uses the name again.
+            with suppress(OSError):
+                (project.directory / path).parent.rmdir()
+            raise make_error(project, started)
+        await rest_before_run(call.wait)
 
 
 def _describe_plan(project: ProjectAccess, started: StartedCommand) -> Mapping[str, object]:

@@ -1,9 +1,11 @@
 """Values of the tools of the server: principal, tool, call and answer."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from mimir.domain.clock import Clock
 from mimir.mcp_server.project_access import ProjectAccess
 from mimir.tools.calls.arguments import ToolArguments
 
@@ -29,13 +31,35 @@ class Principal:
         return bool(self.scopes & scopes)
 
 
+CALL_SECONDS = 50.0
+"""Longest call of a client that does not listen to progress."""
+ANSWER_SECONDS = 1.0
+"""Part of `CALL_SECONDS` that is left for the answer itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitLimit:
-    """How long a call may wait, and where it reports progress."""
+    """How long a call may wait, counted from its arrival, and where it reports progress."""
 
     seconds: float
     report: Callable[[float, str], Awaitable[None]]
     """Takes elapsed seconds and a message."""
+    clock: Clock
+    arrived: float
+    """Monotonic time of the call's arrival."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the arrival of the call."""
+        return self.clock.monotonic() - self.arrived
+
+    async def rest(self, seconds: float) -> bool:
+        """Sleep before the next look; False, at once: the time would be over then."""
+        if self.elapsed + seconds > self.seconds:
+            return False
+        await self.sleep(seconds)
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +70,12 @@ class IncomingCall:
     principal: Principal
     project: ProjectAccess
     wait: WaitLimit
+
+    def limit_wait(self, default: float) -> WaitLimit:
+        """Return how long the call waits: as its argument `wait_seconds` says, if it has one."""
+        seconds = self.arguments.number("wait_seconds", -1)
+        wanted = default if seconds < 0 else min(seconds, CALL_SECONDS - ANSWER_SECONDS)
+        return replace(self.wait, seconds=wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
