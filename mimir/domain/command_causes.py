@@ -56,6 +56,7 @@ _MISSING_MODULE = re.compile(
     r"No module named '?(?P<python>[\w.]+)|cannot import name '(?P<name>\w+)' from '(?P<package>[\w.]+)"
     r"|Cannot find module '(?P<node>[^'\n]+)'|Cannot find package '(?P<go>[^'\n]+)'"
 )
+_NODE_PACKAGE = re.compile(r"(?:@[\w.-]+/)?[\w-][\w.-]*(?:/[\w./-]+)?")
 _ENDING = re.compile(r"\.(?:[cm]?[jt]sx?|json|node)$")
 _MAX_MODULES = 20
 
@@ -79,6 +80,22 @@ def missing_paths(output: str) -> list[str]:
     lines = (line for line in output.splitlines() if _NOT_FOUND.search(line))
     found = (match[0].rstrip(".") for line in lines for match in _SYSTEM_PATH.finditer(line))
     return list(dict.fromkeys(found))[:_MAX_PATHS]
+
+
+def missing_packages(output: str) -> tuple[list[str], list[str]]:
+    """Return the modules of Python and the packages of Node that are not installed."""
+    python: dict[str, None] = {}
+    node: dict[str, None] = {}
+    for number, match in enumerate(_MISSING_MODULE.finditer(output)):
+        if number == _MAX_MODULES:
+            break
+        named = match["node"] or match["go"] or ""
+        if match["python"] and "." not in match["python"]:
+            python[match["python"]] = None
+        elif named and _NODE_PACKAGE.fullmatch(named) and not _ENDING.search(named):
+            parts = named.split("/")
+            node["/".join(parts[: 2 if named[0] == "@" else 1])] = None
+    return list(python), list(node)
 
 
 def _explain_hidden_path(hidden: Sequence[str]) -> str:

@@ -19,7 +19,6 @@ from mimir.errors import MimirError, Paused, PlanError
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import parser
 from mimir.planning.format.diagnostics import SourceMap, make_finding
-from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.trial import TrialFinding, judge_trial
 from mimir.store.operations import runs
 from mimir.store.operations.record_loading import (
@@ -48,7 +47,7 @@ def is_wanted(record: RunRecord) -> bool:
 
 
 async def try_checks(
-    checks: CheckRunner, plan: Plan, tree: str, *, done: Collection[str] = ()
+    services: ProjectServices, plan: Plan, tree: str, *, done: Collection[str] = ()
 ) -> tuple[TrialFinding, ...]:
     """Run every check of a plan on a tree, once for each command; return its findings.
 
@@ -59,13 +58,14 @@ async def try_checks(
     """
     graph = TaskGraph.from_plan(plan)
     tasks = {task.id: task for task in plan.tasks}
+    paths = frozenset(await services.history.paths(tree))
 
     async def try_task(id: str) -> list[TrialFinding]:
         task = tasks[id]
         before = [tasks[name] for name in sorted(graph.upstream(id)) if name in tasks]
         known = {check.id: check for check in task.checks}
-        made = await checks.prepare(task, tree)
-        found = (judge_trial(known[run.check], run, (task, *before)) for run in made)
+        made = await services.checks.prepare(task, tree)
+        found = (judge_trial(known[run.check], run, (task, *before), paths) for run in made)
         return [one for one in found if one is not None]
 
     found = await await_all(try_task(task.id) for task in plan.tasks if task.id not in done)
@@ -99,7 +99,7 @@ async def try_plan(services: ProjectServices, plan: Plan, places: SourceMap) -> 
     """
     base = await services.history.base(services.ids.new("check"), hidden=HIDDEN)
     services.show_base(base.commit, services.project_id)
-    return locate_findings(await try_checks(services.checks, plan, base.tree), plan, places)
+    return locate_findings(await try_checks(services, plan, base.tree), plan, places)
 
 
 async def check_run(services: ProjectServices, run: str) -> None:
@@ -116,7 +116,7 @@ async def check_run(services: ProjectServices, run: str) -> None:
     CURRENT_ACTOR.set(Actor(run=record.id))
     source = record.from_run
     done = await services.store.read(partial(_list_completed, run=source)) if source else ()
-    found = await try_checks(services.checks, plan, record.base_tree, done=done)
+    found = await try_checks(services, plan, record.base_tree, done=done)
     located = locate_findings(found, plan, _read_places(services.project, record.plan_path, plan))
     if not located:
         return

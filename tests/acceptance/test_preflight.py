@@ -57,6 +57,31 @@ def test_broken_check_that_is_not_required_stops_no_run(desk: Desk):
     assert ": warning check-program-missing: Check 'missing' of a names a program" in said.out
 
 
+@pytest.mark.parametrize(
+    ("files", "source", "said"),
+    [
+        (("b.txt",), "src/app/__init__.py", "cannot import 'app', which the project has"),
+        (("b.txt",), "", "needs 'app', which is not installed"),
+        (("app.py",), "", ""),
+        (("app.py", "setup.cfg"), "src/app/__init__.py", ""),
+        ((), "", ""),
+    ],
+)
+def test_suite_that_cannot_import_stops_before_the_first_call_of_a_worker(
+    files: tuple[str, ...], source: str, said: str, desk: Desk
+):
+    desk.write("tests/test_app.py", "import unittest\n\nimport app\n")
+    if source:
+        desk.write(source, "")
+    suite = check("python3", "-m", "unittest", "discover", "tests", id="suite")
+    desk.write("plan.md", render(plan(replace(GOOD, files=files, checks=(suite,)))))
+
+    listed = desk.type("check", "plan.md", "--run")
+
+    assert ("error check-module-missing: " in listed.out) == bool(said), listed.out
+    assert said in listed.out
+
+
 def test_pm_repairs_the_broken_checks_of_its_plan(desk: Desk, server: PlayServer):
     said = desk.type("chain", "Write a.txt")
 

@@ -292,7 +292,7 @@ class PlanningRun:
             return ()
         services.show_base(record.base_commit, record.project_id)
         CURRENT_ACTOR.set(Actor(run=record.id))
-        found = await preflight.try_checks(services.checks, plan, record.base_tree)
+        found = await preflight.try_checks(services, plan, record.base_tree)
         return preflight.locate_findings(found, plan, places)
 
     async def _load_agents(self, *, is_specified: bool) -> tuple[PlanAgent, ...] | None:

@@ -66,6 +66,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     "check-program-missing": ("error", "a check whose program the sandbox does not have"),
     "check-timed-out": ("error", "a check that exceeds its time limit before the work"),
     "check-needs-network": ("error", "a check that fails because commands have no network"),
+    "check-module-missing": ("error", "a check that needs a module that is not installed"),
     "check-path-hidden": ("error", "a check that fails because commands do not see a system path"),
     "check-already-green": (
         "error",

@@ -5,21 +5,23 @@ A red run is no fault: the work is to turn it green. A finding names a check tha
 
 import posixpath
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mimir.domain.command_causes import CAUSES, HIDDEN_PATH
+from mimir.domain.command_causes import CAUSES, HIDDEN_PATH, missing_packages
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import has_wildcard
 from mimir.domain.overlap import overlap
 from mimir.domain.plan import Check, Task
 from mimir.qc.integrity.check_files import find_check_files, is_work
+from mimir.qc.scope.check_surface import is_config
 
 TrialCode = Literal[
     "check-program-missing",
     "check-timed-out",
     "check-needs-network",
+    "check-module-missing",
     "check-path-hidden",
     "check-already-green",
     "check-green-before",
@@ -40,12 +42,15 @@ class TrialFinding:
     suggestion: str
 
 
-def judge_trial(check: Check, run: CheckRun, tasks: Sequence[Task]) -> TrialFinding | None:
+def judge_trial(
+    check: Check, run: CheckRun, tasks: Sequence[Task], paths: Collection[str] = ()
+) -> TrialFinding | None:
     """Judge the run of a check on the base; None: the check may decide its criteria.
 
-    `tasks` are the task of the check, then all tasks that it depends on: their work is in the tree before the task begins.
+    `tasks` are the task of the check, then all tasks that it depends on: their work is in the tree before the task begins. `paths` are those
+    of the base.
     """
-    code, message, suggestion = _judge(check, run, tasks)
+    code, message, suggestion = _judge(check, run, tasks, paths)
     if code is None:
         return None
     return TrialFinding(
@@ -58,16 +63,12 @@ def judge_trial(check: Check, run: CheckRun, tasks: Sequence[Task]) -> TrialFind
     )
 
 
-def _judge(check: Check, run: CheckRun, tasks: Sequence[Task]) -> tuple[TrialCode | None, str, str]:
-    if run.missing and not any(is_work(run.argv, task) for task in tasks):
-        return "check-program-missing", "names a program that commands cannot find", _MISSING
-    if run.timed_out:
-        message = f"does not end within its {check.timeout_seconds:g} seconds"
-        return "check-timed-out", message, _TIMED_OUT
-    if not run.green and _NO_NETWORK.pattern.search(run.output_tail):
-        return "check-needs-network", "fails because commands have no network", _NO_NETWORK.advice
-    if not run.green and HIDDEN_PATH in run.output_tail:
-        return "check-path-hidden", "reads a path that commands do not see", _HIDDEN
+def _judge(
+    check: Check, run: CheckRun, tasks: Sequence[Task], paths: Collection[str]
+) -> tuple[TrialCode | None, str, str]:
+    code, message, suggestion = _judge_environment(check, run, tasks, paths)
+    if code is not None:
+        return code, message, suggestion
     may_change = _may_change_tests(check, tasks)
     if check.kind == "flip" and run.green:
         if may_change:
@@ -81,6 +82,53 @@ def _judge(check: Check, run: CheckRun, tasks: Sequence[Task]) -> tuple[TrialCod
         message = f"is a hold, but fails before the work ({run.describe_end})"
         return "check-red-before", message, _RED
     return None, "", ""
+
+
+def _judge_environment(
+    check: Check, run: CheckRun, tasks: Sequence[Task], paths: Collection[str]
+) -> tuple[TrialCode | None, str, str]:
+    """Judge causes that are outside of the project's files."""
+    if run.missing and not any(is_work(run.argv, task) for task in tasks):
+        return "check-program-missing", "names a program that commands cannot find", _MISSING
+    if run.timed_out:
+        message = f"does not end within its {check.timeout_seconds:g} seconds"
+        return "check-timed-out", message, _TIMED_OUT
+    if run.green:
+        return None, "", ""
+    if _NO_NETWORK.pattern.search(run.output_tail):
+        return "check-needs-network", "fails because commands have no network", _NO_NETWORK.advice
+    if HIDDEN_PATH in run.output_tail:
+        return "check-path-hidden", "reads a path that commands do not see", _HIDDEN
+    # Where tests ran, only some of them may need the module.
+    if run.results is None or not (run.results.passed or run.results.failed):
+        message, suggestion = _find_missing_module(run, tasks, paths)
+        if message:
+            return "check-module-missing", message, suggestion
+    return None, "", ""
+
+
+def _find_missing_module(
+    run: CheckRun, tasks: Sequence[Task], paths: Collection[str]
+) -> tuple[str, str]:
+    """Return what the run cannot import and no task writes, and what helps; empty: nothing."""
+    files = [path for task in tasks for path in task.files]
+    python, node = missing_packages(run.output_tail)
+    if any(is_config(path) for path in files):
+        return "", ""
+    for module in python:
+        if any(path.endswith(".py") and module in _words(path) for path in paths):
+            return f"cannot import {module!r}, which the project has", _NOT_FOUND
+    # A task without `files` may write any module.
+    if all(task.files for task in tasks):
+        for module in (*python, *node):
+            if not any(module in _words(path) or has_wildcard(path) for path in files):
+                return f"needs {module!r}, which is not installed", _NOT_INSTALLED
+    return "", ""
+
+
+def _words(path: str) -> list[str]:
+    folder, name = posixpath.split(path)
+    return [*folder.split("/"), name.partition(".")[0]]
 
 
 def _may_change_tests(check: Check, tasks: Sequence[Task]) -> bool:
@@ -107,6 +155,14 @@ _MISSING = (
     "`sandbox.read_only`."
 )
 _HIDDEN = "Name the path of the output in `sandbox.share` of your own settings, or another command."
+_NOT_FOUND = (
+    "Start pytest as `python -m pytest`, set PYTHONPATH in the command, or install the project into its environment before the run: "
+    "`python -m pip install --editable .`."
+)
+_NOT_INSTALLED = (
+    "Install it into the project's environment (`.venv`, `node_modules`) before the run: commands have no network. If a task is to "
+    "write it, name its path under Files."
+)
 _TIMED_OUT = "Raise timeout_seconds, or name a faster command. If the task is to end a hang, start the command with `timeout 10`."
 _ALREADY_GREEN = (
     "Name a command that fails until the work is done, or write `kind: hold`. If the task is to change these tests, list them "

@@ -2,7 +2,12 @@
 
 import pytest
 
-from mimir.domain.command_causes import HIDDEN_PATH, explain_failure, missing_paths
+from mimir.domain.command_causes import (
+    HIDDEN_PATH,
+    explain_failure,
+    missing_packages,
+    missing_paths,
+)
 
 
 @pytest.mark.parametrize(
@@ -72,3 +77,22 @@ def test_system_path_that_commands_do_not_see_is_named_with_the_setting(output: 
 def test_paths_of_a_user_and_those_that_are_not_missing_are_not_looked_up():
     output = "cat: /home/user/.ssh/id: No such file or directory\nread /etc/passwd: done\n"
     assert missing_paths(output) == []
+
+
+@pytest.mark.parametrize(
+    ("output", "python", "node"),
+    [
+        ("ModuleNotFoundError: No module named 'simplejson'", ["simplejson"], []),
+        ("/usr/bin/python3: No module named pytest", ["pytest"], []),
+        ("ModuleNotFoundError: No module named 'app.new'", [], []),
+        ("Error: Cannot find module 'chai'\nRequire stack:", [], ["chai"]),
+        ("Error [ERR_MODULE_NOT_FOUND]: Cannot find package '@a/b' imported from x", [], ["@a/b"]),
+        ("error TS2307: Cannot find module 'zod/v4' or its types", [], ["zod"]),
+        ("Error: Cannot find module './new'", [], []),
+        ("Error: Cannot find module '/workspace/src/new.js'", [], []),
+    ],
+)
+def test_missing_packages_are_those_that_an_installation_provides(
+    output: str, python: list[str], node: list[str]
+):
+    assert missing_packages(output) == (python, node)
