@@ -202,6 +202,8 @@ class _Control:
         """Decide by test programs that fail together; None: the check does not execute them."""
         runs: dict[Step, CheckRun] = {}
         counted = decision.counted_tests(self._case.after)
+        results = self._case.after.results
+        is_one_program = results is not None and results.runner == "gtest"
 
         def alter(
             checkout: Path, step: Step, chosen: Sequence[TestProgram] = programs
@@ -214,7 +216,11 @@ class _Control:
             if run is None:
                 return frozenset()
             runs[step] = run
-            return decision.failed_tests(counted, run)
+            failed = decision.failed_tests(counted, run)
+            if is_one_program and step in ("end", "replaced") and not failed:
+                # Its report says nothing of what precedes or follows its tests.
+                return counted if decision.failed_tests(WHOLE, run) else failed
+            return failed
 
         tally = SensitiveTests(counted=counted)
         verdict = await decide_programs(programs, tally, failed)

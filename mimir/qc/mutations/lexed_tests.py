@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mimir.qc.mutations.code_lexer import Language, MaskedCode, mask_code
+from mimir.qc.mutations.container_values import find_container, find_parts, reveal_parts
 from mimir.qc.mutations.mutation import (
     MARK,
     SUFFIX,
@@ -78,6 +79,7 @@ _OTHER_OBJECT = (
 )
 """Expected value that only a matcher fulfils: work that returns one equals everything."""
 _CHAIN = re.compile(r"(?:\s*\.\s*[\w$]+)*\s*")
+_EXPECT = re.compile(r"(?:await\s+)?expect\s*(?=\()")
 _LATER = re.compile(r"\.\s*(?:resolves|rejects)\b")
 _CONTINUES = re.compile(r"\s*[.?:+\-*/%&|^=<>,)\](\[`]")
 
@@ -273,11 +275,43 @@ def _reveal_equalities(
         for start, end in _statements(code, body, language)
         if (one := by_end.get(end)) and _is_assertion(code, start, one)
     ]
+    for start, one in statements if language == "javascript" else ():
+        if text := _reveal_parts(code, start, one, is_last=one is statements[-1][1]):
+            yield Edit(start=start, end=one.end, text=text)
     for start, one in statements[:-1] if body.failing != _NO_PANIC else ():
         text = _end_if_equal(code, language, start, one)
         if language == "rust":
             text = text.format("return Ok(())" if body.has_result else "return")
         yield Edit(start=start, end=one.end, text=text)
+
+
+def _reveal_parts(code: MaskedCode, start: int, one: _Expectation, *, is_last: bool) -> str | None:
+    """Return the statement that tries each part of an expected container.
+
+    The last one of a test fails then, with all parts changed.
+    """
+    container = find_container(code, one.values)
+    actual = one.values[0] if len(one.values) == 2 else None
+    if found := _EXPECT.match(code.mask, start):
+        actual = next(iter(list_arguments(code, found.end())), None)
+    if container is None or actual is None or _LATER.search(code.mask, start, one.start):
+        return None
+    first, last = container
+    edits = [
+        Edit(start=a - first, end=b - first, text=other)
+        for a, b in find_parts(code, container)
+        if (other := other_literal(code.text[a:b], code.mask[a:b], has_characters=False))
+    ]
+    text = code.text[first:last]
+    others = [apply_edits(text, [edit]) for edit in edits]
+    head = reveal_parts(code, (start, one.end), actual, container, others)
+    if head is None:
+        return None
+    middle, rest = code.text[actual[1] : first], code.text[last : one.end]
+    changed = f"{code.text[start : actual[0]]}mimirActual{middle}{apply_edits(text, edits)}{rest}"
+    changed = changed if is_last else ""
+    lines = code.text[start : one.end].count("\n") - changed.count("\n")
+    return f"{head}{changed}{chr(10) * lines} }}"
 
 
 def _statements(code: MaskedCode, body: _Body, language: Language) -> Iterator[tuple[int, int]]:

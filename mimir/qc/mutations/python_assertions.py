@@ -45,6 +45,17 @@ def find_comparison(statement: ast.stmt) -> Comparison | None:
             return None
 
 
+def asserts_all(statement: ast.stmt) -> bool:
+    """True if a statement asserts a condition of all values of a sequence."""
+    match statement:
+        case ast.Assert(
+            test=ast.Call(func=ast.Name(id="all"), args=[ast.GeneratorExp() | ast.ListComp() as of])
+        ):
+            return isinstance(of.elt, ast.Compare)
+        case _:
+            return False
+
+
 _RAISING = frozenset(
     ("raises", "warns", "assertRaises", "assertRaisesRegex", "assertWarns", "assertWarnsRegex")
 )

@@ -14,6 +14,7 @@ from mimir.qc.mutations.python_assertions import (
     METHODS,
     RELATIONS,
     Comparison,
+    asserts_all,
     fails_by_name,
     find_comparison,
     find_expected_error,
@@ -71,10 +72,11 @@ def list_tests(text: str) -> Mapping[str, bool]:
 
 def _always_asserts(body: Sequence[ast.stmt]) -> bool:
     """True if a body always asserts; a loop without a turn asserts nothing."""
-    blocks = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith)
+    blocks = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar)
     return any(
         find_comparison(one)
         or find_expected_error(one)
+        or asserts_all(one)
         or (isinstance(one, blocks) and _always_asserts(one.body))
         for one in body
     )
@@ -277,6 +279,12 @@ class _Source:
             ):
                 one = Comparison(node=test, left=left, relation="", right=right)
                 return _Expectations(self._literal(one, OFFSET), self._strict(one))
+            case ast.Call(func=ast.Attribute(attr="startswith" | "endswith"), args=[right]) if (
+                not is_negated
+            ):
+                one = Comparison(node=test, left=test.func, relation="", right=right)
+                edits = self._changed(right)
+                return _Expectations(edits, self._strict(one) if edits else [])
             case ast.Compare():
                 return self._compared(test, is_negated)
             case _:

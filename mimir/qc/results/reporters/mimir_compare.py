@@ -11,6 +11,8 @@ from mimir_results import is_of_the_tests
 
 _MARK = "control"
 _OFFSET = 7919
+_MOST = 12
+"""Most parts of a container that change one by one."""
 _COLLECTIONS = (list, tuple, set, frozenset)
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
@@ -84,9 +86,24 @@ def _pairs(left, right):
 
 
 def _others(value):
-    """Return values that an equality must tell from a value: a neighbour, too."""
-    is_number = type(value) in (int, float) and value + 1 != value
-    return [_change(value), value + 1] if is_number else [_change(value)]
+    """Return values that an equality must tell from a value: neighbours, other parts."""
+    others = [_change(value)]
+    if type(value) in (int, float) and value + 1 != value:
+        others.append(value + 1)
+    elif type(value) is dict:
+        others += [
+            dict(value, **{key: _change(value[key])})
+            for key in list(value)[:_MOST]
+            if type(key) is str
+        ]
+    elif type(value) in (list, tuple):
+        kind = type(value)
+        others += [
+            value[:at] + kind([_change(value[at])]) + value[at + 1 :]
+            for at in range(min(len(value), _MOST))
+        ]
+        others += [value[::-1]] if value[::-1] != value else []
+    return others
 
 
 def _change(value):

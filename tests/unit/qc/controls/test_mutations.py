@@ -345,6 +345,8 @@ LOOPS = {
     "py": ("def test_a():\n    for x in f():\n        assert x == 1\n", True),
     "py if": ("def test_a():\n    if f():\n        assert f() == 1\n", False),
     "js": ("test('test_a', () => {\n  f().forEach((x) => {\n    expect(x).toBe(1);\n  });\n});\n", True),
+    "py all": ("def test_a():\n    assert all(x == 1 for x in f())\n", True),
+    "py try": ("def test_a():\n    try:\n        assert f() == 1\n    except E:\n        pass\n", True),
     "js if": ("test('test_a', () => {\n  if (f()) {\n    expect(f()).toBe(1);\n  }\n});\n", False),
 }  # fmt: skip
 
@@ -356,6 +358,17 @@ def test_a_loop_without_a_turn_asserts_nothing(name: str):
     found = python_tests.list_tests(text) if name[:2] == "py" else lexed_tests.list_tests(text, "javascript")  # fmt: skip
 
     assert found == {"test_a": is_strict}
+
+
+def test_each_part_of_an_expected_object_must_decide():
+    text = "test('a', () => {\n  expect(f(2)).toEqual({ n: 3,\n    k: 'x', id: any(1) });\n});\n"
+
+    found = lexed_tests.mutate_tests(text, "javascript", "expectations") or ""
+
+    assert "const mimirActual = f(2); for (const mimirOther of [{ n: 4,     k: 'x'," in found
+    assert "{ n: 3,     k: 'xzq7', id: any(1) }]) { try { expect(mimirActual)" in found
+    assert "catch {} } expect(mimirActual).toEqual({ n: 4,\n    k: 'xzq7', id: any(1) }) }" in found
+    assert found.count("\n") == text.count("\n")
 
 
 OTHER_SCRIPTS = {

@@ -26,7 +26,32 @@ class Equal:
     __hash__ = object.__hash__
 
 
-Equal.__module__ = "calc"
+class Near(int):
+    """A number that equals its neighbours."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int) and abs(int(self) - int(other)) < 9
+
+    __hash__ = int.__hash__
+
+
+class Keys(dict[str, object]):
+    """A record whose keys alone are compared."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, dict) and set(self) == set(other)
+
+
+class Unordered(list[object]):
+    """A sequence whose order is not compared."""
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            sorted(map(str, self)) == sorted(map(str, other)) if isinstance(other, list) else False
+        )
+
+
+Equal.__module__ = Near.__module__ = Keys.__module__ = Unordered.__module__ = "calc"
 
 
 @dataclass
@@ -49,6 +74,7 @@ DECIDE = [
     (5, "in", [5]), ("a", "in", "abc"), (5, "in", range(10**6)), (5, "<=", 6), ((3, 11), ">=", (3, 8)), ({1}, "<=", {1, 2}),
 ]  # fmt: skip
 DECIDE_NOTHING = [
+    (Near(5), "==", 7), (Keys(a=1), "==", {"a": 2}), (Unordered([1, 2]), "==", [2, 1]),
     (Equal(), "==", 5), (5, "==", Equal()), ([Equal()], "==", [5]), ([5], "==", [Equal()]), ({"a": [Equal()]}, "==", {"a": [1]}),
     (Point(Equal(), Equal()), "==", Point(1, 2)), (5, "in", [Equal()]), (Equal(), "in", (5,)), ((Equal(), 1), "==", (5, 1)), (Equal(), "<=", 5), (5, ">=", Equal()),
 ]  # fmt: skip

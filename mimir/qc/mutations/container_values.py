@@ -1,0 +1,51 @@
+"""Equalities of JavaScript with several values in a container: each of them must decide. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from mimir.qc.mutations.code_lexer import MaskedCode
+
+Place = tuple[int, int]
+_LEAF = re.compile(r"(?<![\w$.])(?:-?\d+(?:\.\d+)?|true|false|'[^'\n]*'|\"[^\"\n]*\")(?![\w$.])(?!\s*:)")  # fmt: skip
+_MOST = 12
+"""Most values that are tried one by one."""
+
+
+def reveal_parts(
+    code: MaskedCode, statement: Place, actual: Place, expected: Place, others: Sequence[str]
+) -> str | None:
+    """Return a statement that ends the test if its equality holds with another part.
+
+    `others` are the expected value with one part changed. Right work passes the statement; None: it cannot be rewritten.
+    """
+    start, end = statement
+    if not (others and start < actual[0] < actual[1] < expected[0]):
+        return None
+    head, middle = code.text[start : actual[0]], code.text[actual[1] : expected[0]]
+    value = code.text[slice(*actual)]
+    called = f"{head}mimirActual{middle}mimirOther{code.text[expected[1] : end]}"
+    texts = [one.replace("\n", " ") for one in (value, called, *others)]
+    if any("//" in one for one in texts):
+        return None
+    return (
+        f"{{ const mimirActual = {texts[0]}; for (const mimirOther of [{', '.join(texts[2:])}]) "
+        f"{{ try {{ {texts[1]}; return; }} catch {{}} }} "
+    )
+
+
+def find_container(code: MaskedCode, values: Sequence[Place]) -> Place | None:
+    """Return the compared value that is an object or an array; None: there is none."""
+    found = [place for place in values if code.mask[place[0]] in "{["]
+    return found[-1] if found else None
+
+
+def find_parts(code: MaskedCode, container: Place) -> Iterator[Place]:
+    """Yield the literals of a container, without keys and arguments of calls."""
+    start, end = container
+    text = code.mask[start:end]
+    called = [
+        (at - start, code.pairs[at] - start) for at in range(start, end) if code.mask[at] == "("
+    ]
+    found = [one.span() for one in _LEAF.finditer(text)]
+    free = [(a, b) for a, b in found if not any(x < a < y for x, y in called)]
+    yield from ((start + a, start + b) for a, b in free[:_MOST])
