@@ -1,7 +1,7 @@
 """Assertions of Python tests: comparisons, expected errors, failing statements. Pure."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 RELATIONS: Mapping[type[ast.cmpop], str] = {
@@ -45,7 +45,7 @@ def find_comparison(statement: ast.stmt) -> Comparison | None:
             return None
 
 
-def asserts_all(statement: ast.stmt) -> bool:
+def _asserts_all(statement: ast.stmt) -> bool:
     """True if a statement asserts a condition of all values of a sequence."""
     match statement:
         case ast.Assert(
@@ -70,6 +70,18 @@ def find_expected_error(block: ast.AST) -> tuple[ast.With, ast.expr] | None:
             case _:
                 pass
     return None
+
+
+def always_asserts(body: Sequence[ast.stmt]) -> bool:
+    """True if a body always asserts; a loop without a turn asserts nothing."""
+    blocks = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar)
+    return any(
+        find_comparison(one)
+        or find_expected_error(one)
+        or _asserts_all(one)
+        or (isinstance(one, blocks) and always_asserts(one.body))
+        for one in body
+    )
 
 
 def fails_by_name(statement: ast.stmt) -> bool:

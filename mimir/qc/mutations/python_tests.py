@@ -14,7 +14,7 @@ from mimir.qc.mutations.python_assertions import (
     METHODS,
     RELATIONS,
     Comparison,
-    asserts_all,
+    always_asserts,
     fails_by_name,
     find_comparison,
     find_expected_error,
@@ -65,21 +65,9 @@ def list_tests(text: str) -> Mapping[str, bool]:
     source = _parse(text)
     found: dict[str, bool] = {}
     for test in _tests(source.tree) if source else ():
-        is_strict = _always_asserts(test.body)
+        is_strict = always_asserts(test.body)
         found[test.name] = is_strict and found.get(test.name, True)
     return found
-
-
-def _always_asserts(body: Sequence[ast.stmt]) -> bool:
-    """True if a body always asserts; a loop without a turn asserts nothing."""
-    blocks = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar)
-    return any(
-        find_comparison(one)
-        or find_expected_error(one)
-        or asserts_all(one)
-        or (isinstance(one, blocks) and _always_asserts(one.body))
-        for one in body
-    )
 
 
 def is_parsable(text: str) -> bool:
