@@ -1,4 +1,4 @@
-"""Equalities of JavaScript with several values in a container: each of them must decide. Pure."""
+"""Expected containers of JavaScript: each value in them must decide. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
