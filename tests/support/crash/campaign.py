@@ -28,6 +28,7 @@ from queue import Empty, SimpleQueue
 
 from tests.support.crash.crash_site import APPLIED, TWELVE, Scene
 from tests.support.crash.failing_servers import HOWS, How, commits, cut, lose_server, slow
+from tests.support.crash.invocations import AGENT, CLI, install_program
 from tests.support.crash.process_forge import Forge
 from tests.support.crash.statistics import tell
 from tests.support.crash.stopped_processes import (
@@ -42,9 +43,29 @@ from tests.support.crash.stopped_processes import (
 from tests.support.crash.trials import Stage, Trial, die_at, kill_at_random, reference
 
 KILLS_A_RUN = 6
-KINDS = ("store", "model", "tool", "sandbox", "git", "clock")
+KINDS = ("store", "model", "tool", "program", "sandbox", "git", "clock")
 
 Job = Callable[[Stage], Trial]
+Settings = Callable[[Path], Mapping[str, str]]
+"""Environment of the trials in a directory."""
+
+
+def _no_settings(_: Path) -> Mapping[str, str]:
+    return {}
+
+
+def _with_program(root: Path) -> Mapping[str, str]:
+    # One for all trials: its path is in the names of points. The directory of a trial is emptied.
+    return install_program(root.parent / "programs")
+
+
+SCENES: Sequence[tuple[str, Scene, Settings]] = (
+    ("apply", APPLIED, _no_settings),
+    ("plan", TWELVE, _no_settings),
+    ("agent", AGENT, _no_settings),
+    ("program", CLI, _with_program),
+)
+"""Name, scene and settings of the runs whose points are died at."""
 
 
 class Log:
@@ -103,6 +124,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--store", default="sqlite", help="sqlite, neo4j, or the URI of a server")
     parser.add_argument("--points", default="", help="all, or how many")
     parser.add_argument("--kinds", default=",".join(KINDS), help="boundaries, parted by commas")
+    names = ",".join(name for name, _, _ in SCENES)
+    parser.add_argument("--scenes", default=names, help="runs whose points are died at")
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--zombies", type=int, default=0)
     parser.add_argument("--signals", type=int, default=0)
@@ -128,7 +151,7 @@ class Campaign:
     jobs: Sequence[tuple[str, Job]]
     scene: Callable[[Path], Scene]
     """Of a trial in this directory."""
-    settings: Callable[[Path], Mapping[str, str]] = lambda _: {}
+    settings: Settings = _no_settings
     at_once: int | None = None
     """None: as many as are wanted."""
 
@@ -138,9 +161,12 @@ def _campaigns(
 ) -> Iterator[Campaign]:
     first = given.seed * 10_000
     if given.points:
-        for kind, scene in (("points of apply", APPLIED), ("points", TWELVE)):
-            jobs = _deaths(given, room, scene, uri)
-            yield Campaign(kind=kind, jobs=jobs, scene=_always(scene))
+        for kind, scene, settings in SCENES:
+            if kind in given.scenes.split(","):
+                jobs = _deaths(given, room, scene, uri, settings(room / "reference"))
+                yield Campaign(
+                    kind=f"points of {kind}", jobs=jobs, scene=_always(scene), settings=settings
+                )
     if given.kills:
         seeds = range(first, first - (-given.kills // (KILLS_A_RUN // 2)))
         jobs = [(f"seed {s}", partial(kill_at_random, seed=s, most=KILLS_A_RUN)) for s in seeds]
@@ -185,10 +211,12 @@ def _cuts(given: argparse.Namespace, room: Path, uri: str) -> list[tuple[str, Jo
     ]
 
 
-def _deaths(given: argparse.Namespace, room: Path, scene: Scene, uri: str) -> list[tuple[str, Job]]:
+def _deaths(
+    given: argparse.Namespace, room: Path, scene: Scene, uri: str, settings: Mapping[str, str]
+) -> list[tuple[str, Job]]:
     with Forge() as forge:
-        _, points = reference(room / "reference", scene, forge, _named(uri, _new()))
-    kinds = given.kinds.split(",") if scene is TWELVE else ["apply"]
+        _, points = reference(room / "reference", scene, forge, _named(uri, _new()), settings)
+    kinds = ["apply"] if scene is APPLIED else given.kinds.split(",")
     found = sorted({p for p in points if p.kind in kinds}, key=str)
     # In any order: a campaign that is ended early has seen a fair sample.
     random.Random(given.seed).shuffle(found)

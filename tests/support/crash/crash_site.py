@@ -37,16 +37,20 @@ WALK = Path(__file__).parents[1] / "twelve_tasks"
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """A plan, a play and the words that run it."""
+    """A plan or an invocation, a play and the words that run it."""
 
     plan: str
     play: str | Mapping[str, object]
     words: tuple[str, ...] = ()
     workers: int = 4
+    invokes: tuple[str, ...] = ()
+    """Words of an invocation. Empty: the plan is executed."""
 
     @property
     def start(self) -> list[str]:
         """The first command."""
+        if self.invokes:
+            return ["invoke", *self.invokes, "--json", *self.words]
         given = ["--yes", "--json", "--workers", str(self.workers)]
         return ["execute", "plan.md", *given, *self.words]
 
@@ -162,7 +166,8 @@ class Ground:
     def find_run(self) -> str:
         """Return the run's id; empty: there is none yet."""
         if not self.run and (self.uri or (self.project / ".mimir" / "mimir.db").exists()):
-            rows = self.look(lambda reads: reads.find(NodeLabel.RUN, {"kind": "execute"}))
+            kind = "agent" if self.scene.invokes else "execute"
+            rows = self.look(lambda reads: reads.find(NodeLabel.RUN, {"kind": kind}))
             self.run = str(rows[0]["id"]) if rows else ""
         return self.run
 

@@ -1,5 +1,6 @@
 """What a killed and resumed run is held to: the end of the run without kills, every invariant, nothing lost, nothing doubled."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ class End:
     files: Mapping[str, str]
     """Of the person's directory."""
     tasks: Mapping[str, tuple[object, ...]]
+    response: tuple[object, ...]
+    """(status, assurance) of the one response of an invocation; empty: there is none."""
     requests: Counter[str]
     """Lane → how often its model was asked."""
     effects: Counter[str]
@@ -52,6 +55,7 @@ def end_of(ground: Ground, code: int) -> End:
             p: h for p, h in _listing(ground).items() if not p.startswith((".mimir/", "chains/"))
         },
         tasks=_standing(facts),
+        response=_response(facts),
         requests=Counter(call["lane"].partition("/")[2] for call in ground.requests()),
         effects=Counter(ground.effects()),
     )
@@ -74,7 +78,7 @@ def judge(ground: Ground, code: int, wanted: End) -> Ruling:
     problems = [*broken(facts, _outside(ground)), *_leftovers(ground)]
     problems += [
         f"{name} is {mine!r}, without kills {theirs!r}"
-        for name in ("code", "status", "tree", "files", "tasks")
+        for name in ("code", "status", "tree", "files", "tasks", "response")
         if (mine := getattr(end, name)) != (theirs := getattr(wanted, name))
     ]
     wrong = [*asked_wrong, *ran_wrong]
@@ -139,6 +143,15 @@ KEPT = {"checks", "history.git", "locks", "owners"}
 
 def _listing(ground: Ground) -> dict[str, str]:
     return listing(ground.project)
+
+
+def _response(facts: Facts) -> tuple[object, ...]:
+    found = [one for one in facts.nodes["Artifact"] if one["kind"] == "response"]
+    return tuple(
+        (given["status"], given["assurance"]["level"])
+        for one in found
+        for given in (json.loads(one["text"]),)
+    )
 
 
 def _standing(facts: Facts) -> dict[str, tuple[object, ...]]:
