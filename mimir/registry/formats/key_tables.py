@@ -5,6 +5,7 @@ Sources: the public documentation of each format.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from mimir.domain.agent_definition import AgentFormat
@@ -20,6 +21,8 @@ PERMISSION_KEYS = (
 )  # fmt: skip
 """A tool that ignores a misspelt one of these may grant every tool."""
 MAX_DISTANCE = 2
+MAX_KEY = 40
+"""Characters of a word that can nearly be a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +140,14 @@ def _native_permission(key: str, table: KeyTable) -> str:
     return next((name for name in names if name in table.used), "")
 
 
-def nearest_key(word: str, known: Iterable[str], *, cutoff: int) -> str:
+def nearest_key(word: str, known: tuple[str, ...], *, cutoff: int) -> str:
     """Return the known word with the smallest edit distance, at most `cutoff`; empty: none."""
+    # No key is so long, and the cache must not hold a text of a file.
+    return "" if len(word) > MAX_KEY else _find_nearest(word, known, cutoff)
+
+
+@lru_cache(maxsize=1024)  # collections of agents repeat their own keys in each file
+def _find_nearest(word: str, known: tuple[str, ...], cutoff: int) -> str:
     best, nearest = cutoff + 1, ""
     for one in known:
         # Case and separators are no difference: `allowed_tools` and `allowedTools` are one word.
