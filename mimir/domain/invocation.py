@@ -176,6 +176,10 @@ class PinnedDefinition:
     """None: the agent of a plan, or a run of an older version."""
     verify: str = field(default="", metadata=OMIT_EMPTY)
     """`checks`: QC is not asked. `citations`: each must hold. Empty: as the request names it."""
+    max_tokens: int | None = field(default=None, metadata=OMIT_EMPTY)
+    """Longest reply. None: the limit of the role."""
+    temperature: float | None = None
+    """None: that of the role."""
 
     @property
     def role(self) -> str:

@@ -279,6 +279,8 @@ class AgentSettings(_SettingsSection):
 
     path: list[Annotated[str, AfterValidator(_absolute)]] = []
     """Further directories with definitions, which are trusted."""
+    vscode_prompts: Annotated[str, AfterValidator(_absolute)] | None = None
+    """Prompts folder of VS Code, whose chat modes and agents are trusted; None: none."""
     default_tools: list[str] = list(DEFAULT_TOOLS)
     """Tools of a definition that names none, and the most of one that is not trusted."""
     project_first: bool = False

@@ -43,6 +43,7 @@ _FROM_PROJECT_NEVER = (
     "tool_servers",
     "history",
     "agents.path",
+    "agents.vscode_prompts",
     "agents.default_tools",
     "agents.project_first",
     "agents.models",

@@ -11,6 +11,7 @@ import yaml
 
 from tests.support.agent_corpus import answer, claude, front
 from tests.support.cli_runner import Desk
+from tests.support.script_server import PlayServer
 from tests.support.terminal import environment
 from tests.support.whole_run import REST, Part, Turn, calls, worker, writes
 
@@ -181,6 +182,37 @@ def test_an_invocation_ends_completed_with_executed_checks(trusted: Desk, tmp_pa
     assert "agentinator" not in shown
     assert trusted.type("apply", run).code == 0
     assert (trusted.project / "out.txt").read_text() == "42\n"
+
+
+def test_the_model_of_the_caller_precedes_that_of_the_definition(trusted: Desk, tmp_path: Path):
+    trusted.write(".claude/agents/wise.md", claude("wise", "tools: Read", "model: opus"))
+    own = tmp_path / "mimir.toml"
+    own.write_text(f'[agents.models]\nopus = "play:{tmp_path}/opus.yaml"\n', encoding="utf-8")
+    trusted.environ(MIMIR_CONFIG=own)
+    for name in ("opus", "script"):
+        text = script(worker("task-1", answer(f"I am {name}.")))
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    words = ("invoke", "project:wise", "Who are you?")
+
+    assert "I am opus." in trusted.type(*words).out
+    assert "I am script." in trusted.type(*words, "--model", "play:../script.yaml").out
+
+
+def test_limits_of_a_definition_reach_the_model(desk: Desk, tmp_path: Path):
+    prompts = tmp_path / "prompts"
+    prompts.mkdir()
+    (prompts / "short.chatmode.md").write_text(front("description: Answers."), encoding="utf-8")
+    desk.write(".opencode/agent/calm.md", front("description: Answers.", "temperature: 0.7"))
+    desk.write(".agents/agents/brief/config.yaml", "description: Answers.\nmax_tokens: 900\n")
+    desk.write(".agents/agents/brief/prompt.md", "Answer in few words, and cite your sources.")
+    asked = {"parts": [worker("task-1", answer("Yes.")), *REST]}
+    with PlayServer(asked) as server:
+        desk.ask(server, AGENTS__VSCODE_PROMPTS=prompts)
+        for name in ("short", "project:calm", "project:brief"):
+            assert desk.type("invoke", name, "Is it so?").code == 0
+        bodies = [one.body for one in server.requests if one.body]
+    assert [one["temperature"] for one in bodies] == [0.0, 0.7, 0.0]
+    assert [one["max_tokens"] for one in bodies] == [16_000, 16_000, 900]
 
 
 def test_an_invocation_without_its_deliverable_is_no_success(trusted: Desk, tmp_path: Path):

@@ -164,12 +164,15 @@ def _circuit_breaker(services: AttemptServices) -> CircuitBreaker:
 
 
 def _model_settings(services: AttemptServices) -> ModelSettings:
-    limits, max_tokens = ROLES["worker"], services.start.max_tokens
+    limits, max_tokens, agent = ROLES["worker"], services.start.max_tokens, services.agent
+    # Of two limits the stricter one holds. Each reply may turn out to be the answer.
+    own = [one for one in (agent and agent.max_tokens, max_tokens) if one]
+    temperature = agent.temperature if agent else None
     return ModelSettings(
         model=services.start.model,
-        temperature=services.start.temperature,
-        answer_tokens=max_tokens or limits.answer_tokens,
-        working_tokens=max_tokens or limits.working_tokens,
+        temperature=services.start.temperature if temperature is None else temperature,
+        answer_tokens=min(own, default=limits.answer_tokens),
+        working_tokens=min(own, default=limits.working_tokens),
     )
 
 

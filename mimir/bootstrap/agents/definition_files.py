@@ -30,7 +30,7 @@ def open_agent_files(project: Path, loaded: LoadedSettings) -> AgentFiles:
         project=project,
         home=Path(home) if home else None,
         config=Path(config) if config else None,
-        extra=[Path(one) for one in agents.path],
+        extra=[Path(one) for one in (*agents.path, agents.vscode_prompts) if one],
         project_first=agents.project_first,
         default_tools=tuple(agents.default_tools),
         models=agents.models,

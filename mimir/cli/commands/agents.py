@@ -232,6 +232,8 @@ def invoke(
     the result; without any the agent only reads, and answers. The result is not applied without
     --apply.
     """
+    from dataclasses import replace
+
     from mimir.cli import arguments
     from mimir.cli.commands.plan_commands import run_limits
     from mimir.cli.output.run_progress import run_and_show
@@ -255,6 +257,8 @@ def invoke(
     cost = None if max_cost is None else arguments.amount(max_cost)
     flags = {**limits, "run.max_cost": cost}
     entry = _open(session, session.load(flags)).load().find(address)
+    # A model that the caller names precedes that of the definition.
+    entry = replace(entry, model="") if model else entry
     # The model of a program is none of mimir's.
     is_program = entry.definition.kind == "cli"
     loaded = session.load(flags if is_program else {**flags, "llm.model": model})

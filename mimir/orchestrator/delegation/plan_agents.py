@@ -9,6 +9,7 @@ from mimir.domain.invocation import NO_FILES, PinnedDefinition, PinnedSkill, Pla
 from mimir.domain.plan import Plan, Task
 from mimir.domain.program import PinnedProgram
 from mimir.errors import UsageError
+from mimir.orchestrator.delegation.task_building import answer_limit
 from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.registry.catalogue import (
     AgentCatalogue,
@@ -150,6 +151,8 @@ def _pin_definition(
         program=pin_program(entry) if is_program else None,
         skills=() if is_program else tuple(pin_skills(entry)),
         output_schema=definition.output_schema,
+        max_tokens=answer_limit(definition),
+        temperature=definition.temperature,
     )
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from mimir.agents.context import agent
 from mimir.agents.context.quotation import fence_block
-from mimir.domain.agent import WRITE_TOOLS
-from mimir.domain.agent_definition import Verification
+from mimir.domain.agent import ROLES, WRITE_TOOLS
+from mimir.domain.agent_definition import AgentDefinition, Verification
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.domain.invocation import (
     NO_FILES,
@@ -82,6 +82,8 @@ def build_plan(
         ),
         output_schema=request.output_schema or definition.output_schema,
         verify=verify if verify in ("checks", "citations") else "",
+        max_tokens=answer_limit(definition),
+        temperature=definition.temperature,
     )
     files = _writable_files(entry, request)
     # A program has tools of its own; the sandbox confines them.
@@ -113,6 +115,14 @@ def build_plan(
     )
     title = f"{entry.address}: {task.title}"
     return Plan(title=title, tasks=(task,), request=request.prompt), pinned
+
+
+def answer_limit(definition: AgentDefinition) -> int | None:
+    """Return the longest reply of a definition; one that is not trusted only lowers it."""
+    own = definition.limits.max_tokens
+    if own is None or definition.source.is_trusted:
+        return own
+    return min(own, ROLES["worker"].working_tokens)
 
 
 def _verification(entry: AgentEntry, request: InvocationRequest) -> Verification:
