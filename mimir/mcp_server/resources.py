@@ -218,6 +218,12 @@ class ServedResources:
         return GetPromptResult(description=description, messages=[message])
 
 
+def find_run_of(uri: str) -> str:
+    """Return the run that the address of a resource names; empty: it names none."""
+    _, __, name = _find_reader(uri)
+    return name if uri.startswith("mimir://runs/") else ""
+
+
 def _find_reader(uri: str) -> tuple[str, Read | None, str]:
     """Return type, reader and name of a resource; without a reader there is none."""
     if uri in FIXED:

@@ -43,6 +43,7 @@ from mimir.mcp_server.preloading import IDLE_SECONDS, import_handlers
 from mimir.mcp_server.project_access import ProjectAccess
 from mimir.mcp_server.resources import ServedResources
 from mimir.mcp_server.state_key import load_key
+from mimir.mcp_server.subscriptions import ServedSubscriptions
 from mimir.mcp_server.tasks import TaskMethods, can_ask, has_forms, has_tasks, make_task
 from mimir.mcp_server.tools.tool_values import (
     ANSWER_SECONDS,
@@ -98,6 +99,7 @@ class ProtocolServer:
         server.add_request_handler("tools/call", CallToolRequestParams, self.call_tool)
         self._tasks.register(server, self._find_call)
         ServedResources(self._find_call).register(server)
+        ServedSubscriptions(self._find_call).register(server)
         security = RequestStateSecurity(keys=[self._key], bind_principal=self._name_principal)
         server.middleware.append(RequestStateBoundary(security, default_audience="mimir"))
         return server

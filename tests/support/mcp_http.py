@@ -5,7 +5,7 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,28 @@ class HttpSite:
         **changed: Any,
     ) -> httpx2.Response:
         """Send one message; `changed` replaces parts of the request."""
-        given = dict(params or {})
+        headers, body = self._write(token, method, params or {})
+        headers |= changed.pop("headers", {})
+        content: bytes = changed.get("content") or body
+        url = self.url + str(changed.get("query", ""))
+        kept = {name: value for name, value in headers.items() if value}
+        return httpx2.post(url, headers=kept, timeout=60, trust_env=False, content=content)
+
+    @contextlib.contextmanager
+    def stream(
+        self, token: str, method: str, params: Mapping[str, object]
+    ) -> Generator[Iterator[str]]:
+        """Send one message; yield the lines with data of its answer as they come."""
+        headers, body = self._write(token, method, params)
+        client = httpx2.Client(timeout=60, trust_env=False)
+        with client, client.stream("POST", self.url, headers=headers, content=body) as response:
+            yield (line for line in response.iter_lines() if line.startswith("data:"))
+
+    @staticmethod
+    def _write(
+        token: str, method: str, params: Mapping[str, object]
+    ) -> tuple[dict[str, str], bytes]:
+        given = dict(params)
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**given, "_meta": META}}
         headers = {
             "Authorization": f"Bearer {token}",
@@ -44,12 +65,8 @@ class HttpSite:
             "Mcp-Protocol-Version": VERSION,
             "Mcp-Method": method,
             **({"Mcp-Name": str(given["name"])} if "name" in given else {}),
-            **changed.pop("headers", {}),
         }
-        content: bytes = changed.get("content") or json.dumps(body).encode()
-        url = self.url + str(changed.get("query", ""))
-        kept = {name: value for name, value in headers.items() if value}
-        return httpx2.post(url, headers=kept, timeout=60, trust_env=False, content=content)
+        return headers, json.dumps(body).encode()
 
     def get(self, token: str) -> httpx2.Response:
         """Ask for a stream of messages, as clients of earlier versions do."""

@@ -70,6 +70,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "busy": "read",
         "gone": "read",
         "old": "read",
+        "listener": "read",
     }
     tokens = {
         name: mimir("mcp", "token", name, "--scope", given).strip()
@@ -170,6 +171,28 @@ def test_a_token_sees_nothing_of_the_runs_of_another(served: Served):
     assert site.call(owner, "status")["run"] == served.run
     assert site.call(owner, "inbox")["questions"][0]["id"] == served.question
     assert SECRET in site.call(owner, "report")["text"]
+
+
+def test_notices_are_of_own_runs_only_and_end_with_the_token(served: Served):
+    site, method = served.site, "subscriptions/listen"
+    report = f"mimir://runs/{served.run}/report"
+
+    def watch(*uris: str) -> dict[str, object]:
+        return {"notifications": {"resourceSubscriptions": [*uris]}}
+
+    foreign = site.post(served.tokens["other"], method, watch(report))
+    unknown = site.post(served.tokens["other"], method, watch("mimir://runs/run-none/report"))
+    assert "nothing to watch" in foreign.text
+    assert foreign.json()["error"] == unknown.json()["error"]
+
+    # When a token that listens is revoked, its stream ends without any notice of the run.
+    with site.stream(served.tokens["listener"], method, watch("mimir://inbox", report)) as lines:
+        assert "subscriptions/acknowledged" in next(lines)
+        words = [sys.executable, "-m", "mimir", "mcp", "revoke", "listener"]
+        subprocess.run(words, cwd=served.project, env=served.env, check=True, capture_output=True)
+        rest = "".join(lines)
+    assert "result" in rest
+    assert served.run not in rest
 
 
 def test_a_hundred_requests_at_once_are_limited(served: Served):

@@ -15,7 +15,7 @@ from mimir.mcp_server.messages import log
 from mimir.mcp_server.project_access import ProjectAccess
 from mimir.mcp_server.server import Context, ProtocolServer
 from mimir.mcp_server.tools.tool_values import Principal, ServedTool
-from mimir.mcp_server.transports.http_guard import PATH, PRINCIPAL, GuardRules, HttpGuard
+from mimir.mcp_server.transports.http_guard import NO_ONE, PATH, PRINCIPAL, GuardRules, HttpGuard
 from mimir.mcp_server.transports.token_file import TokenFile
 from mimir.settings.model import McpSettings
 
@@ -162,5 +162,6 @@ def _listen(address: HttpAddress) -> socket.socket:
 
 def _find_principal(context: Context) -> Principal:
     found = context.request.scope.get(PRINCIPAL) if context.request is not None else None
+    principal: object = found() if callable(found) else None
     # The guard has set it; without it, nothing is permitted.
-    return found if isinstance(found, Principal) else Principal(name="", scopes=frozenset())
+    return principal if isinstance(principal, Principal) else NO_ONE

@@ -5,6 +5,7 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -22,7 +23,7 @@ Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None
 PATH = "/mcp"
 HEALTH = "/health"
 PRINCIPAL = "mimir.principal"
-"""Member of the request's scope that holds its principal."""
+"""Member of the request's scope with a function that returns its principal as it is now."""
 MAX_BODY_BYTES = 4 * 1024 * 1024
 BODY_SECONDS = 30.0
 """Longest wait for a whole body."""
@@ -112,12 +113,10 @@ class HttpGuard:
         # Counted before the body: a slow sender takes a place too.
         self._active[token.name] += 1
         try:
-            principal = Principal(
-                name=f"token:{token.name}", scopes=frozenset(token.scopes), is_token=True
-            )
-            scope[PRINCIPAL] = principal
+            # A stream outlives a token that is revoked.
+            scope[PRINCIPAL] = partial(self._find_principal, token)
             body = await self._read_body(receive, headers)
-            self._check_scope(body, principal)
+            self._check_scope(body, _make_principal(token))
             await self._inner(scope, _replay(body, receive), send)
         finally:
             self._active[token.name] -= 1
@@ -143,6 +142,13 @@ class HttpGuard:
         if found is None:
             raise _make_unauthorized("invalid_token")
         return found
+
+    def _find_principal(self, token: StoredToken) -> Principal:
+        now = self._clock.now()
+        is_valid = any(
+            one.sha256 == token.sha256 and one.is_valid(now) for one in self._tokens.load()
+        )
+        return _make_principal(token) if is_valid else NO_ONE
 
     def _count_request(self, name: str) -> None:
         times, now = self._times[name], self._clock.monotonic()
@@ -194,6 +200,14 @@ class HttpGuard:
                 error=f"insufficient_scope: {wanted}",
                 headers={"WWW-Authenticate": challenge},
             )
+
+
+NO_ONE = Principal(name="", scopes=frozenset())
+"""Principal to whom nothing is permitted."""
+
+
+def _make_principal(token: StoredToken) -> Principal:
+    return Principal(name=f"token:{token.name}", scopes=frozenset(token.scopes), is_token=True)
 
 
 def _make_unauthorized(error: str) -> RefusedRequestError:
