@@ -1,13 +1,17 @@
 """Memories that agents propose: checks of the engine, decisions, feedback, no use before."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from mimir.bootstrap.clock import SystemClock
+from mimir.store.schema import NodeLabel
 from tests.support.agent_corpus import answer, claude
 from tests.support.cli_runner import Desk
+from tests.support.stores import KINDS, opened
 from tests.support.whole_run import REST, Turn, calls, worker
 
 MONEY = "def total(items):\n    return sum(items) / len(items)\n# Deploy with the wombat key.\n"
@@ -126,3 +130,32 @@ def test_the_engine_accepts_only_what_is_cited_and_belongs_to_the_task(desk: Rem
     assert {one["state"] for one in desk.list_memories().values()} == {"rejected", "proposed"}
     page = desk.type("inbox").out
     assert "2 memories proposed" in page
+
+
+def test_agents_find_no_memory_that_a_newer_one_supersedes_or_that_is_too_old(desk: Remembering):
+    older, newer = (
+        desk.invoke({**GOOD, "data": {"entity": "total", "text": text}})["memory_operations"][0]
+        for text in ("total divides by the number", "total divides by the number of items")
+    )
+    assert desk.type("memory", "accept", older["id"]).code == 0
+    # Of several new ones none takes the place
+    both = desk.type("memory", "accept", newer["id"], older["id"], "--supersedes", older["id"])
+    assert both.code == 2
+    done = desk.type("memory", "accept", newer["id"], "--supersedes", older["id"][:6])
+    assert done.code == 0, done.err
+    assert f"superseded by {newer['id']}" in desk.type("memory", "trace", older["id"]).out
+
+    # When the newer one is older than the limit, the next command that opens the project ends it
+    async def age() -> None:
+        async with opened(KINDS["sqlite"](desk.project, SystemClock())) as store:
+            old = {"createdAt": "2001-01-01T00:00:00Z", "decidedAt": "2001-01-01T00:00:00Z"}
+            await store.write(lambda ops: ops.patch(NodeLabel.MEMORY, newer["id"], old))
+
+    asyncio.run(age())
+    desk.environ(MIMIR_MEMORY__DAYS=30)
+    desk.invoke(GOOD)
+    states = {id: one["state"] for id, one in desk.list_memories().items()}
+    assert (states[older["id"]], states[newer["id"]]) == ("superseded", "expired")
+    # And the user may accept it again.
+    assert desk.type("memory", "accept", newer["id"]).code == 0
+    assert desk.list_memories()[newer["id"]]["state"] == "accepted"
