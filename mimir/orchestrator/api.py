@@ -140,6 +140,8 @@ class Mimir:
             if from_run
             else ""
         )
+        if source:
+            refuse_todo_list(await self._parts.store.read(partial(load_run, run=source)))
         return await creation.create_run(
             self._parts,
             plan,

@@ -73,7 +73,7 @@ def test_clients_share_a_todo_list_that_no_command_works_on(desk: Desk):
     assert got["empty"]["is_error"]
     assert [one["todo"] for one in got["made"]] == ["todo-1", "todo-2", "todo-3"]
     assert "todo-1 is locked by stdio:" in got["lost"]["problem"]
-    assert "is old" in got["stale"]["problem"]
+    assert "is no fence of todo-1" in got["stale"]["problem"]
     assert (got["done"]["status"], got["done"]["assurance"]) == ("done", "none")
     assert got["longer"]["locked_until"] > got["second"]["locked_until"]
     assert got["freed"]["status"] == "open"
@@ -100,6 +100,7 @@ def test_clients_share_a_todo_list_that_no_command_works_on(desk: Desk):
     report = desk.type("report", run)
     assert (report.code, "completed" in report.out.lower()) == (0, False), report.out
     assert desk.type("log", run).code == 0
+    assert "→ completed (not proven)" in desk.type("ledger", "--run", run).out
     assert desk.type("cancel", run).code == 0
     (entry,) = desk.type("runs", "--json").json["runs"]
     assert entry["status"] == "cancelled"

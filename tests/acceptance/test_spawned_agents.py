@@ -120,3 +120,27 @@ def test_a_tree_of_agents_has_the_budget_of_its_root(desk: Desk, tmp_path: Path)
     assert done.code == 75, done.err
     assert "2 model calls" in done.out + done.err
     assert desk.type("status").code == 0
+
+
+def test_a_session_pauses_its_agents_at_its_budget_and_continues_when_it_is_raised(
+    desk: Desk, tmp_path: Path
+):
+    # Given a session with three model calls, and agents with two calls each
+    reads = {"calls": [calls("read_file", path="README.md")]}
+    script = {"parts": [worker("task-1", reads, answer("Read.")), *REST]}
+    (tmp_path / "script.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
+    desk.environ(MIMIR_SESSION="s-small", MIMIR_AGENTS__SESSION_MAX_CALLS=3)
+
+    # When the second agent needs the fourth call
+    assert desk.type("invoke", "lead", "Judge the page.").code == 0
+    paused = desk.type("invoke", "helper", "Read the page aloud.", "--json")
+
+    # Then it pauses, and a raised limit lets it end
+    assert paused.code == 75, paused
+    assert "The budget of the session s-small is used up: 3 model calls" in paused.out
+    assert "budget: calls 3 of 3" in desk.type("metrics", "--session", "s-small").out
+    desk.environ(MIMIR_AGENTS__SESSION_MAX_CALLS=10)
+    assert desk.type("resume").code == 0
+    (session,) = load(desk, "Session")
+    assert session["treeCalls"] == sum(one["callsUsed"] for one in load(desk, "Run")) == 4
+    assert session["treeTokens"] == sum(one["tokensUsed"] for one in load(desk, "Run"))

@@ -171,6 +171,10 @@ def session_lines(shape: Mapping[str, object]) -> list[str]:
     parts = {"session": total, **{name: as_object(one) for name, one in by_agent.items()}}
     lines = [f"{shape.get('session')}  {shape.get('name') or ''}".rstrip()]
     lines.append(f"calls left {shape.get('calls_left')}, queued {shape.get('queued')}")
+    budget = as_object(shape.get("budget"))
+    limited = [one for one in ("calls", "tokens", "cost") if budget.get(f"max_{one}") is not None]
+    used = [f"{one} {budget.get(one)} of {budget[f'max_{one}']}" for one in limited]
+    lines += [f"budget: {', '.join(used)}"] if used else []
     for name, part in parts.items():
         lines.append(name)
         for metric, value in part.items():

@@ -24,10 +24,10 @@ def find_visible_run(
     if not principal.is_token:
         return find_id(reads, place.id, run, planning=True)
     own = _own_runs(reads, place, principal)
-    # As for the user: a planning run counts only if nothing was executed.
+    # As for the user: a planning run counts only if nothing was executed, a todo list last.
     if run is None:
-        executed = [id for id, one in own.items() if one.kind != "plan"]
-        newest = next(iter([*executed, *own]), "")
+        ranked = sorted(own.values(), key=lambda one: (one.is_todo_list, one.kind == "plan"))
+        newest = next((one.id for one in ranked), "")
         if not newest:
             raise UsageError("You have started no run yet.", next_step="Call plan or execute.")
         return newest

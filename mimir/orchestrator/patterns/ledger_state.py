@@ -195,7 +195,10 @@ def _basis(criteria: CriteriaCounts) -> str:
     # A completed task with an open criterion ends its run with gaps.
     if criteria.open:
         return "unverified"
-    return "judged" if criteria.judged else ("executed" if criteria.executed else "")
+    if criteria.judged:
+        return "judged"
+    # An answer of an agent and a todo have no criteria.
+    return "executed" if criteria.executed else "not proven"
 
 
 def _find_phase(reads: ReadOps, record: RunRecord, shown: RunStatus) -> str:

@@ -116,7 +116,11 @@ def find_todo(reads: ReadOps, run: str, todo: str) -> TaskRecord:
 
 
 def _require_fence(task: TaskRecord, fence: int) -> None:
-    if task.fence != fence:
+    if fence > task.fence:
+        raise ToolError(
+            f"{fence} is no fence of {task.task_id}. Nothing changed.", next_step=_AGAIN
+        )
+    if fence < task.fence:
         held = f" by {task.locked_by} until {task.expires_at}" if task.locked_by else ""
         raise ToolError(
             f"The fence {fence} of {task.task_id} is old: it was locked again{held}. "
