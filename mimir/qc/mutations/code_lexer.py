@@ -62,6 +62,21 @@ def mask_code(text: str, language: Language) -> MaskedCode | None:
     return None if open_brackets else MaskedCode(text=text, mask=mask, pairs=pairs, depths=depths)
 
 
+def list_arguments(code: MaskedCode, start: int) -> list[tuple[int, int]]:
+    """Return the places of the arguments of a call whose parenthesis is at `start`."""
+    end, found = code.pairs[start], list[tuple[int, int]]()
+    at = begin = start + 1
+    while at < end:
+        if code.mask[at] in "([{":
+            at = code.pairs[at]
+        elif code.mask[at] == ",":
+            found.append((begin, at))
+            begin = at + 1
+        at += 1
+    found.append((begin, end))
+    return [(b + len(t) - len(t.lstrip()), b + len(t.rstrip())) for b, e in found if (t := code.text[b:e]).strip()]  # fmt: skip
+
+
 class _Lexer:
     """One pass over a text."""
 

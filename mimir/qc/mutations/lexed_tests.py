@@ -9,8 +9,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mimir.qc.mutations.code_lexer import Language, MaskedCode, mask_code
-from mimir.qc.mutations.container_values import find_container, find_parts, reveal_parts
+from mimir.qc.mutations.code_lexer import Language, MaskedCode, list_arguments, mask_code
+from mimir.qc.mutations.javascript_values import (
+    find_conditions,
+    find_container,
+    find_parts,
+    reveal_parts,
+)
 from mimir.qc.mutations.mutation import (
     MARK,
     SUFFIX,
@@ -124,6 +129,8 @@ def mutate_tests(text: str, language: Language, step: Step) -> str | None:
     for body in _bodies(code, language):
         first = Edit(start=body.start, end=body.start, text=f" {body.failing}")
         expected = list(_expectations(code, language, body.start, body.end))
+        if language == "javascript" and not expected:
+            expected = list(_conditions(code, body.start, body.end))
         match step:
             case "expectations":
                 edits += _reveal_equalities(code, body, language, expected)
@@ -262,6 +269,12 @@ def _expectations(
             yield _Expectation(edit=edit, is_equality=is_equality, strict=strict, start=place[0], end=place[1], values=tuple(compared))  # fmt: skip
 
 
+def _conditions(code: MaskedCode, start: int, end: int) -> Iterator[_Expectation]:
+    for place, text in find_conditions(code, start, end):
+        edit = Edit(start=place[0], end=place[1], text=text)
+        yield _Expectation(edit=edit, strict=_fail_at(code, *place, "javascript"))
+
+
 def _reveal_equalities(
     code: MaskedCode, body: _Body, language: Language, expected: Sequence[_Expectation]
 ) -> Iterator[Edit]:
@@ -384,21 +397,6 @@ def _fail_at(code: MaskedCode, start: int, end: int, language: Language) -> Edit
     if language == "rust" and other_literal(value, code.mask[start:end]):
         return Edit(start=start, end=end, text=f"{{ {_PANIC} {value} }}")
     return None
-
-
-def list_arguments(code: MaskedCode, start: int) -> list[tuple[int, int]]:
-    """Return the places of the arguments of a call whose parenthesis is at `start`."""
-    end, found = code.pairs[start], list[tuple[int, int]]()
-    at = begin = start + 1
-    while at < end:
-        if code.mask[at] in "([{":
-            at = code.pairs[at]
-        elif code.mask[at] == ",":
-            found.append((begin, at))
-            begin = at + 1
-        at += 1
-    found.append((begin, end))
-    return [(b + len(t) - len(t.lstrip()), b + len(t.rstrip())) for b, e in found if (t := code.text[b:e]).strip()]  # fmt: skip
 
 
 def _change_value(

@@ -216,6 +216,12 @@ class _Source:
                 func=ast.Attribute(attr="assertTrue" | "assertFalse" as name), args=[test, *_]
             ):
                 return self._condition(test, is_negated=name == "assertFalse")
+            case ast.Call(func=ast.Attribute(attr=name), args=[*_, last]) if name.startswith(
+                "assert_"
+            ) and name.endswith(("_with", "_call")):
+                thrown = self._replacement(last, f"({self._segment(last)}, {_THROW})")
+                edits = self._changed(last)
+                return _Expectations(edits, [thrown] if edits else [])
             case ast.Call(func=ast.Attribute(attr=name), args=[left, right, *_]) if name.startswith(
                 "assert"
             ):

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from mimir.qc.mutations.code_lexer import Language, MaskedCode, mask_code
-from mimir.qc.mutations.lexed_tests import LANGUAGES, list_arguments, other_literal
+from mimir.qc.mutations.code_lexer import Language, MaskedCode, list_arguments, mask_code
+from mimir.qc.mutations.lexed_tests import LANGUAGES, other_literal
 from mimir.qc.mutations.mutation import Edit, Step, apply_edits
 
 SUFFIXES: Mapping[str, Language] = {

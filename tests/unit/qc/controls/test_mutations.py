@@ -38,6 +38,8 @@ EXPECTATIONS = {
     "call": ("assert len(x) == 2 + len(range(9))", f'assert {COMPARE}.holds((len(x)), "==", (2 + len(range(9))))'),
     "method": ("self.assertEqual(f(), 3)", "self.assertEqual(f(), 4)"),
     "method of a variable": ("self.assertEqual(f(), x)", f"self.assertEqual(*{COMPARE}.pick(f(), x))"),
+    "expected call": ("seen.assert_called_with(a, 3)", "seen.assert_called_with(a, 4)"),
+    "start of a text": ("assert f().startswith('a')", "assert f().startswith(('a' \"zq7\"))"),
     "no expectation": ("assert f()", 'raise AssertionError("control"); assert f()'),
     "raises": ("with raises(E): f(3)", "with raises(E): pass\n    with raises(E): f(3)"),
     "raises first": ("with raises(E): f(3)\n    assert f() == 4", f"not {COMPARE}.ignores(raises(E)) or {SKIP}\n    with raises(E): f(3)\n    assert f() == 5"),
@@ -358,6 +360,26 @@ def test_a_loop_without_a_turn_asserts_nothing(name: str):
     found = python_tests.list_tests(text) if name[:2] == "py" else lexed_tests.list_tests(text, "javascript")  # fmt: skip
 
     assert found == {"test_a": is_strict}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("assert.ok(f() === 5)", "assert.ok(!(f() === 5))"),
+        ("assert.throws(() => f(), /x/)", "assert.throws(() => {}, /x/)"),
+        ("await assert.rejects(f())", "await assert.rejects(Promise.resolve())"),
+        ("assert.match(f(), /x/)", "assert.match(f(), /(?!)/)"),
+        ("expect(f).toThrow()", "expect(() => {}).toThrow()"),
+        ("expect(f()).not.toThrow()", 'throw new Error("control"); expect(f()).not.toThrow()'),
+        ("assert.ok(g()); expect(f()).toBe(5)", "assert.ok(g()); expect(f()).toBe(6)"),
+    ],
+)
+def test_a_test_without_an_expected_value_fails_by_its_conditions(before: str, after: str):
+    text = "test('a', async () => { {0}; });\n"
+
+    found = lexed_tests.mutate_tests(text.replace("{0}", before), "javascript", "expectations")
+
+    assert found == text.replace("{0}", after)
 
 
 def test_each_part_of_an_expected_object_must_decide():

@@ -1,12 +1,22 @@
-"""Expected containers of JavaScript: each value in them must decide. Pure."""
+"""Expectations of JavaScript: values in containers, conditions, errors. Pure.
+
+Each value of an expected container must decide. A test without an expected value must fail by another condition.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
 
-from mimir.qc.mutations.code_lexer import MaskedCode
+from mimir.qc.mutations.code_lexer import MaskedCode, list_arguments
 
 Place = tuple[int, int]
 _LEAF = re.compile(r"(?<![\w$.])(?:-?\d+(?:\.\d+)?|true|false|'[^'\n]*'|\"[^\"\n]*\")(?![\w$.])(?!\s*:)")  # fmt: skip
+_ASSERTION = re.compile(
+    r"(?P<wait>\b(?:await|return)\s+)?(?<![\w$.])assert(?:\.(?P<method>ok|throws|rejects|match))?\s*(?=\()"
+    r"|(?<!\.)\bexpect\s*(?P<actual>(?=\())"
+)
+_MATCHER = re.compile(r"\s*\.\s*(?P<name>toThrow\w*|toBeTruthy|toBeFalsy|toMatch)\s*(?=\()")
+_NEVER = "/(?!)/"
+"""Pattern that matches no text."""
 _MOST = 12
 """Most values that are tried one by one."""
 
@@ -49,3 +59,30 @@ def find_parts(code: MaskedCode, container: Place) -> Iterator[Place]:
     found = [one.span() for one in _LEAF.finditer(text)]
     free = [(a, b) for a, b in found if not any(x < a < y for x, y in called)]
     yield from ((start + a, start + b) for a, b in free[:_MOST])
+
+
+def find_conditions(code: MaskedCode, start: int, end: int) -> Iterator[tuple[Place, str]]:
+    """Yield the places of conditions that must hold, and texts with which they must not."""
+    for found in _ASSERTION.finditer(code.mask, start, end):
+        values = list_arguments(code, found.end())
+        if not values:
+            continue
+        first = values[0]
+        name = found["method"] or "ok"
+        if found["actual"] is not None:
+            matcher = _MATCHER.match(code.mask, code.pairs[found.end()] + 1)
+            name = matcher["name"] if matcher else ""
+            values = [first, *(list_arguments(code, matcher.end()) if matcher else ())]
+        match name:
+            case "ok" | "toBeTruthy" | "toBeFalsy":
+                yield first, f"!({code.text[slice(*first)]})"
+            case "throws":
+                yield first, "() => {}"
+            case "rejects" if found["wait"]:
+                yield first, "Promise.resolve()"
+            case "match" | "toMatch" if len(values) > 1:
+                yield values[1], _NEVER
+            case _ if name.startswith("toThrow"):
+                yield first, "() => {}"
+            case _:
+                pass
