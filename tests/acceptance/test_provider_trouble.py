@@ -1,5 +1,6 @@
 """Trouble with the model, through the whole command line: a run ends truly or pauses; nothing is failed for the provider's faults."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -197,13 +198,29 @@ PASSING = {
 }
 
 
-@pytest.mark.parametrize("trouble", PASSING)
-def test_trouble_that_passes_costs_nothing(trouble: str, desk: Desk):
-    with PlayServer(play(first({**PASSING[trouble], **writes("a.txt", "a\n")}, DONE))) as server:
-        ended = desk.ask(server, **QUICK).type("execute", "one.md", "--yes")
+ALONE = ("--yes", "--workers", "1")
+"""One task at a time: the trouble of one must not meet the requests of another."""
+
+
+def numbered(cases: Iterable[str]) -> dict[str, str]:
+    """Return case by task, for one run of them all."""
+    return {f"t{number}": case for number, case in enumerate(cases, start=1)}
+
+
+def test_trouble_that_passes_costs_nothing(desk: Desk):
+    tasks = numbered(PASSING)
+    desk.write("many.md", render(plan(*map(step, tasks))))
+    parts = [
+        worker(id, {**PASSING[trouble], **writes(f"{id}.txt", f"{id}\n")}, DONE)
+        for id, trouble in tasks.items()
+    ]
+    with PlayServer(play(*parts)) as server:
+        patient = {**QUICK, "LLM__STALL_SECONDS": 3}  # a loaded machine is no trouble
+        ended = desk.ask(server, **patient).type("execute", "many.md", *ALONE)
         assert ended.code == 0, ended.out + ended.err
-        assert len(server.of("worker")) == 3
-    assert desk.status()["tasks"][0]["attempts"] == 1
+        asked = {name: len(server.of("worker", id)) for id, name in tasks.items()}
+    assert asked == dict.fromkeys(PASSING, 3)
+    assert {task["attempts"] for task in desk.status()["tasks"]} == {1}
     assert "Traceback" not in ended.err
 
 
@@ -235,21 +252,25 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize(("fault", "end"), ODD.items())
-def test_an_odd_answer_leads_to_a_true_end(fault: str, end: str, desk: Desk):
-    odd = staged(fault)
-    then = (writes("a.txt", "a\n"), DONE) if fault != "usage_missing" else ()
-    begun = {**odd, **writes("a.txt", "a\n")} if fault == "usage_missing" else odd
-    closing = {"text": "I had no calls left."}
-    part = {**worker("a", begun, *(then or (DONE,))), "closing": closing}
-    with PlayServer(play(part)) as server:
-        ended = desk.ask(server, **QUICK).type("execute", "one.md", "--yes")
-    assert desk.statuses() == {"a": end}, ended.out
-    assert ended.code == (0 if end == "completed" else 1)
+def odd(id: str, fault: str) -> Part:
+    made = writes(f"{id}.txt", f"{id}\n")
+    turns = [{**staged(fault), **made}] if fault == "usage_missing" else [staged(fault), made]
+    return {**worker(id, *turns, DONE), "closing": {"text": "I had no calls left."}}
+
+
+def test_an_odd_answer_leads_to_a_true_end(desk: Desk):
+    tasks = numbered(ODD)
+    desk.write("many.md", render(plan(*map(step, tasks))))
+    with PlayServer(play(*(odd(id, fault) for id, fault in tasks.items()))) as server:
+        ended = desk.ask(server, **{**QUICK, "LLM__STALL_SECONDS": 3}).type(
+            "execute", "many.md", *ALONE
+        )
+    statuses = desk.statuses()
+    assert {fault: statuses[id] for id, fault in tasks.items()} == ODD, ended.out
+    assert ended.code == 1
     assert "Traceback" not in ended.out + ended.err
     assert desk.type("verify").code == 0
-    [task] = desk.status()["tasks"]
-    assert task["tool_calls"] <= task["limit"]
+    assert all(task["tool_calls"] <= task["limit"] for task in desk.status()["tasks"])
 
 
 def test_planning_pauses_too_and_goes_on(desk: Desk, tmp_path: Path):

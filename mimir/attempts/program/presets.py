@@ -54,5 +54,3 @@ _PRESETS = (
     ),
 )
 PROGRAM_PRESETS: Mapping[str, ProgramPreset] = {one.name: one for one in _PRESETS}
-TEXT_PRESET = "text"
-"""Name of the preset whose command comes from the user's settings."""
