@@ -68,6 +68,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Start the Neo4j server beside the first tests, if any test needs it: it takes a minute of a busy machine."""
+    if session.config.option.collectonly:
+        return
+    if any(item.get_closest_marker("neo4j") for item in session.items):
+        from tests.support.neo4j_servers import begin
+
+        begin()
+
+
 @pytest.fixture
 def frozen_clock() -> FrozenClock:
     """A clock that moves only when the test says so."""

@@ -58,10 +58,10 @@ def server_uri() -> str:
 
 
 @functools.cache
-def _server() -> dict[str, str]:
-    given = os.environ.get(NEO4J_GIVEN)
-    if given:
-        return {"uri": given.rstrip("/")}
+def begin() -> Path | None:
+    """Start the session's server, if no worker has, and return its folder; None: one is given. Nothing waits for it."""
+    if os.environ.get(NEO4J_GIVEN):
+        return None
     folder = Path(tempfile.gettempdir()) / f"mimir-neo4j-{os.environ[NEO4J_SESSION]}"
     folder.mkdir(mode=0o700, exist_ok=True)
     with only_one(folder / "lock"):
@@ -71,6 +71,14 @@ def _server() -> dict[str, str]:
             _start_keeper(folder)
         else:
             _hold(folder)
+    return folder
+
+
+@functools.cache
+def _server() -> dict[str, str]:
+    folder = begin()
+    if folder is None:
+        return {"uri": os.environ[NEO4J_GIVEN].rstrip("/")}
     return _wait_for(folder / "state.json")
 
 
