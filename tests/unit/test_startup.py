@@ -1,5 +1,6 @@
 """A command line that answers at once: what `mimir --help` may not import."""
 
+import json
 import re
 import subprocess
 import sys
@@ -31,19 +32,24 @@ HEAVY = {
 }
 
 MIMIR = "import sys; sys.argv[0] = 'mimir'; from mimir.cli.main import main; main()"
+START = (sys.executable, "-X", "importtime", "-c", MIMIR)
 
 
 def start_modules(*arguments: str) -> tuple[subprocess.CompletedProcess[str], set[str]]:
     """Run `mimir` and return what it did and the modules that it imported."""
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", MIMIR, *arguments],
+        [*START, *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    modules = re.findall(r"^import time: +\d+ \| +\d+ \| +([\w.]+)$", done.stderr, re.MULTILINE)
-    return done, set(modules)
+    return done, list_imported(done.stderr)
+
+
+def list_imported(printed: str) -> set[str]:
+    """Return the modules of the times that the interpreter has printed."""
+    return set(re.findall(r"^import time: +\d+ \| +\d+ \| +([\w.]+)$", printed, re.MULTILINE))
 
 
 def start(*arguments: str) -> tuple[subprocess.CompletedProcess[str], set[str]]:
@@ -123,6 +129,45 @@ def test_a_report_imports_no_library_of_agents_or_models(
     assert done.stdout.rstrip() == written.read_text(encoding="utf-8").rstrip()
     rooms = ("mimir.bootstrap.app", "mimir.orchestrator.services", "mimir.tools", "mimir.planning")
     heavy = HEAVY - {"pydantic", "pydantic_core"}
+    assert {m for m in imported if m in heavy or m.startswith(rooms)} == set()
+
+
+PROTOCOL = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "client", "version": "1"},
+}
+REQUESTS: tuple[dict[str, object], ...] = (
+    {"id": 1, "method": "initialize", "params": PROTOCOL},
+    {"method": "notifications/initialized"},
+    {"id": 2, "method": "tools/list", "params": {}},
+)
+
+
+def test_the_tools_of_a_server_are_listed_without_what_their_calls_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (tmp_path / "times").open("w+") as times:
+        with subprocess.Popen([*START, "mcp"], stderr=times, **pipes) as server:  # type: ignore[call-overload]
+            for one in REQUESTS:
+                server.stdin.write(json.dumps({"jsonrpc": "2.0", **one}) + "\n")
+            server.stdin.flush()
+            # A server whose input ends drops the requests that it has not answered.
+            _, listed = server.stdout.readline(), server.stdout.readline()
+            server.stdin.close()
+            server.stdout.read()
+        times.seek(0)
+        imported = list_imported(times.read())
+    assert '"spawn_agent"' in listed
+    used_by_protocol = {"anyio", "asyncio", "httpx2", "pydantic", "pydantic_core"}
+    rooms = (
+        *("mimir.agents.preambles", "mimir.attempts.machine", "mimir.bootstrap.app", "mimir.llm"),
+        *("mimir.orchestrator.todos", "mimir.planning.reader", "mimir.qc", "mimir.recordings"),
+        *("mimir.registry", "mimir.reporting", "mimir.scheduling", "mimir.workspace.sandbox"),
+    )
+    heavy = HEAVY - used_by_protocol
     assert {m for m in imported if m in heavy or m.startswith(rooms)} == set()
 
 
