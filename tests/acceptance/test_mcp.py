@@ -74,6 +74,12 @@ BAD: Sequence[tuple[str, Mapping[str, object], str]] = (
     ("answer", {"answers": {"q-none": "x"}}, "There is no"),
     ("memory_search", {"text": "x", "limit": 51}, "at most 50"),
 )
+LOOSE = (
+    "validate_output",
+    {"sub_agent_response": "agent-1", "memory": {"accept": [], "supersedes": {"m-1": "m-0"}}},
+    "supersedes names 'm-1'",
+)
+"""A member without the one that it belongs to."""
 WRONG = {
     "string": 5,
     "integer": "five",
@@ -119,6 +125,8 @@ async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: 
         tools = (await caller.client.list_tools()).tools
         for tool, words, given in list_ill_typed(tools):
             answers.append(((tool, given, words), await caller.call(tool, **given)))
+        tool, given, words = LOOSE
+        answers.append(((tool, given, words), await caller.call(tool, **given)))
 
     assert len(tools) > 8
     assert not (project / "chains").exists()

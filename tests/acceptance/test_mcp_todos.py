@@ -148,18 +148,15 @@ def test_an_agent_without_a_waiting_caller_is_acknowledged_and_is_no_task(desk: 
                 mode="trust",
                 max_tool_calls=1,
             )
-            ended = [
-                await server.call("get_agent_output", run=one["run"], wait_seconds=50)
-                for one in (skilled, trusted)
-            ]
             status = await server.call("get_agent_status", run=trusted["run"])
-        return [skilled, trusted, *ended, status]
+            ended = await server.call("terminate_agent", session_id=trusted["session"])
+        return [skilled, trusted, status, ended]
 
-    skilled, trusted, *ended, status = asyncio.run(drive())
+    skilled, trusted, status, ended = asyncio.run(drive())
     assert [(one["mode"], "taskId" in one) for one in (skilled, trusted)] == [
         ("ping", False),
         ("trust", False),
     ]
-    # On a slow machine the answer comes later than one call waits.
-    assert {one["status"] for one in ended} <= {"answered", "working"}
+    assert {one["status"] for one in (skilled, trusted)} <= {"working", "queued"}
     assert status["tool_call_limit"] == 1
+    assert not ended["is_error"]

@@ -22,6 +22,7 @@ _LISTS = {"requirements": "--requirement", "quality_criteria": "--quality", "che
 async def validate_output(call: IncomingCall) -> ToolAnswer:
     """Repeat checks and citations of an invocation, and recommend what to do with it."""
     given = call.arguments
+    decisions = _read_decisions(given.members("memory"))
     # A run of another principal is answered like an unknown one.
     status = await load_status(call.project, call.principal, _read_run(given))
     run = as_text(status.get("run"))
@@ -43,7 +44,6 @@ async def validate_output(call: IncomingCall) -> ToolAnswer:
     if not found:
         raise make_error(call.project, started)
     # Decided last: a call that is repeated while it works decides nothing twice.
-    decisions = _read_decisions(given.members("memory"))
     if not decisions:
         return ToolAnswer(content=found[-1])
     decided, refused = await _decide(call, decisions)
@@ -69,6 +69,12 @@ def _read_run(given: ToolArguments) -> str:
 
 def _read_decisions(given: Mapping[str, object]) -> list[MemoryDecision]:
     older = as_object(given.get("supersedes"))
+    for newer, old in older.items():
+        if newer not in as_texts(given.get("accept")) or not as_text(old):
+            raise ToolError(
+                f"supersedes names {newer[:80]!r}, but accept does not, or no older memory.",
+                next_step='Give "accept": ["NEW"], "supersedes": {"NEW": "OLD"}.',
+            )
     made = [
         MemoryDecision(id=id, verb="accept", supersedes=as_text(older.get(id)))
         for id in as_texts(given.get("accept"))
