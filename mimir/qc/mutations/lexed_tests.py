@@ -77,6 +77,7 @@ _EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\((?:\s*0?\s*\))?")
 
 _HEAD = re.compile(r"(?P<wait>await\s+)?[\w$]+(?:\.[\w$]+)*\s*")
 _LOOP = re.compile(r"(?:\b(?:for|while)\b|\.forEach\b)[^{}\n]*$")
+_MAY_END = re.compile(r"\bif\b[^{}\n]*\{?\s*return\b")
 _OTHER_OBJECT = (
     '((e) => ({{ ...Object(e), $$typeof: Symbol.for("jest.asymmetricMatcher"), asymmetricMatch: function any(a, d) {{ '
     'return !!a && typeof a === "object" && !(d > 6) && (typeof a.asymmetricMatch === "function" '
@@ -168,7 +169,10 @@ def _is_unconditional(code: MaskedCode, start: int, end: int) -> bool:
             open_braces.append(start + found.start())
         elif open_braces:
             open_braces.pop()
-    return all(_LOOP.search(code.mask, max(start, at - 200), at) for at in open_braces)
+    may_end = _MAY_END.search(code.mask, start, end)
+    return not may_end and all(
+        _LOOP.search(code.mask, max(start, at - 200), at) for at in open_braces
+    )
 
 
 def is_readable(text: str, language: Language) -> bool:

@@ -349,6 +349,8 @@ LOOPS = {
     "js": ("test('test_a', () => {\n  f().forEach((x) => {\n    expect(x).toBe(1);\n  });\n});\n", True),
     "py all": ("def test_a():\n    assert all(x == 1 for x in f())\n", True),
     "py try": ("def test_a():\n    try:\n        assert f() == 1\n    except E:\n        pass\n", True),
+    "py return": ("def test_a():\n    if f():\n        return\n    assert f() == 1\n", False),
+    "js return": ("test('test_a', () => {\n  if (f()) return;\n  expect(f()).toBe(1);\n});\n", False),
     "js if": ("test('test_a', () => {\n  if (f()) {\n    expect(f()).toBe(1);\n  }\n});\n", False),
 }  # fmt: skip
 
