@@ -22,7 +22,7 @@ SUFFIXES: Mapping[str, Language] = {
 _TRAP = "__builtin_trap();"
 _GUARDED = "{ volatile int control = 1; if (control) __builtin_trap(); }"
 """The linker leaves out what a plain trap makes unreachable: the work itself."""
-_THROW = 'if (true) throw new AssertionError("control");'
+_THROW = 'if (true) throw new java.lang.AssertionError("control");'
 _MAIN: Mapping[Language, re.Pattern[str]] = {
     "c": re.compile(r"(?<![\w.>:])main\s*\([^;{}]*\)\s*(?=\{)"),
     "go": re.compile(r"(?m)^func\s+main\s*\(\s*\)\s*(?=\{)"),
