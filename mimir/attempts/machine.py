@@ -6,11 +6,9 @@ It is compiled once for each entry status: each phase is a node, each move an ed
 where it stopped.
 """
 
-import gc
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from mimir.attempts.nodes.check import run_checks
@@ -85,29 +83,12 @@ def compile_machine(
     return graph.compile()
 
 
-@cache
-def _import_library() -> None:
-    """Import LangGraph without collections of garbage: its modules are none."""
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        for name in ("langgraph.graph", "langsmith.run_helpers"):
-            import_module(name)
-    finally:
-        if is_enabled:
-            gc.enable()
-    # Later collections skip the modules, as those that the run found at its start.
-    if gc.get_freeze_count():
-        gc.freeze()
-
-
 async def run_attempt(state: AttemptState, advance: Advance) -> AttemptState:
     """Run or continue an attempt until scheduling takes over; return its state."""
     entry = status_of(state)
     if entry not in NODES:
         return state
     start: MachineState = {"attempt": state}
-    _import_library()
     from langsmith import tracing_context
 
     # LANGSMITH_TRACING in the user's environment would send every prompt to a third party.
