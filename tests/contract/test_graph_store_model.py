@@ -153,7 +153,7 @@ def bounds(kind: str) -> tuple[int, int]:
     return (50, 15) if kind == "sqlite" else (8, 12)
 
 
-@pytest.mark.timeout(0 if os.environ.get(MODEL_BOUNDS) else 120)
+@pytest.mark.timeout(0 if os.environ.get(MODEL_BOUNDS) else 300)
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_any_history_leaves_the_store_as_the_simplest_graph(kind):
     machine = type("Machine", (StoreMachine,), {"kind": kind})
