@@ -51,6 +51,11 @@ def find_listed_run(
         newest = find_records(reads, RunOverviewRecord, where, order=NEWEST_FIRST, limit=1)
         if newest:
             return newest[0].id
+    if run is not None:
+        # Nor must a whole id.
+        where = {"projectId": project_id, "id": run}
+        if find_records(reads, RunOverviewRecord, where, limit=1):
+            return run
     known = load_run_overviews(reads, project_id)
     if run is not None:
         return match_id(run, {one.id: one.display_title for one in known}, "runs")
