@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,7 @@ def missing_packages(output: str) -> tuple[list[str], list[str]]:
     """Return the modules of Python and the packages of Node that are not installed."""
     python: dict[str, None] = {}
     node: dict[str, None] = {}
-    for number, match in enumerate(_MISSING_MODULE.finditer(output)):
-        if number == _MAX_MODULES:
-            break
+    for match in islice(_MISSING_MODULE.finditer(output), _MAX_MODULES):
         named = match["node"] or match["go"] or ""
         if match["python"] and "." not in match["python"]:
             python[match["python"]] = None
@@ -108,9 +107,7 @@ def _explain_hidden_path(hidden: Sequence[str]) -> str:
 
 
 def _explain_missing_module(output: str, ignored: Sequence[str]) -> str:
-    for number, match in enumerate(_MISSING_MODULE.finditer(output)):
-        if number == _MAX_MODULES:
-            break
+    for match in islice(_MISSING_MODULE.finditer(output), _MAX_MODULES):
         package = f"{match['package']}.{match['name']}" if match["name"] else ""
         module = match["python"] or package or match["node"] or match["go"]
         bare = _ENDING.sub("", module)

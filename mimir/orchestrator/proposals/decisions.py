@@ -181,7 +181,7 @@ def _require_decider(reads: ReadOps, one: MemoryRecord, decider: Decider) -> Non
 
 
 def _supersede(ops: WriteOps, decision: MemoryDecision, newer: str, decider: Decider) -> None:
-    """Let a memory take the place of an older one, in the transaction of its decision."""
+    """Supersede an older memory by a newer one, in the transaction of its decision."""
     old = find_memory(ops, decider.project, decision.supersedes)
     if decision.verb == "reject" or old.id == newer:
         raise UsageError(
@@ -211,7 +211,7 @@ def find_expired(reads: ReadOps, project: str, days: int) -> list[str]:
 
 
 def expire_memories(ops: WriteOps, project: str, days: int) -> None:
-    """Let the accepted memories of a project expire that are older than `days`."""
+    """Expire the accepted memories of a project that are older than `days`."""
     for id in find_expired(ops, project, days):
         ops.patch(NodeLabel.MEMORY, id, encode(MemoryEndChange(state="expired")))
 

@@ -52,7 +52,7 @@ def find_listed_run(
         if newest:
             return newest[0].id
     if run is not None:
-        # Nor must a whole id.
+        # A whole id needs no list of all runs either.
         where = {"projectId": project_id, "id": run}
         if find_records(reads, RunOverviewRecord, where, limit=1):
             return run
