@@ -118,7 +118,7 @@ async def open(
 
 
 async def _expire_memories(services: ProjectServices, days: int) -> None:
-    """Let old memories expire before an agent can find them."""
+    """Expire old memories before an agent can find them."""
     ask = partial(find_expired, project=services.project_id, days=days)
     # Most often none is too old, and a look costs no write.
     if days and await services.store.read(ask):
