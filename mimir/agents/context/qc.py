@@ -80,7 +80,8 @@ def _fit_budgets(given: QCInput, budgets: ContextBudgets) -> ContextBudgets:
         for file in given.changed
         for piece in _file(file)
     )
-    answer = min(budgets.answer, room // 6, estimate(given.answer) + _FRAME_OF_PIECE)
+    said = (given.answer, *(given.cited or {}).values())
+    answer = min(budgets.answer, room // 6, sum(estimate(t) + _FRAME_OF_PIECE for t in said))
     related = min(budgets.related, room // 12)
     # Half for the checks, and what the work leaves.
     most = max(room // 2, room - answer - related - work)
