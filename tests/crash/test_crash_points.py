@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crash.crash_points import Fuse, Point, points
+from tests.support.crash.crash_points import Fuse, Point, groups, one_of_each
 from tests.support.crash.crash_site import TWELVE
+from tests.support.crash.durable_state import DurableState
 from tests.support.crash.process_forge import Forge
 from tests.support.crash.run_checker import End
 from tests.support.crash.trials import Stage, die_at
@@ -40,13 +41,32 @@ def test_every_kind_of_boundary_is_crossed_and_counted(twelve: tuple[End, list[P
     assert {Point.read(str(p)) for p in seen} == set(seen)
 
 
-def test_reading_git_is_one_point_and_writing_git_two(tmp_path: Path):
-    fuse = Fuse(trace=tmp_path / "trace")
+def test_points_of_one_durable_state_are_one_death(tmp_path: Path):
+    trace = tmp_path / "trace"
+    fuse = Fuse(trace=trace, state=DurableState(tmp_path))
+    fuse.cross("clock", "now", "before")
     for label in ("ls-tree", "write-tree"):
         fuse.cross("git", label, "before")
         fuse.cross("git", label, "after")
-    assert [str(p) for p in points(tmp_path / "trace")] == [
+    (tmp_path / "file").write_text("written", encoding="utf-8")
+    fuse.cross("clock", "now", "before")
+    fuse.cross("store", "commit", "before")
+    for _ in range(2):  # the server may have the commit at the second one only
+        fuse.cross("clock", "now", "before")
+    fuse.cross("store", "commit", "after")
+    assert [[str(point) for point in group] for group in groups(trace)] == [
+        ["clock:now:1:before", "git:ls-tree:1:before", "git:write-tree:1:before"],
+        ["git:write-tree:1:after"],
+        ["clock:now:2:before", "store:commit:1:before"],
+        ["clock:now:3:before"],
+        ["clock:now:4:before"],
+        ["store:commit:1:after"],
+    ]
+    assert [str(point) for point in one_of_each(groups(trace))] == [
         "git:ls-tree:1:before",
-        "git:write-tree:1:before",
         "git:write-tree:1:after",
+        "store:commit:1:before",
+        "clock:now:3:before",
+        "clock:now:4:before",
+        "store:commit:1:after",
     ]

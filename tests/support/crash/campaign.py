@@ -3,6 +3,7 @@
     make crash                              25 random kills on SQLite
     make crash KILLS=200 STORE=neo4j        on a Neo4j server that is started for it (or STORE=bolt://…: on one that is there)
     make crash POINTS=all                   a death at every point; POINTS=40: at so many, chosen by SEED
+    make crash POINTS=distinct              a death at one point of each durable state: a look at the clock or at the store adds none
     make crash ZOMBIES=100                  processes that are stopped for two leases and wake up
     make crash SIGNALS=50                   SIGTERM and SIGINT, so many of each
     make crash CUTS=all STORE=neo4j         the connection cut at every commit of a small run, or at so many
@@ -122,7 +123,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--store", default="sqlite", help="sqlite, neo4j, or the URI of a server")
-    parser.add_argument("--points", default="", help="all, or how many")
+    parser.add_argument("--points", default="", help="all, distinct, or how many")
     parser.add_argument("--kinds", default=",".join(KINDS), help="boundaries, parted by commas")
     names = ",".join(name for name, _, _ in SCENES)
     parser.add_argument("--scenes", default=names, help="runs whose points are died at")
@@ -215,12 +216,13 @@ def _deaths(
     given: argparse.Namespace, room: Path, scene: Scene, uri: str, settings: Mapping[str, str]
 ) -> list[tuple[str, Job]]:
     with Forge() as forge:
-        _, points = reference(room / "reference", scene, forge, _named(uri, _new()), settings)
+        root, named, distinct = room / "reference", _named(uri, _new()), given.points == "distinct"
+        _, points = reference(root, scene, forge, named, settings, distinct=distinct)
     kinds = ["apply"] if scene is APPLIED else given.kinds.split(",")
     found = sorted({p for p in points if p.kind in kinds}, key=str)
     # In any order: a campaign that is ended early has seen a fair sample.
     random.Random(given.seed).shuffle(found)
-    if given.points != "all":
+    if given.points not in ("all", "distinct"):
         found = found[: int(given.points)]
     return [(str(point), partial(die_at, point=point)) for point in found]
 

@@ -11,11 +11,14 @@ import hashlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 from urllib.parse import unquote
+
+from tests.support.crash.durable_state import DurableState
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,6 +32,8 @@ READING_GIT = frozenset(
     }
 )  # fmt: skip
 """Commands that change nothing: dying before and after them is the same."""
+WITHOUT_EFFECT = frozenset({"clock", "question"})
+"""Boundaries that change nothing outside the process: a commit writes a question."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,10 +61,13 @@ class Point:
 class Fuse:
     """Counts crossings, and ends the process at one of them."""
 
-    def __init__(self, at: Point | None = None, trace: Path | None = None) -> None:
-        """Count; `trace` gets one line a crossing, at `at` the process dies."""
+    def __init__(
+        self, at: Point | None = None, trace: Path | None = None, state: DurableState | None = None
+    ) -> None:
+        """Count; `trace` gets one line a crossing, with its `state`; at `at` the process dies."""
         self._at = at
         self._trace = trace
+        self._state = state
         self._seen: Counter[tuple[str, str, Side]] = Counter()
         self._guard = threading.Lock()
 
@@ -72,9 +80,18 @@ class Fuse:
             point = Point(kind, label, self._seen[kind, label, side], side)
             if self._trace:
                 with self._trace.open("a", encoding="utf-8") as out:
-                    out.write(f"{point}\n")
+                    out.write(f"{point}\t{self._look(point)}\n")
             if point == self._at:
                 os._exit(DIED)
+
+    def _look(self, point: Point) -> str:
+        """Return the durable state at a point; empty: nobody wants it."""
+        if self._state is None:
+            return ""
+        if point.kind in WITHOUT_EFFECT or (point.kind == "git" and point.label in READING_GIT):
+            return self._state.look()
+        look = self._state.before if point.side == "before" else self._state.after
+        return look(point.kind, point.label)
 
     def around(
         self, kind: str, call: Callable[P, Awaitable[T]], label: Callable[P, str]
@@ -93,7 +110,21 @@ class Fuse:
 
 def points(trace: Path) -> list[Point]:
     """Return every point that a traced run came by, each once."""
-    return [Point.read(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    return [point for group in groups(trace) for point in group]
+
+
+def groups(trace: Path) -> list[list[Point]]:
+    """Return the points of a traced run, those of one durable state together."""
+    lines = [line.split("\t") for line in trace.read_text(encoding="utf-8").splitlines()]
+    return [
+        [Point.read(text) for text, _ in group]
+        for _, group in groupby(lines, key=lambda line: line[1])
+    ]
+
+
+def one_of_each(found: Iterable[Sequence[Point]]) -> list[Point]:
+    """Choose a point of each group; the number of a look at the clock differs from run to run, so it comes last."""
+    return [min(group, key=lambda point: point.kind == "clock") for group in found]
 
 
 def light(fuse: Fuse, effects: Path | None) -> None:
@@ -149,6 +180,8 @@ def _questions(fuse: Fuse) -> None:
 
 
 def _store(fuse: Fuse) -> None:
+    from neo4j import Session
+
     from mimir.store.neo4j.transactions import WriteTransaction
     from mimir.store.sqlite.sqlite_store import SqliteStore
 
@@ -161,19 +194,24 @@ def _store(fuse: Fuse) -> None:
         start(self, *given, **more, faults=fault)  # type: ignore[arg-type]
 
     SqliteStore.__init__ = made  # type: ignore[method-assign]
-    under_lock, run = WriteTransaction[Any]._under_lock, WriteTransaction[Any].run
+    under_lock = WriteTransaction[Any]._under_lock
+    execute: Callable[..., object] = Session.execute_write
+    sent = threading.local()
 
     def locked(self: object, transaction: object) -> None:
         under_lock(self, transaction)  # type: ignore[arg-type]
         fuse.cross("store", "commit", "before")
+        sent.commit = True
 
-    def ran(self: object) -> object:
-        value = run(self)  # type: ignore[arg-type]
-        fuse.cross("store", "commit", "after")
+    def executed(self: object, *given: object, **named: object) -> object:
+        sent.commit = False
+        value = execute(self, *given, **named)
+        if sent.commit:
+            fuse.cross("store", "commit", "after")
         return value
 
     WriteTransaction._under_lock = locked  # type: ignore[method-assign,assignment]
-    WriteTransaction.run = ran  # type: ignore[method-assign,assignment]
+    Session.execute_write = executed  # type: ignore[method-assign,assignment]
 
 
 def _model(fuse: Fuse) -> None:

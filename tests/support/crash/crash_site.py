@@ -114,7 +114,12 @@ class Ground:
         return self.root / name
 
     def start(
-        self, words: Sequence[str] = (), *, die_at: Point | None = None, trace: Path | None = None
+        self,
+        words: Sequence[str] = (),
+        *,
+        die_at: Point | None = None,
+        trace: Path | None = None,
+        watched: Path | None = None,
     ) -> Child:
         """Start a process; without words the run is begun, or gone on with if it is there."""
         words = words or (self.scene.resume if self.find_run() else self.scene.start)
@@ -127,6 +132,7 @@ class Ground:
             err=self.path(f"err-{number}"),
             die_at=die_at,
             trace=trace,
+            watched=watched,
             effects=self.path("effects"),
             refused=self.path("refused"),
         )

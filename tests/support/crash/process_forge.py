@@ -27,10 +27,11 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from tests.support.crash.crash_points import Fuse, Point, light
+from tests.support.crash.durable_state import DurableState
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = sys.executable
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 MESSAGE_BYTES = 1 << 17
 
 
@@ -84,6 +85,8 @@ class Order:
     err: Path
     die_at: Point | None = None
     trace: Path | None = None
+    watched: Path | None = None
+    """Directory whose state the trace notes at each point."""
     effects: Path | None = None
     refused: Path | None = None
     """Gets one line for each write that was refused for its old fence."""
@@ -116,6 +119,7 @@ class Forge:
         extra = {
             "die_at": str(order.die_at or ""),
             "trace": str(order.trace or ""),
+            "watched": str(order.watched or ""),
             "effects": str(order.effects or ""),
             "refused": str(order.refused or ""),
         }
@@ -295,7 +299,9 @@ def _prepare(extra: Mapping[str, str]) -> None:
     """Let this process die at a point, and note what it does."""
     at = Point.read(extra["die_at"]) if extra["die_at"] else None
     effects = Path(extra["effects"]) if extra["effects"] else None
-    light(Fuse(at, Path(extra["trace"]) if extra["trace"] else None), effects)
+    trace = Path(extra["trace"]) if extra["trace"] else None
+    state = DurableState(Path(extra["watched"])) if extra["watched"] else None
+    light(Fuse(at, trace, state), effects)
     if extra["refused"]:
         _note_refusals(Path(extra["refused"]))
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from signal import SIGKILL
 
-from tests.support.crash.crash_points import DIED, Point, points
+from tests.support.crash.crash_points import DIED, Point, groups, one_of_each, points
 from tests.support.crash.crash_site import Ground, Scene, prepared
 from tests.support.crash.process_forge import Child, Forge
 from tests.support.crash.run_checker import End, end_of, judge
@@ -58,22 +58,28 @@ class Stage:
 
 
 def reference(
-    root: Path, scene: Scene, forge: Forge, uri: str = "", settings: Mapping[str, str] | None = None
+    root: Path,
+    scene: Scene,
+    forge: Forge,
+    uri: str = "",
+    settings: Mapping[str, str] | None = None,
+    *,
+    distinct: bool = False,
 ) -> tuple[End, list[Point]]:
-    """Run a scene without kills: its end, and every point that it came by.
+    """Run a scene without kills: its end, and every point that it came by; `distinct`: one for each durable state.
 
     Raises:
         AssertionError: It breaks an invariant already.
     """
     with prepared(root, scene, forge, uri, settings) as ground:
         trace = ground.path("trace")
-        child = ground.start(trace=trace)
+        child = ground.start(trace=trace, watched=root if distinct else None)
         code = child.wait()
         assert code in (0, 1), child.said
         end = end_of(ground, code)
         ruling = judge(ground, code, end)
         assert not ruling.problems, ruling.problems
-        return end, points(trace)
+        return end, one_of_each(groups(trace)) if distinct else points(trace)
 
 
 def die_at(stage: Stage, point: Point) -> Trial:
