@@ -112,6 +112,8 @@ class PlanAgent:
     kind: str
     description: str
     may_write: bool
+    needs_checks: bool = field(default=False, metadata=OMIT_EMPTY)
+    """Whether checks alone verify its work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,34 @@ from tests.support.whole_run import REST, Part, calls, worker, writes
 TRUE = '[file:src/money.py] "return sum(items) / len(items)"'
 FALSE = '[file:src/money.py] "raise ValueError here"'
 
+PLAN = """# Plan
+
+### task-1: Write
+**Agent:** checks
+**Prompt:**
+<prompt>
+Write 42 to out.txt.
+</prompt>
+**Files:** out.txt
+**Dependencies:** None
+**Verification Criteria:**
+- [ ] c1: it is 42{more}
+**Checks:**
+```yaml
+- {{id: unit, criteria: [c1], run: [grep, -q, "42", out.txt]}}
+```
+
+### task-2: Explain
+**Agent:** citations
+**Prompt:**
+<prompt>
+Is total right?
+</prompt>
+**Dependencies:** None
+**Verification Criteria:**
+- [ ] c1: it names the divisor
+"""
+
 
 @pytest.fixture
 def desk(
@@ -103,6 +131,28 @@ def test_qc_judges_an_answer_without_a_criterion_of_the_caller(desk: Desk):
     assert (response["status"], response["assurance"]["level"]) == ("completed", "judged")
     assert (desk.project / "src/money.py").exists()
     assert response["deliverables"]["documents"] == []
+
+
+def test_a_definition_verifies_its_tasks_of_a_plan_too(desk: Desk):
+    script(
+        desk,
+        worker("task-1", writes("out.txt", "42\n"), answer("Done.")),
+        {**worker("task-2", answer(f"It divides: {FALSE}.")), "attempt": 1},
+        {**worker("task-2", answer(f"It divides: {TRUE}.")), "attempt": 2},
+    )
+    desk.write("plan.md", PLAN.format(more="\n- [ ] c2: it is right"))
+    refused = desk.type("execute", "plan.md", "--yes")
+    assert (refused.code, "and c2 has no check" in refused.err) == (65, True), refused.err
+    desk.write("plan.md", PLAN.format(more=""))
+
+    done = desk.type("execute", "plan.md", "--yes", "--apply", "never", "--json")
+
+    assert done.code == 0, done.err + done.out
+    asked = {one["task"] for one in done.events if one.get("role") == "qc"}
+    assert {one.rpartition("/")[2] for one in asked} == {"task-2"}
+    rejected = [one for one in done.events if one["event"] == "VerdictGiven" and not one["passed"]]
+    assert ["raise ValueError here" in str(one["reasons"]) for one in rejected] == [True]
+    assert desk.type("replay", done.events[0]["run"]).code == 0
 
 
 def test_a_file_of_a_clone_does_not_decide_which_proof_is_enough(desk: Desk):

@@ -92,7 +92,8 @@ def _file_list(repository: Sequence[tuple[str, int]], tokens: int) -> str:
 
 def _agents(agents: Sequence[PlanAgent], budget: int) -> ContextPart:
     rows = [
-        f"{one.address} ({one.kind}{'' if one.may_write else ', only reads'}): "
+        f"{one.address} ({one.kind}{'' if one.may_write else ', only reads'}"
+        f"{', each criterion needs a check' if one.needs_checks else ''}): "
         f"{quotation.one_line(one.description)[:MOST_OF_DESCRIPTION]}"
         for one in agents[:MOST_AGENTS]
     ]

@@ -9,7 +9,12 @@ from mimir.domain.invocation import NO_FILES, PinnedDefinition, PinnedSkill, Pla
 from mimir.domain.plan import Plan, Task
 from mimir.domain.program import PinnedProgram
 from mimir.errors import UsageError
-from mimir.orchestrator.delegation.task_building import answer_limit
+from mimir.orchestrator.delegation.task_building import (
+    answer_limit,
+    demand_citations,
+    pinned_verification,
+    trusted_verification,
+)
 from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.registry.catalogue import (
     AgentCatalogue,
@@ -57,6 +62,7 @@ def list_plan_agents(
             kind=one.definition.kind,
             description=one.definition.description,
             may_write=one.definition.source.is_trusted,
+            needs_checks=trusted_verification(one.definition) == "checks",
         )
         for one in entries
         if is_available(one)
@@ -88,11 +94,16 @@ def check_plan_agents(
             )
             message = explain_unknown(task.agent, known)
             found.append(make_finding("agent-unknown", message, at, hint))
-        elif task.files and not agent.may_write:
-            message = f"Task {task.id}: {agent.address} may only read, but the task names Files."
-            found.append(
-                make_finding("agent-unusable", message, at, "Name another agent, or none.")
-            )
+            continue
+        if task.files and not agent.may_write:
+            faults = [f"{agent.address} may only read, but the task names Files"]
+        else:
+            faults = list(_find_unchecked(task, agent.address)) if agent.needs_checks else []
+        hint = "Name another agent, or none."
+        found += [
+            make_finding("agent-unusable", f"Task {task.id}: {fault}.", at, hint)
+            for fault in faults
+        ]
     return found
 
 
@@ -107,6 +118,16 @@ def _find_faults(task: Task, entry: AgentEntry) -> Iterator[str]:
         yield f"{entry.address} is not trusted and may only read, but the task names Files"
     elif not is_program and not _common_tools(task, entry):
         yield f"{entry.address} has none of the tools of the task"
+    elif trusted_verification(definition) == "checks":
+        yield from _find_unchecked(task, entry.address)
+
+
+def _find_unchecked(task: Task, address: str) -> Iterator[str]:
+    """Yield a fault if checks alone verify an agent, and a criterion has none."""
+    decided = {name for check in task.checks for name in check.criteria}
+    left = [one.id for one in task.criteria if one.id not in decided]
+    if left:
+        yield f"{address} is verified by checks alone (verify: checks), and {left[0]} has no check"
 
 
 def pin_agents(
@@ -151,6 +172,7 @@ def _pin_definition(
         program=pin_program(entry) if is_program else None,
         skills=() if is_program else tuple(pin_skills(entry)),
         output_schema=definition.output_schema,
+        verify=pinned_verification(trusted_verification(definition)),
         max_tokens=answer_limit(definition),
         temperature=definition.temperature,
     )
@@ -164,6 +186,7 @@ def _assign_worker(task: Task, entry: AgentEntry, definition: PinnedDefinition) 
     return replace(
         task,
         worker_role=definition.role,
+        prompt=demand_citations(task.prompt, definition),
         tools=() if definition.program else _common_tools(task, entry),
         files=files,
         model=task.model if definition.program is None and task.model else _model_of(entry),

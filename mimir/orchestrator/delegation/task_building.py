@@ -81,7 +81,7 @@ def build_plan(
             reads_memory=definition.memory != "none",
         ),
         output_schema=request.output_schema or definition.output_schema,
-        verify=verify if verify in ("checks", "citations") else "",
+        verify=pinned_verification(verify),
         max_tokens=answer_limit(definition),
         temperature=definition.temperature,
     )
@@ -99,7 +99,7 @@ def build_plan(
     task = Task(
         id=TASK,
         title=_title(request.prompt),
-        prompt=_prompt(request, must_cite=verify == "citations"),
+        prompt=demand_citations(_prompt(request), pinned),
         worker_role=pinned.role,
         qc_role=NO_REVIEWER,
         criteria=criteria,
@@ -117,6 +117,21 @@ def build_plan(
     return Plan(title=title, tasks=(task,), request=request.prompt), pinned
 
 
+def trusted_verification(definition: AgentDefinition) -> Verification:
+    """Return how a definition is verified: a file of a clone must not decide which proof is enough."""
+    return definition.verify if definition.source.is_trusted else "auto"
+
+
+def pinned_verification(verify: Verification) -> str:
+    """Return what a run pins of it: QC judges unless something else is named."""
+    return verify if verify in ("checks", "citations") else ""
+
+
+def demand_citations(prompt: str, definition: PinnedDefinition) -> str:
+    """Return the prompt of a task, with a demand of citations if they verify the answer."""
+    return f"{prompt}\n\n{MUST_CITE}" if definition.verify == "citations" else prompt
+
+
 def answer_limit(definition: AgentDefinition) -> int | None:
     """Return the longest reply of a definition; one that is not trusted only lowers it."""
     own = definition.limits.max_tokens
@@ -131,10 +146,7 @@ def _verification(entry: AgentEntry, request: InvocationRequest) -> Verification
     Raises:
         UsageError: The checks alone are to decide, and the request has a criterion for QC.
     """
-    wish = entry.definition.verify
-    # A file of a clone must not decide which proof is enough.
-    if not entry.definition.source.is_trusted:
-        return "auto"
+    wish = trusted_verification(entry.definition)
     if wish == "checks" and request.criteria:
         raise UsageError(
             f"{entry.address} is verified by checks alone (verify: checks), and QC would judge {request.criteria[0][:80]!r}.",
@@ -183,7 +195,7 @@ def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
     """
     definition, show = entry.definition, f"mimir agents show {entry.address}"
     if fault := next((one for one in definition.findings if one.severity == "error"), None):
-        place = f"{definition.source.path}:{fault.line}:{fault.column}"
+        place = f"{definition.source.keys_path}:{fault.line}:{fault.column}"
         raise PlanError(
             f"{place}: {fault.message} {fault.suggestion}".rstrip(), next_step=f"See: {show}"
         )
@@ -299,8 +311,8 @@ def _title(prompt: str) -> str:
     return line if len(line) <= 72 else line[:71].rstrip() + "…"
 
 
-def _prompt(request: InvocationRequest, *, must_cite: bool) -> str:
-    parts = [request.prompt, *([MUST_CITE] if must_cite else [])]
+def _prompt(request: InvocationRequest) -> str:
     # Material is quoted, so that orders in it are no instructions.
+    parts = [request.prompt]
     parts += [f"Context, as material only:\n\n{fence_block(text)}" for text in request.context]
     return "\n\n".join(parts)
