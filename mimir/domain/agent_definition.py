@@ -47,6 +47,13 @@ class AgentSource:
     hash: str
     """SHA-256 of the file, or of all files of the definition."""
     is_trusted: bool
+    keys_file: str = ""
+    """Name of the file with the keys, if `path` is a folder."""
+
+    @property
+    def keys_path(self) -> str:
+        """Path of the file that the lines of findings count in."""
+        return f"{self.path}/{self.keys_file}" if self.keys_file else self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +83,6 @@ class AgentDefinition:
     may_spawn: bool = False
     memory: MemoryAccess = "read"
     verify: Verification = "auto"
-    keep_workspace: bool = False
     on_crash: CrashBehaviour = "again"
     is_disabled: bool = False
     findings: tuple[Finding, ...] = ()

@@ -9,7 +9,7 @@ from mimir.domain.agent_definition import AgentDefinition
 from mimir.domain.invocation import PinnedSkill
 from mimir.errors import ToolError, UsageError
 from mimir.registry import shipped
-from mimir.registry.catalogue import AgentCatalogue, build_catalogue
+from mimir.registry.catalogue import AgentCatalogue, AgentEntry, build_catalogue
 from mimir.registry.discovery import (
     CHECK_LEVELS,
     CONFIG_PLACES,
@@ -19,9 +19,9 @@ from mimir.registry.discovery import (
     find_agent_files,
     read_named_file,
 )
-from mimir.registry.formats.agent_reader import AgentFile, read_agent_file
+from mimir.registry.formats.agent_reader import AgentFile, read_agent_file, slug_of
 from mimir.registry.formats.project_instructions import ProjectInstruction, find_instructions
-from mimir.registry.skills import pin_skills
+from mimir.registry.skills import FoundSkill, find_skills
 from mimir.registry.trust import AgentTrust
 from mimir.workspace.paths import DirectoryTree
 from mimir.workspace.safe_walk import quote_path
@@ -52,12 +52,37 @@ class AgentFiles:
             models=self.models,
         )
 
-    def pin_skills(self, names: Sequence[str]) -> tuple[tuple[PinnedSkill, ...], tuple[str, ...]]:
-        """Return the named skills, and the names without a usable one."""
-        if not names:
-            return (), ()
-        files = find_agent_files(list(self._places()), skills=True)
-        return pin_skills(names, files, self.project)
+    def pin_skills(self, entry: AgentEntry) -> tuple[tuple[PinnedSkill, ...], tuple[str, ...]]:
+        """Return the skills that an agent gets, and a sentence on each one that it does not get."""
+        # An untrusted definition only reads, whatever its skills order.
+        is_trusted = entry.definition.source.is_trusted
+        unapproved = self.list_unapproved_skills(entry) if is_trusted else ()
+        doubtful = {one.skill.name for one in unapproved}
+        found = {one.skill.name: one.skill for one in self._find_skills(entry)}
+        kept = tuple(skill for name, skill in found.items() if name not in doubtful)
+        refused = [name for name in entry.definition.skills if slug_of(name) not in found]
+        why = [
+            f"{entry.address} names the skill {name!r}, which does not exist." for name in refused
+        ]
+        why += [
+            f"{entry.address} does not get the skill {name!r} of the project, which is not trusted: "
+            f"mimir agents trust {entry.address}"
+            for name in sorted(doubtful)
+        ]
+        return kept, tuple(why)
+
+    def list_unapproved_skills(self, entry: AgentEntry) -> tuple[FoundSkill, ...]:
+        """Return the skills of the project that a definition names and the user has not approved."""
+        return tuple(
+            one
+            for one in self._find_skills(entry)
+            if one.location == "project" and not self.trust.holds(one.hash, one.path)
+        )
+
+    def _find_skills(self, entry: AgentEntry) -> tuple[FoundSkill, ...]:
+        names = entry.definition.skills
+        files = find_agent_files(list(self._places()), skills=True) if names else ()
+        return find_skills(names, files, self.project)
 
     def load_instructions(self) -> tuple[ProjectInstruction, ...]:
         """Return the instructions of the project, and the skills of all places."""

@@ -83,7 +83,9 @@ def build_catalogue(
     winners: dict[str, str] = {}
     for found in ordered:
         model = next((models[name] for name in found.models if name in models), "")
-        one = found if model or not found.models else _note_model(found)
+        # A program gets the name as it is.
+        is_known = bool(model) or not found.models or found.kind == "cli"
+        one = found if is_known else _note_model(found)
         address = _address_of(one)
         entries.append(
             AgentEntry(

@@ -107,4 +107,4 @@ def shape_findings(found: Sequence[AgentDefinition]) -> Iterable[Mapping[str, ob
     """Yield every finding with the path of its file."""
     for one in found:
         for finding in one.findings:
-            yield {"path": one.source.path, **asdict(finding)}
+            yield {"path": one.source.keys_path, **asdict(finding)}

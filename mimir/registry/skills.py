@@ -1,8 +1,12 @@
 """Skills that a definition lists, read with their files as a run pins them."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mimir.domain.agent_definition import AgentLocation
 from mimir.domain.invocation import PinnedSkill
 from mimir.errors import ToolError
 from mimir.registry.formats.agent_reader import AgentFile, read_agent_file, slug_of
@@ -15,10 +19,25 @@ _SHOWN = ("references", "assets")
 _RUN = ("scripts",)
 
 
-def pin_skills(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSkill:
+    """A skill with its origin."""
+
+    skill: PinnedSkill
+    path: str
+    """Of its `SKILL.md`."""
+    location: AgentLocation
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of all that an agent gets from it."""
+        return hashlib.sha256(json.dumps(asdict(self.skill)).encode()).hexdigest()
+
+
+def find_skills(
     names: Sequence[str], files: Iterable[AgentFile], project: Path
-) -> tuple[tuple[PinnedSkill, ...], tuple[str, ...]]:
-    """Return the named skills, and the names without a usable skill; the first file wins.
+) -> tuple[FoundSkill, ...]:
+    """Return the named skills that are usable, in the order of the names; the first file wins.
 
     Args:
         names: As in the definition.
@@ -26,22 +45,23 @@ def pin_skills(
         project: Directory that relative paths start from.
     """
     wanted = list(dict.fromkeys(slug_of(name) for name in names))[:MAX_SKILLS]
-    found: dict[str, PinnedSkill] = {}
+    found: dict[str, FoundSkill] = {}
     for file in files:
         name = slug_of(file.name)
         if file.is_agent or name in found or name not in wanted:
             continue
         read = read_agent_file(file)
         if not read.has_errors:
-            found[name] = PinnedSkill(
+            folder = (project / file.path).parent
+            skill = PinnedSkill(
                 name=name,
                 description=read.description,
                 body=read.prompt,
-                files=tuple(_read_files((project / file.path).parent, _SHOWN)),
-                scripts=tuple(_read_files((project / file.path).parent, _RUN)),
+                files=tuple(_read_files(folder, _SHOWN)),
+                scripts=tuple(_read_files(folder, _RUN)),
             )
-    kept = tuple(found[name] for name in wanted if name in found)
-    return kept, tuple(name for name in names if slug_of(name) not in found)
+            found[name] = FoundSkill(skill=skill, path=file.path, location=file.location)
+    return tuple(found[name] for name in wanted if name in found)
 
 
 def _read_files(folder: Path, parts: Sequence[str]) -> Iterator[tuple[str, str]]:

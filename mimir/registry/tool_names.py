@@ -67,9 +67,11 @@ def grant_tools(definition: AgentDefinition, default: Sequence[str] = DEFAULT_TO
     """Return the tools that a definition may use: never more than its file requests.
 
     Args:
-        definition: A definition with errors gets no tool.
+        definition: A definition with errors gets no tool; a program brings its own.
         default: Tools of a definition that names none, and the most of one that is not trusted.
     """
+    if definition.kind == "cli":
+        return ToolGrant(withheld={})
     request = definition.tools
     wanted = _wanted_tools(request, default)
     # Without the key no agent spawns: many public files name a tool for it.

@@ -218,7 +218,9 @@ def test_the_scripts_of_a_skill_run_in_the_sandbox_and_are_not_delivered(desk: R
         ".claude/skills/money/SKILL.md", front("name: money", "description: Rules for amounts.")
     )
     desk.write(".claude/skills/money/scripts/add.sh", "#!/bin/sh\necho $(($1 + $2)) > sum.txt\n")
-    assert desk.type("agents", "trust", "project:reviewer", "--yes").code == 0
+    trusted = desk.type("agents", "trust", "project:reviewer", "--yes").out
+    assert "echo $(($1 + $2))" in trusted
+    assert "trusted: .claude/skills/money/SKILL.md" in trusted
     script = ".skill/money/scripts/add.sh"
     turn: Turn = {
         "calls": [
@@ -235,6 +237,32 @@ def test_the_scripts_of_a_skill_run_in_the_sandbox_and_are_not_delivered(desk: R
     assert done.code == 0, done.out + done.err
     assert last(done)["assurance"]["citations"]["unverified"] == []
     assert [one["path"] for one in last(done)["deliverables"]["documents"]] == ["sum.txt"]
+
+
+def test_a_trusted_agent_gets_no_skill_of_a_clone_that_nobody_approved(desk: Reviewing):
+    mine = desk.project.parent / "home/.claude/agents/mine.md"
+    mine.parent.mkdir(parents=True)
+    words = claude("mine", "tools: Read, Bash", "skills: [money]")
+    mine.write_text(words, encoding="utf-8")
+    body = "Divide only after a check of the number of items."
+    skill = front("name: money", "description: Rules for amounts.", prompt=body)
+    desk.write(".claude/skills/money/SKILL.md", skill)
+    withheld = "does not get the skill 'money' of the project, which is not trusted"
+    turn: Turn = {"calls": [calls("read_skill", name="money")]}
+    parts = [worker("task-1", turn, answer('[call:1] "Divide only after a check"')), *REST]
+    desk.script.write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
+
+    done = desk.type("invoke", "mine", "Is total right?", "--json")
+
+    assert (done.code, withheld in done.err) == (0, True), done.err
+    assert last(done)["assurance"]["citations"]["verified"] == 0
+    assert "trusted: .claude/skills/money" in desk.type("agents", "trust", "mine", "--yes").out
+    assert withheld not in desk.type("agents", "show", "mine").err
+    # A change of any file that an agent gets from it removes the trust.
+    desk.write(".claude/skills/money/scripts/add.sh", "#!/bin/sh\necho 42\n")
+    assert withheld in desk.type("agents", "show", "mine").err
+    assert desk.type("agents", "trust", "mine", "--yes").code == 0
+    assert desk.type("agents", "trust", "mine", "--yes").code == 2
 
 
 def test_a_request_larger_than_the_context_is_refused_before_any_call(desk: Reviewing):

@@ -81,16 +81,21 @@ def test_a_clone_cannot_take_a_name_or_bring_trust(desk: Desk, tmp_path: Path):
 def test_files_are_checked_with_line_and_suggestion(desk: Desk):
     desk.write("pack/a.md", claude("a", "allowedTools: Bash"))
     desk.write("pack/README.md", "# A document\n")
-    desk.write("pack/skills/x/SKILL.md", front("name: x", "description: A skill."))
+    desk.write("pack/skills/x/SKILL.md", front("name: x", "description: A skill.", "hooks: x"))
+    desk.write("pack/b/config.yaml", "description: B.\nkeep_workspace: true\ntols: [Bash]\n")
+    desk.write("pack/b/prompt.md", "Review the change, and name each fault.")
 
     found = desk.type("agents", "check", "pack")
     assert found.code == 65
     assert "pack/a.md:4:1: error permission-key: 'allowedTools' is not a key" in found.out
     assert "Did you mean" in found.out
-    assert "2 files, 1 error, 0 warnings, 2 notes." in found.out
+    assert "pack/b/config.yaml:3:1: error permission-key: 'tols'" in found.out
+    hooks = "pack/skills/x/SKILL.md:4:1: error permission-key: 'hooks' is not a key of format 'skill'; no tool is granted.\n    Remove it."
+    assert hooks in found.out
+    assert "3 files, 3 errors, 0 warnings, 4 notes." in found.out
     assert "permission-key" in desk.type("agents", "check", "pack/a.md", "--matrix").out
     shape = desk.type("agents", "check", "pack", "--json").json
-    assert [one["usable"] for one in shape["files"]] == ["no", "yes"]
+    assert {one["usable"] for one in shape["files"]} == {"no"}
     assert {one["response_form"] for one in shape["files"]} == {"1 try"}
     missing = desk.type("agents", "check", "nowhere")
     assert (missing.code, "nowhere" in missing.err) == (2, True)

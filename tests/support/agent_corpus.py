@@ -314,7 +314,7 @@ SAMPLES: tuple[Sample, ...] = (
     # folder
     _folder("reviewer", BASE + "tools: [Read]\nmax_tool_calls: 40\n", granted=("read_file",)),
     _folder("writer", BASE + "name: author\n", codes=("name-mismatch",), granted=()),
-    _folder("coder", BASE + "type: cli\nprogram: claude\n"),
+    _folder("coder", BASE + "type: cli\nprogram: claude\n", granted=()),
     _folder(
         "hacker",
         BASE + "type: cli\nprogram: /bin/sh -c id\n",

@@ -95,7 +95,8 @@ def list_agents(session: CommandSession, every: All = False) -> int:
         shape = {"schema": 1, "agents": shapes, "files": len(entries), "seconds": seconds}
         session.console.json(shape)
         return 0
-    lines = agent_pages.list_lines(entries, session.console.width, every=every)
+    console = session.console
+    lines = agent_pages.list_lines(entries, console.width, console.glyphs.cut, every=every)
     session.console.say("\n".join(lines))
     return 0
 
@@ -104,7 +105,8 @@ def show(session: CommandSession, address: Address) -> int:
     """Show a definition: prompt, requested and granted tools, findings."""
     from mimir.cli.output import agent_pages
 
-    entry = _open(session).load().find(address)
+    files = _open(session)
+    entry = files.load().find(address)
     if session.json:
         from mimir.registry.listing import shape_definition, shape_entry
 
@@ -112,6 +114,8 @@ def show(session: CommandSession, address: Address) -> int:
         session.console.json({"schema": 1, **shape_entry(entry), **own})
     else:
         session.console.page("\n".join(agent_pages.entry_page(entry, session.console.width)))
+        for sentence in files.pin_skills(entry)[1]:
+            session.console.note(f"warning: {sentence}")
     return 0
 
 
@@ -143,7 +147,7 @@ def check(session: CommandSession, paths: Paths = None, matrix: Matrix = False) 
 def trust(
     session: CommandSession, addresses: Addresses = None, every: Every = False, yes: Yes = False
 ) -> int:
-    """Trust definitions of the project as they are now.
+    """Trust definitions of the project, and its skills that they name, as they are now.
 
     Each is shown first. A later change of its file removes the trust.
     """
@@ -154,8 +158,11 @@ def trust(
     if not chosen:
         session.console.say("The project has no definition that can be trusted.")
         return 0
+    skills = {one.path: one for entry in chosen for one in files.list_unapproved_skills(entry)}
     for entry in chosen:
         session.console.say("\n".join(agent_pages.entry_page(entry, session.console.width)))
+    for one in skills.values():
+        session.console.say("\n".join(agent_pages.skill_page(one, session.console.width)))
     if not yes:
         if not session.console.can_ask:
             raise UsageError(
@@ -166,10 +173,10 @@ def trust(
         if not session.run(session.console.ask(f"Trust {noun}?")):
             session.console.note("Nothing is trusted.")
             return DECLINED
-    for entry in chosen:
-        source = entry.definition.source
-        files.trust.add(source.hash, source.path)
-        session.console.say(f"trusted: {source.path} ({source.hash[:12]})")
+    own = [one.definition.source for one in chosen if one.definition.source.location == "project"]
+    for one in (*own, *skills.values()):
+        files.trust.add(one.hash, one.path)
+        session.console.say(f"trusted: {one.path} ({one.hash[:12]})")
     return 0
 
 
@@ -285,11 +292,9 @@ def invoke(
 
         program = pin_program(entry.definition, entry.address, own, model=model or "")
     seconds = own.program_timeout_seconds if program else own.timeout_seconds
-    skills, missing = _open(session, loaded).pin_skills(entry.definition.skills)
-    for name in missing:
-        session.console.note(
-            f"warning: {entry.address} names the skill {name!r}, which does not exist."
-        )
+    skills, refused = _open(session, loaded).pin_skills(entry)
+    for sentence in refused:
+        session.console.note(f"warning: {sentence}")
     plan, definition = build_plan(
         entry,
         request,
@@ -393,7 +398,7 @@ def _choose(
         ]
     chosen = [catalogue.find(address) for address in addresses]
     for one in chosen:
-        if one.definition.source.location != "project":
+        if one.definition.source.location != "project" and not files.list_unapproved_skills(one):
             raise UsageError(
                 f"{one.address!r} is not a definition of the project; it needs no trust.",
                 next_step="List the definitions: mimir agents --all",

@@ -317,11 +317,9 @@ def pin_agents(
     files, own = open_agent_files(session.project, loaded), loaded.settings.agents
 
     def pin_skills(entry: "AgentEntry") -> "Sequence[PinnedSkill]":
-        skills, missing = files.pin_skills(entry.definition.skills)
-        for name in missing:
-            session.console.note(
-                f"warning: {entry.address} names the skill {name!r}, which does not exist."
-            )
+        skills, refused = files.pin_skills(entry)
+        for sentence in refused:
+            session.console.note(f"warning: {sentence}")
         return skills
 
     return plan_agents.pin_agents(

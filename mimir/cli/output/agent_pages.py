@@ -6,33 +6,37 @@ from collections.abc import Mapping, Sequence
 
 from mimir.attempts.agent_answers.form_trial import try_form
 from mimir.cli.console import clean, clean_line
-from mimir.cli.layout import count_noun, table, text_block, wrap
+from mimir.cli.layout import count_noun, shorten, table, text_block, wrap
 from mimir.cli.output.findings import as_lines
 from mimir.domain.agent_definition import AgentDefinition
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.registry.catalogue import AgentEntry
 from mimir.registry.listing import form_words, judge_usability
+from mimir.registry.skills import FoundSkill
 from mimir.registry.tool_names import grant_tools
 
+MAX_DESCRIPTION = 150
+"""Columns of a description in the list; a page has the whole one."""
+PROGRAM_TOOLS = "the tools of the program, in the sandbox"
 SEVERITIES = ("error", "warning", "note")
 
 
-def list_lines(entries: Sequence[AgentEntry], width: int, *, every: bool) -> list[str]:
+def list_lines(entries: Sequence[AgentEntry], width: int, cut: str, *, every: bool) -> list[str]:
     """Return the table of definitions; hidden and unusable ones only with `every`."""
     shown = [one for one in entries if every or (one.definition.is_usable and not one.hidden_by)]
     rows = [("agent", "kind", "may", "description")]
     for one in shown:
         found = one.definition
-        rows.append((one.address, found.kind, _describe_rights(one), clean_line(found.description)))
+        text = shorten(clean_line(found.description), MAX_DESCRIPTION, cut)
+        rows.append((one.address, found.kind, _describe_rights(one), text))
     lines = table(rows, width) if shown else ["There are no agent definitions."]
     left = len(entries) - len(shown)
     if left:
         verb = "is" if left == 1 else "are"
         lines.append(f"{left} more {verb} hidden or unusable: mimir agents --all")
-    if any(not one.definition.source.is_trusted for one in shown):
-        lines.append(
-            "Those of the project may only read until you trust them: mimir agents trust --all"
-        )
+    if unread := next((one for one in shown if not one.definition.source.is_trusted), None):
+        lines.append("Those of the project may only read until you trust them.")
+        lines.append(f"next: mimir agents show {unread.address}")
     return lines
 
 
@@ -57,17 +61,21 @@ def entry_page(entry: AgentEntry, width: int) -> list[str]:
     """Return everything about one definition; the prompt is its last part."""
     one, source = entry.definition, entry.definition.source
     grant = entry.grant
-    trust = "trusted" if source.is_trusted else "not trusted: it may only read"
+    is_program = one.kind == "cli"
+    doubt = "it is not started" if is_program else "it may only read"
+    trust = "trusted" if source.is_trusted else f"not trusted: {doubt}"
+    named_none = "" if is_program else "no tools named; the default set"
+    granted = PROGRAM_TOOLS if is_program and source.is_trusted else _list(grant.granted)
     facts = [
         ("agent", entry.address),
         ("description", clean_line(one.description)),
         ("file", f"{clean_line(source.path)} ({source.format}, {source.location})"),
         ("hash", f"{source.hash[:12]} · {trust}"),
-        ("kind", f"cli: {one.program}" if one.kind == "cli" else "sdk"),
+        ("kind", f"cli: {one.program}" if is_program else "sdk"),
         ("model", clean_line(entry.model or ", ".join(one.models)) or "that of the caller"),
-        ("requested", _list(one.tools.requested) or "no tools named; the default set"),
+        ("requested", _list(one.tools.requested) or named_none),
         ("denied", _list(one.tools.denied)),
-        ("granted", _list(grant.granted) or "none"),
+        ("granted", granted or "none"),
         ("not granted", _list([f"{tool} ({why})" for tool, why in grant.withheld.items()])),
         ("unknown", _list(grant.unmapped)),
         ("may write", _list(one.files)),
@@ -77,9 +85,20 @@ def entry_page(entry: AgentEntry, width: int) -> list[str]:
         ("hidden by", clean_line(entry.hidden_by)),
     ]
     lines = table([(name, value) for name, value in facts if value], width)
-    lines += ["", *as_lines(one.findings, source.path)] if one.findings else []
+    lines += ["", *as_lines(one.findings, source.keys_path)] if one.findings else []
     shown = clean(one.prompt)
     return [*lines, "", f"prompt ({len(one.prompt):,} characters)", *text_block(shown, width)]
+
+
+def skill_page(found: FoundSkill, width: int) -> list[str]:
+    """Return everything that an agent gets from a skill of the project."""
+    one = found.skill
+    facts = [("skill", one.name), ("file", clean_line(found.path)), ("hash", found.hash[:12])]
+    facts.append(("description", clean_line(one.description)))
+    lines = ["", *table(facts, width), *text_block(clean(one.body), width)]
+    for path, text in (*one.files, *one.scripts):
+        lines += ["", clean_line(path), *text_block(clean(text), width)]
+    return lines
 
 
 def _list(names: Sequence[str]) -> str:
@@ -109,7 +128,7 @@ def check_lines(found: Sequence[AgentDefinition]) -> list[str]:
     for severity in ("error", "warning"):
         for one in found:
             chosen = [finding for finding in one.findings if finding.severity == severity]
-            lines += as_lines(chosen, one.source.path)
+            lines += as_lines(chosen, one.source.keys_path)
     counts = Counter(finding.severity for one in found for finding in one.findings)
     parts = [count_noun(len(found), "file"), *(count_noun(counts[s], s) for s in SEVERITIES)]
     if not found:

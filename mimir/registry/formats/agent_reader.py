@@ -64,6 +64,7 @@ def read_agent_file(file: AgentFile) -> AgentDefinition:
         path=file.path,
         hash=hash_parts(file.parts),
         is_trusted=file.is_trusted,
+        keys_file=next(iter(file.parts), "") if file.format == "folder" else "",
     )
     skill, own = _split_name(file)
     name = skill + (slug_of(own) or "unnamed")
@@ -263,6 +264,11 @@ def _read_description(file: AgentFile, reader: FieldReader, prompt: str) -> str:
 
 def _judge_tools(reader: FieldReader, found: AgentDefinition) -> None:
     request = found.tools
+    if found.kind == "cli":
+        if request.requested or request.denied:
+            message = "A program brings tools of its own; the tools of the file change nothing."
+            reader.add("unsupported-key", message, "tools" if request.requested else "deny_tools")
+        return
     key = "allowed-tools" if reader.value("allowed-tools") else "tools"
     for name in request.requested:
         if not map_tool(name):

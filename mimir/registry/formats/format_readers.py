@@ -62,7 +62,6 @@ def _read_folder(reader: FieldReader, found: AgentDefinition) -> AgentDefinition
             "Verification",
             reader.choice("verify", ("auto", "checks", "judge", "citations"), "auto"),
         ),
-        keep_workspace=reader.flag("keep_workspace"),
         on_crash=cast("CrashBehaviour", reader.choice("on_crash", ("again", "ask"), "again")),
     )
 

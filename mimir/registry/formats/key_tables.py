@@ -20,6 +20,8 @@ PERMISSION_KEYS = (
     "permissions", "permissionMode", "mcpServers", "mcp-servers", "hooks",
 )  # fmt: skip
 """A tool that ignores a misspelt one of these may grant every tool."""
+SETTINGS_KEYS = ("mcpServers", "mcp-servers", "hooks")
+"""Of them, those that choose programs to run: no key of another name stands for them."""
 MAX_DISTANCE = 2
 MAX_KEY = 40
 """Characters of a word that can nearly be a key."""
@@ -56,8 +58,10 @@ KEY_TABLES: Mapping[AgentFormat, KeyTable] = {
         used=(
             "name", "type", "description", "model", "program", "tools", "deny_tools", "files",
             "timeout_seconds", "max_tool_calls", "max_tokens", "output_format", "skills",
-            "may_spawn", "memory", "verify", "keep_workspace", "on_crash",
+            "may_spawn", "memory", "verify", "on_crash",
         ),
+        # The branch of a run is always kept.
+        unsupported=("keep_workspace",),
         is_strict=True,
     ),
     "claude": KeyTable(
@@ -120,9 +124,9 @@ def _judge_unknown(
     place = values.key_places[key]
     near = nearest_key(key, table.all, cutoff=MAX_DISTANCE)
     hint = f"Did you mean {near!r}?" if near else ""
-    if nearest_key(key, PERMISSION_KEYS, cutoff=MAX_DISTANCE):
+    if meant := nearest_key(key, PERMISSION_KEYS, cutoff=MAX_DISTANCE):
         message = f"{shown} is not a key of format {format!r}; no tool is granted."
-        native = near or _native_permission(key, table)
+        native = near or ("" if meant in SETTINGS_KEYS else _native_permission(key, table))
         hint = f"Did you mean {native!r}?" if native else "Remove it."
         return make_agent_finding("permission-key", message, place, hint)
     message = f"{shown} is not a key of format {format!r}; it is ignored."
