@@ -118,7 +118,8 @@ def build_plan(
 
 
 def trusted_verification(definition: AgentDefinition) -> Verification:
-    """Return how a definition is verified: a file of a clone must not decide which proof is enough."""
+    """Return how a definition is verified."""
+    # A file of a clone must not decide which proof is enough.
     return definition.verify if definition.source.is_trusted else "auto"
 
 
