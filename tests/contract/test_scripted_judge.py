@@ -80,4 +80,4 @@ async def test_its_verdict_is_valid_and_its_quotes_hold(task: Task, outcomes, ch
     assert [c.id for c in verdict.criteria] == ["c1", "c2", "c3"]
     assert [f.index for f in verdict.fixes] == [1, 2]
     named = [(o.source, o) for o in (*verdict.criteria, *verdict.fixes)]
-    assert find_unsupported_passes(named, quotable_sources(given)) == ()
+    assert find_unsupported_passes(named, quotable_sources(given)) == []

@@ -11,8 +11,7 @@ from pathlib import Path
 from mimir.domain.evidence import CheckRun, ControlResult, ControlState
 from mimir.domain.plan import Check, CheckKind
 from mimir.qc.controls import decision, scripts, surface
-from mimir.qc.controls.decision import WHOLE, SensitiveTests
-from mimir.qc.controls.program_control import decide_programs
+from mimir.qc.controls.decision import WHOLE, SensitiveTests, decide_programs
 from mimir.qc.controls.script_discovery import Alter, ScriptDiscovery
 from mimir.qc.controls.scripts import Script, StartedPrograms
 from mimir.qc.controls.surface import TrustedFiles

@@ -76,18 +76,19 @@ def mutate_program(path: str, text: str, number: int, step: Step) -> str | None:
 
 def _shell_texts(path: str, text: str) -> list[str]:
     """Return the texts that a shell reads."""
-    return list(_package_scripts(text).values()) if path.endswith(".json") else [text]
+    return list(package_scripts(text).values()) if path.endswith(".json") else [text]
 
 
 def _with_text(path: str, text: str, at: int, other: str) -> str:
     if not path.endswith(".json"):
         return other
-    names = list(_package_scripts(text))
+    names = list(package_scripts(text))
     whole = as_object(json.loads(text))
     return json.dumps({**whole, "scripts": {**as_object(whole["scripts"]), names[at]: other}})
 
 
-def _package_scripts(text: str) -> dict[str, str]:
+def package_scripts(text: str) -> dict[str, str]:
+    """Return the command lines of a `package.json` by their names."""
     try:
         found = as_object(as_object(json.loads(text)).get("scripts"))
     except (ValueError, RecursionError):

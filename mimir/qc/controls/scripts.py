@@ -3,15 +3,18 @@
 A program that reads a script fails only at the end of it: an early exit by the work then shows as a green run.
 """
 
-import json
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mimir.domain.globs import is_outside
-from mimir.domain.json_value import as_object, as_text
-from mimir.qc.controls.inline_programs import count_programs, find_mutation, mutate_program
+from mimir.qc.controls.inline_programs import (
+    count_programs,
+    find_mutation,
+    mutate_program,
+    package_scripts,
+)
 from mimir.qc.integrity.command_line import (
     PYTHON,
     SHELLS,
@@ -130,14 +133,14 @@ def _started_lines(
     """Yield the command lines that a program executes; note the script that it reads."""
     if call.program in _MAKE:
         for name in _MAKEFILES:
-            _note_inline(
-                found, path := posixpath.normpath(posixpath.join(call.below, name)), read(path)
-            )
+            _note_inline(found, path := call.locate(name), read(path))
         yield from recipe(call)
     elif call.program in _PACKAGE_MANAGERS:
-        path = posixpath.normpath(posixpath.join(call.below, "package.json"))
-        _note_inline(found, path, read(path))
-        yield from _package_script(call, read)
+        path = call.locate("package.json")
+        _note_inline(found, path, text := read(path))
+        words = [word for word in call.arguments if not word.startswith("-") and word != "run"]
+        name = "test" if words[:1] in ([], ["t"]) else words[0]
+        yield from (line for key, line in package_scripts(text or "").items() if key == name)
     elif script := _script(call, read):
         script = replace(script, is_output_used=is_used)
         found.only_reads = False if script.interpreter != "sh" else found.only_reads
@@ -147,18 +150,6 @@ def _started_lines(
                 text = read(script.path) or ""
                 _note_inline(found, script.path, text)
                 yield from text.replace("\\\n", " ").splitlines()
-
-
-def _package_script(call: ProgramCall, read: Read) -> Iterator[str]:
-    words = [word for word in call.arguments if not word.startswith("-") and word != "run"]
-    text = read(posixpath.normpath(posixpath.join(call.below, "package.json")))
-    try:
-        scripts = as_object(as_object(json.loads(text or "")).get("scripts"))
-    except (ValueError, RecursionError):
-        return
-    name = "test" if words[:1] in ([], ["t"]) else words[0]
-    if line := as_text(scripts.get(name)):
-        yield line
 
 
 def _script(call: ProgramCall, read: Read) -> Script | None:
@@ -173,7 +164,7 @@ def _script(call: ProgramCall, read: Read) -> Script | None:
         if option == "-c" or (interpreter and find_mutation(call.program, option)):
             return None
         # Options may have values before the script: `bash -o pipefail check.sh`.
-        path = posixpath.normpath(posixpath.join(call.below, word.removeprefix("/workspace/")))
+        path = call.locate(word.removeprefix("/workspace/"))
         if not word.startswith("-") and not is_outside(path) and (text := read(path)) is not None:
             break
     if text is None:

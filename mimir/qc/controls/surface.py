@@ -61,33 +61,21 @@ def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTe
         text = read_text(checkout, path) if is_test or has_examples else None
         if text is None:
             continue
-        other = _mutate_file(text, suffix, step) if is_test else None
+        other, tests = _mutate_file(text, suffix, step) if is_test else (None, dict[str, bool]())
         if has_examples:
             other = doctests.fail_examples(other or text, suffix) or other
         if other is not None:
             _write(checkout, path, other)
-            changed[path] = _list_tests(text, suffix) if is_test else {}
+            changed[path] = tests
     return changed
 
 
-def _list_tests(text: str, suffix: str) -> Mapping[str, bool]:
+def _mutate_file(text: str, suffix: str, step: Step) -> tuple[str | None, Mapping[str, bool]]:
+    """Return the changed text of a test file, and its tests."""
     if suffix == "py":
-        return python_tests.list_tests(text)
-    return lexed_tests.list_tests(text, lexed_tests.LANGUAGES[suffix])
-
-
-def _mutate_file(text: str, suffix: str, step: Step) -> str | None:
-    if suffix == "py":
-        other = python_tests.mutate_tests(text, step)
-        is_lost = other is None and not python_tests.is_parsable(text)
-        failing = python_tests.FAIL
-    else:
-        language = lexed_tests.LANGUAGES[suffix]
-        other = lexed_tests.mutate_tests(text, language, step)
-        is_lost = other is None and not lexed_tests.is_readable(text, language)
-        failing = lexed_tests.failing_line(language)
-    # A runner may understand what this engine cannot read: such a file fails as a whole.
-    return f"{failing}\n{text}" if is_lost and step != "strict" else other
+        return python_tests.mutate_tests(text, step), python_tests.list_tests(text)
+    language = lexed_tests.LANGUAGES[suffix]
+    return lexed_tests.mutate_tests(text, language, step), lexed_tests.list_tests(text, language)
 
 
 def mutate_scripts(

@@ -4,7 +4,6 @@ Members have the names of the store's properties, so that an Evidence node can s
 """
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.test_results import sealed_results
@@ -93,12 +92,13 @@ def control_body(run: CheckRun) -> Body:
 
 def verdict_body(verdict: Verdict, tree: str, answer: str) -> Body:
     """Return the payload of a verdict, bound to its tree and answer."""
+    # A fraction is written without rounding: `80`, `200/3`.
     return {
         "tree": tree,
         "answerHash": fingerprint(answer),
         "passed": verdict.passed,
-        "score": format_exact(verdict.score),
-        "modelScore": format_exact(verdict.model_score),
+        "score": str(verdict.score),
+        "modelScore": str(verdict.model_score),
         "modelVerdict": verdict.verdict.verdict,
         "unverifiable": verdict.unverifiable,
         "criteriaImpossible": verdict.criteria_impossible,
@@ -115,17 +115,12 @@ def facts_hash(facts: Body) -> str:
     return fingerprint(canonical_json(facts))
 
 
-def format_exact(number: Fraction) -> str:
-    """Write a fraction without rounding: `80`, `200/3`."""
-    return str(number)
-
-
 def _criterion(result: CriterionResult) -> Body:
     return {
         "id": result.id,
         "state": result.state,
         "basis": result.basis,
-        "points": format_exact(result.points),
+        "points": str(result.points),
         "critical": result.critical,
         "quote": result.quote,
         "source": result.source,

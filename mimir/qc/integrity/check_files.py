@@ -61,7 +61,7 @@ def find_check_files(check: Check) -> CheckFiles:
         glob
         for one in started
         for name in test_runners.COLLECTED.get(one.program, ())
-        for glob in (name, _join_path(one, name))
+        for glob in (name, one.locate(name))
         if not is_outside(glob)
     ]
     starts_tests = any(map(_starts_tests, started))
@@ -82,9 +82,9 @@ def _find_tools(command: ProgramCall) -> Iterator[str]:
     """Yield the paths of known programs inside the project: `bin/rspec`, `vendor/bin/phpunit`."""
     path = command.path
     if path and command.program in test_runners.KNOWN and not is_outside(path):
-        yield _join_path(command, path)
+        yield command.locate(path)
     for name in test_runners.AMBIGUOUS.get(command.program, ()):
-        yield _join_path(command, name)
+        yield command.locate(name)
 
 
 def _find_companions(tests: Sequence[str], collected: Sequence[str]) -> tuple[str, ...]:
@@ -155,14 +155,10 @@ def _find_tests(command: ProgramCall) -> Iterator[str]:
     paths = [path for argument in arguments if (path := _path(command, argument))]
     for path in paths or ["."]:
         if says_it_tests(path):
-            yield _join_path(command, path)
+            yield command.locate(path)
         else:
             # A directory of sources holds tests and work; for a file, these globs match nothing.
-            yield from (_join_path(command, f"{path}/{glob}") for glob in collected)
-
-
-def _join_path(command: ProgramCall, glob: str) -> str:
-    return posixpath.normpath(posixpath.join(command.below, glob))
+            yield from (command.locate(f"{path}/{glob}") for glob in collected)
 
 
 def _positional(command: ProgramCall) -> Iterator[str]:

@@ -75,6 +75,10 @@ class ProgramCall:
         first = self.arguments[0] if self.arguments else ""
         return first if "/" in first and posixpath.basename(first) == self.program else ""
 
+    def locate(self, path: str) -> str:
+        """Return a path or glob of the call, relative to the workspace."""
+        return posixpath.normpath(posixpath.join(self.below, path))
+
 
 def find_programs(argv: Sequence[str]) -> tuple[ProgramCall, ...]:
     """Return the programs that `argv` starts, in order."""

@@ -6,8 +6,10 @@ leaves open which is meant. Such an answer is refused, as is a list around the o
 
 import json
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
+from mimir.domain.json_value import is_array, is_object
 from mimir.errors import AnswerError
 
 MAX_CHARS = 200_000
@@ -92,18 +94,16 @@ def _decode(body: str) -> dict[str, object]:
 
 def as_object(value: object, what: str) -> dict[str, object]:
     """Return an object, or raise `AnswerError` for another value."""
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise AnswerError(f"{what} must be a JSON object.")
-    items: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]  from isinstance alone
-    return {str(key): item for key, item in items.items()}
+    return dict(value)
 
 
-def as_list(value: object, what: str) -> list[object]:
+def as_list(value: object, what: str) -> Sequence[object]:
     """Return a list, or raise `AnswerError` for another value."""
-    if not isinstance(value, list):
+    if not is_array(value):
         raise AnswerError(f"{what} must be a list.")
-    items: list[object] = value  # pyright: ignore[reportUnknownVariableType]  from isinstance alone
-    return items
+    return value
 
 
 def _require_distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:

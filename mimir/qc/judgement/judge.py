@@ -23,7 +23,6 @@ from mimir.errors import AnswerError, ModelError
 from mimir.qc.judgement.quotes import (
     Commands,
     Sources,
-    UnsupportedPass,
     argument_text,
     find_unsupported_passes,
 )
@@ -234,7 +233,7 @@ class _ReviewRun:
         missing = _find_missing_quotes(verdict, answer, sources, self._commands(talk))
         if not missing:
             return verdict
-        named = "\n".join(f"- {one.what}: {one.why}" for one in missing)
+        named = "\n".join(f"- {one}" for one in missing)
         messages = _append_message(talk, _UNFOUNDED.format(list=named))
         try:
             talk = await self._ask(messages, services, talk)
@@ -288,17 +287,12 @@ def _append_message(talk: Conversation, text: str) -> tuple[Message, ...]:
 
 def _find_missing_quotes(
     verdict: Verdict, answer: QCAnswer, sources: Sources, commands: Commands
-) -> tuple[UnsupportedPass, ...]:
-    """Return missing quotes to ask for; empty if nothing depends on one."""
+) -> list[str]:
+    """Describe missing quotes to ask for; empty if nothing depends on one."""
     if not (verdict.passed or verdict.unverifiable):
-        return ()
+        return []
     judged = {result.id for result in verdict.criteria if result.basis == "judged"}
-    needed = find_unsupported_passes(
-        [(f"criterion {o.id}", o) for o in answer.criteria if o.id in judged], sources, commands
-    )
-    if not needed:
-        return ()
-    return (
-        *needed,
-        *find_unsupported_passes([(f"fix {o.index}", o) for o in answer.fixes], sources, commands),
-    )
+    criteria = [(f"criterion {o.id}", o) for o in answer.criteria if o.id in judged]
+    fixes = [(f"fix {o.index}", o) for o in answer.fixes]
+    needed = find_unsupported_passes(criteria, sources, commands)
+    return needed and needed + find_unsupported_passes(fixes, sources, commands)

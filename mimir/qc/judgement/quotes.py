@@ -7,7 +7,6 @@ any text contains a shorter one. Words that the quoting agent, or the worker, ga
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -27,16 +26,6 @@ Commands = Mapping[str, str]
 NO_COMMANDS: Commands = MappingProxyType({})
 
 QuotedOpinion = CriterionOpinion | FixOpinion
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsupportedPass:
-    """A `passed` without a verified quote."""
-
-    what: str
-    """`criterion c1` or `fix 2`."""
-    why: str
-    """Reason, for QC."""
 
 
 def explain_missing_quote(
@@ -59,25 +48,18 @@ def explain_missing_quote(
     return ""
 
 
-def is_quote_supported(
-    opinion: QuotedOpinion, sources: Sources, commands: Commands = NO_COMMANDS
-) -> bool:
-    """True if the source of an opinion contains its quote."""
-    return not explain_missing_quote(opinion.quote, opinion.source, sources, commands)
-
-
 def find_unsupported_passes(
     opinions: Iterable[tuple[str, QuotedOpinion]],
     sources: Sources,
     commands: Commands = NO_COMMANDS,
-) -> tuple[UnsupportedPass, ...]:
-    """Return each `passed` without a verified quote; `opinions` are (subject, opinion)."""
-    return tuple(
-        UnsupportedPass(what=what, why=why)
+) -> list[str]:
+    """Describe each `passed` without a verified quote; `opinions` are (subject, opinion)."""
+    return [
+        f"{what}: {why}"
         for what, opinion in opinions
         if opinion.state == "passed"
         and (why := explain_missing_quote(opinion.quote, opinion.source, sources, commands))
-    )
+    ]
 
 
 def argument_text(arguments: str) -> str:

@@ -25,7 +25,6 @@ from mimir.qc.judgement.quotes import (
     Commands,
     Sources,
     explain_missing_quote,
-    is_quote_supported,
 )
 from mimir.qc.judgement.verdict_parser import PASS_SCORE
 
@@ -175,11 +174,11 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
         deciding = [(id, outcomes.get(id)) for id in checks if id not in broken]
         state, reason = _decide_by_checks(deciding, opinion) if deciding else ("passed", "")
         is_judged = not checks or (bool(broken) and state == "passed")
+        fault = explain_missing_quote(opinion.quote, opinion.source, case.sources, case.commands)
         if is_judged:
-            state, reason = _decide_by_quote(opinion, case)
+            state, reason = _decide_by_quote(opinion, fault)
         if broken:
             reason = " ".join(filter(None, (f"check {broken[0]!r} is broken", reason)))
-        found = is_quote_supported(opinion, case.sources, case.commands)
         yield CriterionResult(
             id=criterion.id,
             text=criterion.text,
@@ -187,8 +186,8 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
             basis="judged" if is_judged else "executed",
             points=share[criterion.id],
             critical=criterion.critical,
-            quote=opinion.quote if found else "",
-            source=opinion.source.strip() if found else "",
+            quote="" if fault else opinion.quote,
+            source="" if fault else opinion.source.strip(),
             reason=reason,
         )
 
@@ -216,16 +215,15 @@ def _decide_by_checks(
     return "passed", ""
 
 
-def _decide_by_quote(opinion: CriterionOpinion, case: ScoreInput) -> tuple[State, str]:
-    """Decide a criterion by QC's quote."""
+def _decide_by_quote(opinion: CriterionOpinion, fault: str) -> tuple[State, str]:
+    """Decide a criterion by QC's quote; `fault` is why it does not count."""
     match opinion.state:
         case "failed":
             return "failed", "QC found it failed"
         case "unverified":
             return "unverified", "QC could not verify it"
         case "passed":
-            why = explain_missing_quote(opinion.quote, opinion.source, case.sources, case.commands)
-            return ("unverified", f"QC calls it passed, but {why}") if why else ("passed", "")
+            return ("unverified", f"QC calls it passed, but {fault}") if fault else ("passed", "")
 
 
 def _failures(case: ScoreInput, results: Sequence[CriterionResult]) -> Iterator[str]:

@@ -254,7 +254,7 @@ def _opinion(fields: Json, what: str) -> tuple[State, str, str]:
     return state, _evidence(fields["quote"], "`quote`"), _evidence(fields["source"], "`source`")
 
 
-def _items(value: object, what: str) -> list[object]:
+def _items(value: object, what: str) -> Sequence[object]:
     items = as_list(value, what)
     if len(items) > MAX_ITEMS:
         raise AnswerError(f"{what} has more than {MAX_ITEMS} entries.")

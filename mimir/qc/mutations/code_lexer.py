@@ -34,8 +34,6 @@ class MaskedCode:
     mask: str
     pairs: dict[int, int]
     """Place of each opening bracket → place of its closing one."""
-    depths: dict[int, int]
-    """Place of each opening brace → number of braces around it."""
 
 
 def mask_code(text: str, language: Language) -> MaskedCode | None:
@@ -45,21 +43,16 @@ def mask_code(text: str, language: Language) -> MaskedCode | None:
     mask = _Lexer(text, language).mask()
     if language == "c":
         mask = _DIRECTIVE.sub(lambda found: _blank(found[0]), mask)
-    pairs, depths, open_brackets = dict[int, int](), dict[int, int](), list[int]()
-    braces = 0
+    pairs, open_brackets = dict[int, int](), list[int]()
     for found in re.finditer(r"[()\[\]{}]", mask):
         at, char = found.start(), found[0]
         if char not in _CLOSING:
             open_brackets.append(at)
-            if char == "{":
-                depths[at] = braces
-                braces += 1
             continue
         if not open_brackets or _OPENING[mask[open_brackets[-1]]] != char:
             return None
         pairs[open_brackets.pop()] = at
-        braces -= char == "}"
-    return None if open_brackets else MaskedCode(text=text, mask=mask, pairs=pairs, depths=depths)
+    return None if open_brackets else MaskedCode(text=text, mask=mask, pairs=pairs)
 
 
 def list_arguments(code: MaskedCode, start: int) -> list[tuple[int, int]]:

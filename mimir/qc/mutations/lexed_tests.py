@@ -122,10 +122,14 @@ class _Body:
 
 
 def mutate_tests(text: str, language: Language, step: Step) -> str | None:
-    """Return a test file with failing tests; None: it contains none, or cannot be read."""
+    """Return a test file with failing tests; None: this step changes nothing.
+
+    A file that the lexer cannot read fails as a whole: its runner may understand it.
+    """
     code = mask_code(text, language)
     if code is None:
-        return None
+        line = _THROW if language == "javascript" else f"{MARK} )"
+        return None if step == "strict" else f"{line}\n{text}"
     edits: list[Edit] = []
     for body in _bodies(code, language):
         first = Edit(start=body.start, end=body.start, text=f" {body.failing}")
@@ -173,16 +177,6 @@ def _is_unconditional(code: MaskedCode, start: int, end: int) -> bool:
     return not may_end and all(
         _LOOP.search(code.mask, max(start, at - 200), at) for at in open_braces
     )
-
-
-def is_readable(text: str, language: Language) -> bool:
-    """True if the lexer can read a text."""
-    return mask_code(text, language) is not None
-
-
-def failing_line(language: Language) -> str:
-    """Return a line that makes a file fail as a whole."""
-    return _THROW if language == "javascript" else f"{MARK} )"
 
 
 def mutate_script(text: str, step: Step) -> str | None:

@@ -24,7 +24,7 @@ from mimir.qc.mutations.python_assertions import (
 )
 
 _TestDef = ast.FunctionDef | ast.AsyncFunctionDef
-FAIL = f'raise AssertionError("{MARK}")'
+_FAIL = f'raise AssertionError("{MARK}")'
 _THROW = f'(_ for _ in ()).throw(AssertionError("{MARK}"))'
 _SKIP = f'(_ for _ in ()).throw(__import__("unittest").SkipTest("{MARK}"))'
 _COMPARE = '__import__("mimir_compare")'
@@ -38,10 +38,13 @@ _COMPOUND = (
 
 
 def mutate_tests(text: str, step: Step) -> str | None:
-    """Return a test file with failing tests; None: it contains none, or cannot be parsed."""
+    """Return a test file with failing tests; None: this step changes nothing.
+
+    A file that this Python cannot parse fails as a whole: that of the project may understand it.
+    """
     source = _parse(text)
     if source is None:
-        return None
+        return None if step == "strict" else f"{_FAIL}\n{text}"
     tests = list(_tests(source.tree))
     edits: list[Edit] = []
     for test in tests:
@@ -57,7 +60,7 @@ def mutate_tests(text: str, step: Step) -> str | None:
         for helper in _helpers(source.tree):
             edits += source.expectations(helper.body).edits
     other = apply_edits(text, edits) if edits else None
-    return other if other and is_parsable(other) else None
+    return other if other and _parse(other) else None
 
 
 def list_tests(text: str) -> Mapping[str, bool]:
@@ -68,11 +71,6 @@ def list_tests(text: str) -> Mapping[str, bool]:
         is_strict = always_asserts(test.body)
         found[test.name] = is_strict and found.get(test.name, True)
     return found
-
-
-def is_parsable(text: str) -> bool:
-    """True if this Python can parse a text."""
-    return _parse(text) is not None
 
 
 def mutate_script(text: str, step: Step) -> str | None:
@@ -172,7 +170,7 @@ class _Source:
         if isinstance(first, _COMPOUND):
             indent = self.text[self.text.rfind("\n", 0, start) + 1 : start]
             between = f"\n{indent}"
-        return Edit(start=start, end=start, text=f"{FAIL}{between}")
+        return Edit(start=start, end=start, text=f"{_FAIL}{between}")
 
     def failing_exit(self, node: ast.AST) -> Iterator[Edit]:
         """Yield the edit of `exit(0)`, `sys.exit()` or `raise SystemExit`."""
@@ -197,7 +195,7 @@ class _Source:
             block, context = expected
             # Without an error, the block must fail.
             tried = self._before(block, f"with {self._segment(context)}: pass")
-            return _Expectations([tried], [self._before(block, FAIL)])
+            return _Expectations([tried], [self._before(block, _FAIL)])
         match node:
             case ast.Call(func=ast.Attribute(attr="assertRaises"), args=[_, called, *_] as values):
                 start = self._offset(called.lineno, called.col_offset)

@@ -5,10 +5,11 @@ behind another program a report is used if there is one.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from mimir.qc.integrity.command_line import ProgramCall, find_programs
+from mimir.qc.results.reporters import programs
 
 WORKSPACE = "/workspace"
 """Path of the checkout inside the sandbox; it replaces real paths in outputs."""
@@ -26,7 +27,7 @@ STARTER = (
 """Text of such a program."""
 
 _PYTHON_PATH = re.compile(r"\bPYTHONPATH=")
-_NO_TEST_RUN: Mapping[str, frozenset[str]] = {
+_NO_TEST_RUN: Mapping[str, Set[str]] = {
     "pytest": frozenset(
         (
             *("-h", "--help", "-V", "--version", "--co", "--collect-only", "--fixtures"),
@@ -34,24 +35,7 @@ _NO_TEST_RUN: Mapping[str, frozenset[str]] = {
         )
     ),
     "unittest": frozenset(("-h", "--help")),
-    "go": frozenset(("-json", "--json", "-c", "-n", "-list", "--list", "-h", "-help", "--help")),
-    "cargo": frozenset(("--no-run", "--help", "-h", "--list")),
-    "ctest": frozenset(
-        (
-            *(
-                "-N",
-                "--show-only",
-                "-H",
-                "-h",
-                "--help",
-                "--version",
-                "--print-labels",
-                "-S",
-                "-SP",
-            ),
-            *("-D", "-T", "-M", "--build-and-test", "--dashboard", "--output-junit"),
-        )
-    ),
+    **programs.NO_TEST_RUN,
 }
 """Options with which a runner runs no tests, or reports them itself."""
 _VERBS: Mapping[str, frozenset[str]] = {

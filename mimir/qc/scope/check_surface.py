@@ -11,7 +11,7 @@ from mimir.domain.plan import Check
 from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.check_files import find_check_files, says_it_tests
 from mimir.qc.integrity.command_line import PYTHON, find_programs
-from mimir.qc.integrity.linters import LINTERS
+from mimir.qc.integrity.test_runners import LINTERS
 from mimir.qc.scope.loaded_files import (
     find_linter_rules,
     find_loaded_files,
@@ -179,8 +179,4 @@ def _scripts(check: Check) -> Iterable[str]:
     for one in find_programs(check.argv):
         words = [one.path] if one.path else list(one.arguments[:1])
         if one.path or PYTHON.fullmatch(one.program):
-            yield from (
-                posixpath.normpath(posixpath.join(one.below, word))
-                for word in words
-                if word.endswith(".py")
-            )
+            yield from (one.locate(word) for word in words if word.endswith(".py"))

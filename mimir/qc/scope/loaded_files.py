@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from mimir.domain.globs import matches
 from mimir.qc.integrity.check_files import says_it_tests
-from mimir.qc.integrity.linters import LINTERS
+from mimir.qc.integrity.test_runners import LINTERS
 
 _INCLUDES = re.compile(r"^[ \t]*[-s]?include[ \t]+([^\n#]+)", re.MULTILINE)
 _VALUE = r"[\"']?[\s=,]+[\"']?([\w./@{}$()<>*-]+)"

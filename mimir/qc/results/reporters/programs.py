@@ -11,11 +11,15 @@ import shutil
 import subprocess
 import sys
 
-_NO_RUN_OF_GO = {"-json", "--json", "-c", "-n", "-list", "--list", "-h", "-help", "--help"}
-_NO_RUN_OF_CTEST = {
-    *("-N", "--show-only", "-H", "-h", "--help", "--version", "--print-labels", "-S", "-SP"),
-    *("-D", "-T", "-M", "--build-and-test", "--dashboard", "--output-junit"),
+NO_TEST_RUN = {
+    "go": {"-json", "--json", "-c", "-n", "-list", "--list", "-h", "-help", "--help"},
+    "cargo": {"--no-run", "--help", "-h", "--list"},
+    "ctest": {
+        *("-N", "--show-only", "-H", "-h", "--help", "--version", "--print-labels", "-S", "-SP"),
+        *("-D", "-T", "-M", "--build-and-test", "--dashboard", "--output-junit"),
+    },
 }
+"""Options with which a program runs no tests, or reports them itself."""
 
 
 def main(starter, words):
@@ -29,7 +33,7 @@ def main(starter, words):
         raise SystemExit(127)
     folder = os.environ.get("MIMIR_RESULTS", "")
     # ctest shows its output and writes the report: it needs no process around it.
-    if name == "ctest" and folder and _NO_RUN_OF_CTEST.isdisjoint(words):
+    if name == "ctest" and folder and NO_TEST_RUN[name].isdisjoint(words):
         report = os.path.join(folder, "ctest-%d.ctest" % os.getpid())
         # Its programs would report their tests a second time.
         os.environ.pop("GTEST_OUTPUT", None)
@@ -39,7 +43,7 @@ def main(starter, words):
         not folder
         or at is None
         or name == "ctest"
-        or (name == "go" and _NO_RUN_OF_GO.intersection(words))
+        or (name == "go" and not NO_TEST_RUN[name].isdisjoint(words))
     ):
         os.execv(program, [program, *words])
     del os.environ["MIMIR_RESULTS"]

@@ -3,8 +3,7 @@
 import pytest
 
 from mimir.domain.evidence import ControlState
-from mimir.qc.controls.decision import WHOLE, SensitiveTests
-from mimir.qc.controls.program_control import decide_programs
+from mimir.qc.controls.decision import WHOLE, SensitiveTests, decide_programs
 from mimir.qc.mutations.mutation import Step
 from mimir.qc.mutations.test_programs import TestProgram, find_program, mutate_program
 
