@@ -6,12 +6,14 @@ recorded of them: the check node asks for the same runs and gets the shared resu
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 
 from mimir.attempts.attempt_workspace import AttemptWorkspace
 from mimir.attempts.services import AttemptServices
 from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import MimirError
 from mimir.llm.protocol import ChatModel
+from mimir.qc.checks.earlier_tests import CheckTarget
 from mimir.qc.scope.test_owners import find_pending_tests
 
 AFTER_SECONDS = 1.0
@@ -58,17 +60,28 @@ class AnticipatingModel:
         # The check node meets the same error, and reports it.
         with contextlib.suppress(MimirError):
             work = await self._workspace.preview()
-            upstream = services.facts.graph.upstream(services.task.id)
-            await services.checks.anticipate(
-                services.task,
-                base_tree=services.start.first_base_tree,
-                tree=work.tree,
-                changed=work.changed,
-                own_base=services.start.base_tree,
-                pending=find_pending_tests(
-                    services.facts.plan, services.task, upstream, services.facts.base_tree
-                ),
-            )
+            target = build_check_target(services, work.tree, work.changed)
+            await services.checks.anticipate(target)
+
+
+def build_check_target(
+    services: AttemptServices, tree: str, changed: Sequence[str], answer: str = ""
+) -> CheckTarget:
+    """Return the subject of the checks of an attempt."""
+    facts, task = services.facts, services.task
+    return CheckTarget(
+        task=task,
+        # A retry starts from a changed tree, on which a check may pass before any work.
+        first_base=services.start.first_base_tree,
+        own_base=services.start.base_tree,
+        tree=tree,
+        changed=changed,
+        answer=answer,
+        green_runs=facts.green_runs,
+        pending=find_pending_tests(
+            facts.plan, task, facts.graph.upstream(task.id), facts.base_tree
+        ),
+    )
 
 
 async def stop_background(services: AttemptServices) -> None:

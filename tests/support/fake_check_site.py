@@ -8,6 +8,7 @@ from typing import Any
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, CheckKind, Task
 from mimir.qc.checks.check_runner import CheckRunner
+from mimir.qc.checks.earlier_tests import CheckTarget
 from tests.support.fake_trees import GREEN, RED, FakeHistory, FakeRan, FakeSandbox, Seen
 from tests.support.scoped_deliverables import restrict
 
@@ -58,7 +59,14 @@ class Bench:
         one = task(*checks, files=files)
         work = await restrict(self.history, one, before, tree)
         outcomes = await self.checks.outcomes(
-            one, base_tree=before, tree=work.tree, changed=work.changed, answer=answer
+            CheckTarget(
+                task=one,
+                first_base=before,
+                own_base=before,
+                tree=work.tree,
+                changed=work.changed,
+                answer=answer,
+            )
         )
         return tuple(replace(o, findings=(*o.findings, *work.notes)) for o in outcomes)
 

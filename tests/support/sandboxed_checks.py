@@ -10,6 +10,7 @@ from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, CheckKind, Task
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.check_runner import CheckRunner
+from mimir.qc.checks.earlier_tests import CheckTarget
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from tests.support.clock import FrozenClock
@@ -45,7 +46,14 @@ class Bench:
         task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,), files=files)
         work = await restrict(self.history, task, self.base, taken.tree)
         outcomes = await self.checks.outcomes(
-            task, base_tree=self.base, tree=work.tree, changed=work.changed, answer=answer
+            CheckTarget(
+                task=task,
+                first_base=self.base,
+                own_base=self.base,
+                tree=work.tree,
+                changed=work.changed,
+                answer=answer,
+            )
         )
         return replace(outcomes[0], findings=(*outcomes[0].findings, *work.notes))
 

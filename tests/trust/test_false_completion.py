@@ -11,6 +11,7 @@ from mimir.bootstrap.toolsets import ProjectSandbox
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.check_runner import CheckRunner
+from mimir.qc.checks.earlier_tests import CheckTarget
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
@@ -68,7 +69,14 @@ class _Bench:
         tree, _ = await self.history.restrict(taken.tree, self.base, files=files)
         work = await restrict(self.history, task, self.base, tree)
         (outcome,) = await self.checks.outcomes(
-            task, base_tree=self.base, tree=work.tree, changed=work.changed, answer="Done."
+            CheckTarget(
+                task=task,
+                first_base=self.base,
+                own_base=self.base,
+                tree=work.tree,
+                changed=work.changed,
+                answer="Done.",
+            )
         )
         if outcome.state != "passed":
             return False

@@ -1,13 +1,12 @@
 """Check node: the task's checks run on clean checkouts, and their outcomes are sealed."""
 
-from mimir.attempts.anticipation import stop_background
+from mimir.attempts.anticipation import build_check_target, stop_background
 from mimir.attempts.results import Checking, Judging
 from mimir.attempts.services import AttemptServices, Bodies, seal_records
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import TaskStatus
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body
-from mimir.qc.scope.test_owners import find_pending_tests
 from mimir.store.records.attempt_changes import AttemptResultChange
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.task_changes import ChecksCompletedChange
@@ -22,19 +21,9 @@ async def run_checks(services: AttemptServices, state: Checking) -> Judging:
 
 
 async def _run_checks(services: AttemptServices, state: Checking) -> Judging:
-    work, facts = state.work, services.facts
-    upstream = facts.graph.upstream(services.task.id)
-    outcomes = await services.checks.outcomes(
-        services.task,
-        # A retry starts from a changed tree, on which a check may pass before any work.
-        base_tree=services.start.first_base_tree,
-        tree=work.tree,
-        changed=work.changed,
-        answer=work.answer,
-        own_base=services.start.base_tree,
-        green_runs=facts.green_runs,
-        pending=find_pending_tests(facts.plan, services.task, upstream, facts.base_tree),
-    )
+    work = state.work
+    target = build_check_target(services, work.tree, work.changed, work.answer)
+    outcomes = await services.checks.outcomes(target)
     bodies: Bodies = [
         ("deliverable", deliverable_body(work.tree, work.base_tree, work.answer, work.changed)),
         *(("check", body) for outcome in outcomes for body in check_bodies(outcome)),
@@ -53,4 +42,4 @@ async def _run_checks(services: AttemptServices, state: Checking) -> Judging:
         records=seal_records(services, bodies),
         defer=True,  # QC's first model call is the next write
     )
-    return Judging(work=work, outcomes=tuple(outcomes))
+    return Judging(work=work, outcomes=outcomes)

@@ -18,12 +18,7 @@ from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import Phase, TreeReader
 from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_run
-from mimir.qc.checks.journaled_checks import CheckExecutor
-from mimir.qc.checks.regression import AcceptedTask, run_on_tree
-from mimir.qc.checks.shared_runs import RedAheadError, RunsAhead
-from mimir.qc.controls.control_runner import ControlCase
-from mimir.qc.integrity.check_files import find_check_files, is_work
-from mimir.qc.integrity.earlier_tests import (
+from mimir.qc.checks.earlier_tests import (
     FINDING,
     CheckChanges,
     CheckTarget,
@@ -33,6 +28,11 @@ from mimir.qc.integrity.earlier_tests import (
     list_new_tests,
     list_weaker_tests,
 )
+from mimir.qc.checks.journaled_checks import CheckExecutor
+from mimir.qc.checks.regression import AcceptedTask, run_on_tree
+from mimir.qc.checks.shared_runs import RedAheadError, RunsAhead
+from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.integrity.check_files import find_check_files, is_work
 from mimir.qc.results.comparison import complete_results, confirm_results
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
@@ -62,30 +62,11 @@ class CheckRunner:
         self._locks: dict[str, asyncio.Lock] = {}
         self._unrecorded = unrecorded
 
-    async def anticipate(
-        self,
-        task: Task,
-        *,
-        base_tree: str,
-        tree: str,
-        changed: Sequence[str],
-        own_base: str,
-        pending: PendingTests,
-    ) -> None:
+    async def anticipate(self, target: CheckTarget) -> None:
         """Make the runs of `outcomes` ahead, up to the first red one after the work."""
-        if self._unrecorded is None:
-            return
-        ahead = CheckRunner(self._history, self._unrecorded)
-        with contextlib.suppress(RedAheadError):
-            await ahead.outcomes(
-                task,
-                base_tree=base_tree,
-                tree=tree,
-                changed=changed,
-                answer="",
-                own_base=own_base,
-                pending=pending,
-            )
+        if self._unrecorded is not None:
+            with contextlib.suppress(RedAheadError):
+                await CheckRunner(self._history, self._unrecorded).outcomes(target)
 
     async def prepare(self, task: Task, base_tree: str) -> tuple[CheckRun, ...]:
         """Make the runs before the work whose files exist already, before the first model call.
@@ -103,49 +84,21 @@ class CheckRunner:
         runs = await await_all(run(check) for check in task.checks)
         return tuple(_correct_missing(run, task) for run in runs if run is not None)
 
-    async def outcomes(
-        self,
-        task: Task,
-        *,
-        base_tree: str,
-        tree: str,
-        changed: Sequence[str],
-        answer: str,
-        own_base: str = "",
-        pending: PendingTests = NO_PENDING_TESTS,
-        green_runs: int = 1,
-    ) -> tuple[CheckOutcome, ...]:
+    async def outcomes(self, target: CheckTarget) -> tuple[CheckOutcome, ...]:
         """Run every check of a task on a deliverable; one outcome a check, in the plan's order.
-
-        `base_tree` is the base of the task's first attempt; `own_base` is that of this attempt, if the run branch moved since then.
-        `changed` are the paths that differ from the latter. A `hold` check does not see `pending` tests. A check that is not green
-        `green_runs` times in a row after the work is flaky.
 
         Raises:
             Paused: The sandbox or the disk failed.
         """
-        base = own_base or base_tree
-        status = {
-            change.path: change.status for change in await self._history.diff_trees(base, tree)
-        }
-        target = CheckTarget(
-            task=task,
-            first_base=base_tree,
-            own_base=base,
-            tree=tree,
-            answer=answer,
-            status={path: status[path] for path in changed if path in status},
-            green_runs=green_runs,
-        )
-        return tuple(
-            await await_all(self._decided(check, target, pending) for check in task.checks)
-        )
+        changes = await self._history.diff_trees(target.own_base, target.tree)
+        found = {one.path: one.status for one in changes}
+        target = replace(target, status={p: found[p] for p in target.changed if p in found})
+        return tuple(await await_all(self._decided(one, target) for one in target.task.checks))
 
-    async def _decided(
-        self, check: Check, target: CheckTarget, pending: PendingTests
-    ) -> CheckOutcome:
+    async def _decided(self, check: Check, target: CheckTarget) -> CheckOutcome:
         """Return the outcome of a check; without pending tests, if these may be why it is red."""
         outcome = await self._outcome(check, target)
+        pending = target.pending
         paths = [path for path in pending.paths if path not in target.status]
         if outcome.state == "passed" or not paths or outcome.kind == "flip":
             return outcome

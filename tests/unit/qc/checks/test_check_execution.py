@@ -7,6 +7,7 @@ import pytest
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.checks.check_execution import MAX_TAIL
 from mimir.qc.checks.decision_table import is_red
+from mimir.qc.checks.earlier_tests import CheckTarget
 from mimir.qc.checks.regression import AcceptedTask
 from tests.support.fake_check_site import BASE, GOOD, TEST, check, task
 from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
@@ -105,12 +106,13 @@ async def test_first_base_decides_before_and_the_own_base_what_was_restored(benc
     tree = here.history.put({"a.py": "bad", TEST: "anything"})
 
     outcomes = await here.checks.outcomes(
-        task(check("flip", protect=(TEST,))),
-        base_tree=first,
-        own_base=moved,
-        tree=tree,
-        changed=[TEST],
-        answer="",
+        CheckTarget(
+            task=task(check("flip", protect=(TEST,))),
+            first_base=first,
+            own_base=moved,
+            tree=tree,
+            changed=[TEST],
+        )
     )
 
     assert outcomes[0].after.tree == moved

@@ -6,13 +6,15 @@ earlier tests shows the fault.
 """
 
 import posixpath
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.qc.integrity.check_files import CheckFiles
 from mimir.qc.mutations.lexed_tests import LANGUAGES
+from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 
 FINDING = (
     "With the tests as they were before the work, this check fails on the deliverable: it passes only together with the new ones or "
@@ -26,13 +28,19 @@ class CheckTarget:
 
     task: Task
     first_base: str
+    """Base of the task's first attempt."""
     own_base: str
+    """Base of this attempt; it differs if the run branch moved since then."""
     tree: str
-    answer: str
-    status: dict[str, str]
-    """Path → `added`, `modified` or `deleted` by this attempt, against its own base."""
+    changed: Sequence[str]
+    """Paths that differ from its own base."""
+    answer: str = ""
+    pending: PendingTests = NO_PENDING_TESTS
+    """Tests that a `hold` check does not see."""
     green_runs: int = 1
-    """How many green runs after the work a check needs."""
+    """How many green runs in a row after the work a check needs; otherwise it is flaky."""
+    status: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Path → `added`, `modified` or `deleted` by this attempt; the runner of the checks finds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
