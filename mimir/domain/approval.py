@@ -1,6 +1,5 @@
 """Approvals: the decision of the user on a subject, bound to its hash. Pure."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from mimir.domain.question import (
     find_control,
     remove_control,
 )
+from mimir.domain.text_hash import hash_text
 
 Decision = Literal["approve", "reject"]
 APPROVE: Decision = "approve"
@@ -56,7 +56,7 @@ class ApprovalSubject:
     @property
     def hash(self) -> str:
         """SHA-256 of the text."""
-        return hash_subject(self.text)
+        return hash_text(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +73,6 @@ class ApprovalDecision:
     def is_approved(self) -> bool:
         """Whether the user approved."""
         return self.decision == APPROVE
-
-
-def hash_subject(text: str) -> str:
-    """Return the SHA-256 of a subject."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def new_approval(

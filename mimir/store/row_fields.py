@@ -14,53 +14,49 @@ def object_field(row: Row, names: Iterable[str]) -> Row:
     return {name: row[name] for name in ("id", *names) if name in row}
 
 
-def text_field(row: Row, name: str, default: str = "") -> str:
-    """Return a text."""
+def text_field(row: Row, name: str) -> str:
+    """Return a text; empty if it is absent."""
     value = row.get(name)
-    if value is None:
-        return default
-    return value if isinstance(value, str) else _wrong(row, name, "a text")
+    if not (value is None or isinstance(value, str)):
+        _wrong(row, name, "a text")
+    return value or ""
 
 
-def int_field(row: Row, name: str, default: int = 0) -> int:
-    """Return a whole number."""
-    value = row.get(name)
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int):
-        _wrong(row, name, "a whole number")
-    return value
+def int_field(row: Row, name: str) -> int:
+    """Return a whole number; 0 if it is absent."""
+    return maybe_whole(row, name) or 0
 
 
 def maybe_whole(row: Row, name: str) -> int | None:
     """Return a whole number; None if it is absent."""
-    return None if row.get(name) is None else int_field(row, name)
-
-
-def float_field(row: Row, name: str, default: float = 0.0) -> float:
-    """Return a number."""
     value = row.get(name)
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        _wrong(row, name, "a number")
+    if isinstance(value, bool) or not (value is None or isinstance(value, int)):
+        _wrong(row, name, "a whole number")
     return value
 
 
-def bool_field(row: Row, name: str, *, default: bool = False) -> bool:
-    """Return true or false."""
+def float_field(row: Row, name: str) -> float:
+    """Return a number; 0 if it is absent."""
     value = row.get(name)
-    if value is None:
-        return default
-    return value if isinstance(value, bool) else _wrong(row, name, "true or false")
+    if isinstance(value, bool) or not (value is None or isinstance(value, int | float)):
+        _wrong(row, name, "a number")
+    return value or 0.0
+
+
+def bool_field(row: Row, name: str) -> bool:
+    """Return true or false; false if it is absent."""
+    value = row.get(name)
+    if not (value is None or isinstance(value, bool)):
+        _wrong(row, name, "true or false")
+    return value or False
 
 
 def text_list_field(row: Row, name: str) -> list[str]:
     """Return a list of texts; empty if it is absent."""
     value = row.get(name)
-    if value is None:
-        return []
-    return list(value) if isinstance(value, list) else _wrong(row, name, "a list")
+    if not (value is None or isinstance(value, list)):
+        _wrong(row, name, "a list")
+    return list(value or ())
 
 
 def json_field(row: Row, name: str) -> Mapping[str, object]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.domain.text_hash import hash_text
 from mimir.qc.evidence import seal
 from mimir.store.operations import evidence
 from tests.support.run_facts import Facts, Outside
@@ -110,9 +111,7 @@ def _passing(
     work = facts.work(task, number)
     verdicts = [r for r in records if r["record"] == "verdict" and r["passed"]]
     bound = [
-        r
-        for r in verdicts
-        if r["tree"] == work.tree and r["answerHash"] == seal.fingerprint(work.answer)
+        r for r in verdicts if r["tree"] == work.tree and r["answerHash"] == hash_text(work.answer)
     ]
     if not bound:
         yield f"{task} is completed without a sealed verdict on its deliverable"

@@ -1,10 +1,10 @@
 """Results of replays: the differences of a run, and the use of a recording."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from mimir.cli.session import CommandSession
+from mimir.domain.text_hash import hash_text
 
 if TYPE_CHECKING:
     from mimir.orchestrator.api import Mimir
@@ -65,11 +65,7 @@ def shape(one: "ReplayResult") -> dict[str, object]:
     """Return the result of a replay as JSON; texts are their SHA-256."""
     return {
         "run": one.run, "status": one.status, "events": one.events, "calls": one.calls, "checks": one.checks,
-        "report": _hash(one.report), "plan": _hash(one.plan), "verdicts": _hash(one.verdict_rows),
-        "evidence": _hash(one.evidence_rows), "seal": one.seal,
+        "report": hash_text(one.report), "plan": hash_text(one.plan), "verdicts": hash_text(one.verdict_rows),
+        "evidence": hash_text(one.evidence_rows), "seal": one.seal,
         "differences": [{"where": d.where, "what": d.what} for d in one.differences],
     }  # fmt: skip
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,7 +1,6 @@
 """Tokens of the HTTP transport: a file that holds their hashes, never a token."""
 
 import fcntl
-import hashlib
 import hmac
 import json
 import os
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from mimir.domain.clock import moment, stamp
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
+from mimir.domain.text_hash import hash_text
 from mimir.errors import ConfigurationError, UsageError
 from mimir.mcp_server.tools.tool_values import SCOPES, Scope
 
@@ -97,7 +97,7 @@ class TokenFile:
             token = PREFIX + secrets.token_urlsafe(32)
             made = StoredToken(
                 name=name,
-                sha256=_hash(token),
+                sha256=hash_text(token),
                 scopes=tuple(scopes),
                 agent=agent,
                 created_at=stamp(now),
@@ -130,7 +130,7 @@ class TokenFile:
 
     def find(self, token: str, now: datetime) -> StoredToken | None:
         """Return the valid token with this secret; None: there is none."""
-        digest = _hash(token)
+        digest = hash_text(token)
         found = None
         # All are compared, so that the time does not depend on the place of the right one.
         for one in self.load():
@@ -181,10 +181,6 @@ def read_scopes(text: str) -> tuple[Scope, ...]:
         )
     # In one order, so that equal scopes are stored alike.
     return tuple(one for one in SCOPES if one in names)
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _read(shape: dict[str, object] | object) -> StoredToken:

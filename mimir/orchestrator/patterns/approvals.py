@@ -7,11 +7,11 @@ from pathlib import Path
 from mimir.domain.approval import (
     ApprovalDecision,
     ApprovalSubject,
-    hash_subject,
     new_approval,
     read_decision,
 )
 from mimir.domain.question import QuestionLimits, remove_control
+from mimir.domain.text_hash import hash_text
 from mimir.errors import RejectedError
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.state_dir import write_state_file
@@ -77,7 +77,7 @@ class ApprovalStop:
         notes = f"Noted by mimir: {'; '.join(problems)}." if problems else ""
         question = new_approval(subject, self.consequence, notes, self.limits)
         # Of the text as it was written, so that a resume finds the same call.
-        request = {"tool": "approve", "subject": self.path, "hash": hash_subject(text)}
+        request = {"tool": "approve", "subject": self.path, "hash": hash_text(text)}
         outcome = await self.transcript.ask(request, question, title=question.title)
         return read_decision(outcome)
 

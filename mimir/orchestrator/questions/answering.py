@@ -18,6 +18,7 @@ from mimir.domain.question import (
 )
 from mimir.domain.question_states import OPEN
 from mimir.domain.task_states import RUN_ENDED, TERMINAL, RunStatus
+from mimir.domain.text_hash import hash_text
 from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.questions.inbox import find_question
 from mimir.store.operations import runs
@@ -195,9 +196,9 @@ def _decide(
     if text is None:
         text = read_subject(answerer.project, question.subject)
         # The user has not seen this text, so even a rejection needs a new question.
-        if approval.hash_subject(text) != question.subject_hash:
+        if hash_text(text) != question.subject_hash:
             shown = answerer.redact(approval.describe_change(question.text, text))
-            id = replace_question(ops, question, approval.hash_subject(text), shown)
+            id = replace_question(ops, question, hash_text(text), shown)
             noun = approval.subject_noun(question.name)
             refusal = f"The {noun} changed after {question.id} was asked. {question.id} is withdrawn; {id} replaces it."
             return replace(result, refusal=refusal)

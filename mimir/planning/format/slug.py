@@ -1,8 +1,9 @@
 """Slug of a request: the folder name in `chains/<slug>/`. Pure."""
 
-import hashlib
 import re
 import unicodedata
+
+from mimir.domain.text_hash import hash_text
 
 MAX_CHARS = 48
 _EMPTY_WORD = re.compile("an?|and|the|of|to|for|in|on|with|that|this|please|my|our|your|is|are|be")
@@ -20,5 +21,5 @@ def slug(request: str) -> str:
             break
         name = longer
     # A request without Latin letters: equal requests still have equal names.
-    digest = hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hash_text(request)
     return name or f"plan-{digest[:8]}"

@@ -15,9 +15,9 @@ from typing import Literal, Protocol
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.test_results import TestResults
+from mimir.domain.text_hash import hash_text
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
-from mimir.qc.evidence.seal import fingerprint
 from mimir.qc.results import request
 from mimir.qc.results.report_files import read_results, remove_own_reports
 from mimir.workspace.aio import to_thread_shielded
@@ -262,7 +262,7 @@ def _unstartable_run(check: Check, tree: str, phase: Phase, why: str, *, again: 
         tree=tree,
         exit_code=None,
         missing=True,
-        output_hash=fingerprint(why),
+        output_hash=hash_text(why),
         output_tail=why,
         again=again,
     )

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
+from mimir.domain.text_hash import hash_text
 from mimir.qc.checks.check_execution import CheckExecution, ObservedRun, Phase
 from mimir.qc.controls.control_runner import ControlCase
-from mimir.qc.evidence.seal import fingerprint
 
 MOST_RUNS = 500
 """Results that are kept; each holds the names of its tests."""
@@ -77,7 +77,7 @@ class SharedRuns:
 
     def _keep(self, key: _Key, made: ObservedRun, answer: str, *, is_used: bool) -> None:
         if made.run.green or made.run.phase == "before":
-            depends = fingerprint(answer) if made.reads_answer else ""
+            depends = hash_text(answer) if made.reads_answer else ""
             self._known[key] = _KnownRun(run=made.run, answer=depends, is_used=is_used)
             while len(self._known) > MOST_RUNS:
                 self._known.popitem(last=False)
@@ -86,7 +86,7 @@ class SharedRuns:
 def _stands_for(known: _KnownRun, phase: Phase, answer: str) -> bool:
     # A red run before the work needs no confirmation: nothing is rejected by it.
     is_certain = known.run.green or phase == known.run.phase == "before"
-    return is_certain and known.answer in ("", fingerprint(answer))
+    return is_certain and known.answer in ("", hash_text(answer))
 
 
 class RedAheadError(Exception):

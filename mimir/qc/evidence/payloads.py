@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.test_results import sealed_results
+from mimir.domain.text_hash import hash_text
 from mimir.domain.verdict import CriterionResult, Verdict
-from mimir.qc.evidence.seal import canonical_json, fingerprint
+from mimir.qc.evidence.seal import canonical_json
 
 Body = Mapping[str, object]
 
@@ -18,7 +19,7 @@ def deliverable_body(tree: str, base_tree: str, answer: str, changed: Sequence[s
     return {
         "tree": tree,
         "baseTree": base_tree,
-        "answerHash": fingerprint(answer),
+        "answerHash": hash_text(answer),
         "changed": sorted(changed),
     }
 
@@ -95,7 +96,7 @@ def verdict_body(verdict: Verdict, tree: str, answer: str) -> Body:
     # A fraction is written without rounding: `80`, `200/3`.
     return {
         "tree": tree,
-        "answerHash": fingerprint(answer),
+        "answerHash": hash_text(answer),
         "passed": verdict.passed,
         "score": str(verdict.score),
         "modelScore": str(verdict.model_score),
@@ -112,7 +113,7 @@ def verdict_body(verdict: Verdict, tree: str, answer: str) -> Body:
 
 def facts_hash(facts: Body) -> str:
     """Return the hash of the facts of a run, which the record of its gate holds."""
-    return fingerprint(canonical_json(facts))
+    return hash_text(canonical_json(facts))
 
 
 def _criterion(result: CriterionResult) -> Body:

@@ -34,11 +34,6 @@ def canonical_json(value: Mapping[str, object]) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def fingerprint(text: str) -> str:
-    """Return the SHA-256 of a text, which may contain half surrogates from a model."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def first_link(chain: str) -> str:
     """Return the link before the first record of a chain."""
     return _digest(("mimir.chain", chain))

@@ -6,10 +6,11 @@ from typing import TypeVar
 
 from mimir.attempts.results import Deliverable
 from mimir.domain.evidence import CheckOutcome
+from mimir.domain.text_hash import hash_text
 from mimir.domain.verdict import Verdict
 from mimir.errors import StoreError
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body, verdict_body
-from mimir.qc.evidence.seal import canonical_json, fingerprint
+from mimir.qc.evidence.seal import canonical_json
 from mimir.reporting.audit.chain_audit import AuditedRecord, EvidenceChain
 from mimir.store.records.audited_records import (
     AuditedArtifactRecord,
@@ -125,10 +126,10 @@ def _answer_problems(
     if answer is None:
         yield f"{id}: the answer is gone" + (f"; {sealed.id} sealed it" if sealed else "")
         return
-    hash = fingerprint(answer.text)
+    hash = hash_text(answer.text)
     if sealed and hash != sealed.text("answerHash"):
         yield f"{id}: it was changed; it is not the answer that {sealed.id} sealed"
-    elif not sealed and hash != fingerprint(deliverable.answer):
+    elif not sealed and hash != hash_text(deliverable.answer):
         yield f"{id}: it was changed; it is not the answer that the attempt holds"
     if answer.sha256 != hash or answer.length != len(answer.text):
         yield f"{id}: its noted hash or length is not that of its text"

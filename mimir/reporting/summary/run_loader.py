@@ -3,7 +3,6 @@
 Stored values are taken as they are: `reporting.audit` verifies them.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from mimir.domain.ids import lane_id
 from mimir.domain.question import describe_values
 from mimir.domain.requirement import REQUIREMENTS_TEXT, Requirement
 from mimir.domain.task_states import RunStatus
+from mimir.domain.text_hash import hash_text
 from mimir.domain.verdict import Verdict
 from mimir.reporting.summary.event_totals import EventTotals, total_events
 from mimir.reporting.summary.metric_inputs import count_metric_inputs, load_pm_calls
@@ -168,8 +168,7 @@ def _load_batch(reads: ReadOps, run: str, batch: Sequence[TaskRecord]) -> Sequen
     # One query for a batch: one for each attempt would be thousands in a large run.
     evidence = record_loading.load_evidence(reads, ids)
     answers = {
-        answer.id: hashlib.sha256(answer.text.encode("utf-8", "surrogatepass")).hexdigest()
-        for answer in record_loading.iterate_answers(reads, ids)
+        answer.id: hash_text(answer.text) for answer in record_loading.iterate_answers(reads, ids)
     }
     transcripts = {r.id: lane_id(run, r.task_id, r.number, "worker") for r in records}
     unanswered = [transcripts[record.id] for record in records if not record.deliverable]

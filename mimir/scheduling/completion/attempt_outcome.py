@@ -15,8 +15,8 @@ from mimir.domain.failure import QCFailureReport, TimelineEntry
 from mimir.domain.json_value import as_number, as_object, as_text, as_whole_number
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
+from mimir.domain.text_hash import hash_text
 from mimir.domain.verdict import Verdict
-from mimir.qc.evidence.seal import fingerprint
 from mimir.qc.judgement import score
 from mimir.qc.judgement.diagnosis import failure_report
 from mimir.scheduling import retry
@@ -158,7 +158,7 @@ def retry_input(
     is_same = (
         bool(end.answer)
         and previous is not None
-        and (previous.tree, previous.answer_hash) == (end.tree, fingerprint(end.answer))
+        and (previous.tree, previous.answer_hash) == (end.tree, hash_text(end.answer))
     )
     return retry.RetryInput(
         cause=end.cause,
@@ -265,7 +265,7 @@ def _rejected_change(end: AttemptOutcome) -> RejectedAttemptChange:
         required_fixes=end.required_fixes,
         issues=end.issues,
         tree=end.tree,
-        answer_hash=fingerprint(end.answer),
+        answer_hash=hash_text(end.answer),
         judged=end.judged,
         score=end.score,
     )

@@ -3,10 +3,10 @@
 No operation of the engine reads them. They are written in the transaction of the change that they show.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Literal
 
+from mimir.domain.text_hash import hash_text
 from mimir.store.protocol import Row, WriteOps
 from mimir.store.schema import EdgeType, NodeLabel
 
@@ -47,4 +47,4 @@ def _file(run: str, path: str) -> Row:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hash_text(text)[:16]

@@ -3,12 +3,12 @@
 One node per role holds its newest tasks, so a query costs the same after ten runs and after ten thousand.
 """
 
-import hashlib
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 
 from mimir.domain.estimates import LearnedEstimate, TaskSample, medians, role_key
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.text_hash import hash_text
 from mimir.store.operations import record_loading
 from mimir.store.protocol import ReadOps, Row, WriteOps
 from mimir.store.records.task_records import TaskRecord
@@ -69,7 +69,7 @@ def load_estimates(
 
 
 def _id(project: str, role: str) -> str:
-    digest = hashlib.sha256(role.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hash_text(role)
     return f"{project}#estimate-{digest[:16]}"
 
 

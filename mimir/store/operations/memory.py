@@ -1,7 +1,6 @@
 """Memory of a project: notes, lessons and past runs, searched within one project."""
 
 import difflib
-import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Literal, TypeVar
 from mimir.domain.json_value import as_array
 from mimir.domain.plan import Check
 from mimir.domain.run import is_todo_list
+from mimir.domain.text_hash import hash_text
 from mimir.errors import StoreError, ToolError
 from mimir.store.operations.record_loading import decode_plan, load_run_with_plan
 from mimir.store.protocol import Compare, Direction, GraphStore, ReadOps, Row, Value, WriteOps
@@ -350,7 +350,7 @@ def _node(label: str, row: Row) -> Node:
 
 
 def _memory_id(project: str, text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = hash_text(text)
     return f"{project}#memory-{digest[:16]}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mimir.domain.json_value import as_object, as_text
+from mimir.domain.text_hash import hash_text
 from mimir.store.operations import worker_processes
 from mimir.store.protocol import ReadOps, Row, Where
 from mimir.store.schema import EdgeType, NodeLabel, pack
@@ -64,7 +65,7 @@ def run_chain(run: str) -> str:
 def row_hash(row: Row) -> str:
     """Return the hash of a node; an absent property is like none."""
     present = {name: value for name, value in row.items() if value is not None}
-    return hashlib.sha256(pack(present).encode("utf-8", "surrogatepass")).hexdigest()
+    return hash_text(pack(present))
 
 
 def without_volatile(row: Row) -> Row:

@@ -1,8 +1,8 @@
 """Facts of a run that its seal covers: plan, request, settings, outcome, tasks, result."""
 
-import hashlib
 from collections.abc import Mapping
 
+from mimir.domain.text_hash import hash_text
 from mimir.store import run_reading
 from mimir.store.operations import record_loading
 from mimir.store.protocol import ReadOps, Row
@@ -23,7 +23,7 @@ def load_facts(reads: ReadOps, run: str) -> dict[str, object]:
     """Return the facts of a run as stored; the outcome is the one that its gate decided."""
     row = run_reading.load_run_row(reads, run)
     return {
-        "plan": _hash_text(record_loading.find_plan_text(reads, run)),
+        "plan": hash_text(record_loading.find_plan_text(reads, run)),
         "request": row.get("request"),
         "settings": unpack(str(row.get("settingsJson") or "{}")),
         "outcome": row.get("outcome"),
@@ -35,10 +35,6 @@ def load_facts(reads: ReadOps, run: str) -> dict[str, object]:
 def has_record_form(reads: ReadOps, run: str) -> bool:
     """Return whether the gate of a run seals facts, and its end a record."""
     return run_reading.load_run_row(reads, run).get("sealForm") is not None
-
-
-def _hash_text(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _load_tasks(reads: ReadOps, run: str) -> list[dict[str, object]]:

@@ -1,6 +1,5 @@
 """The `spawn_agent` tool: a specialist works on one bounded task in a context of its own."""
 
-import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -8,6 +7,7 @@ from dataclasses import replace
 from mimir.domain.agent import SPAWN_TOOL
 from mimir.domain.invocation import SpawnCaller
 from mimir.domain.message import ToolResult
+from mimir.domain.text_hash import hash_text
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, string
 
@@ -31,7 +31,7 @@ class SpawnAgentTool(LocalTools):
         text = json.dumps(dict(given.values), sort_keys=True, ensure_ascii=False)
         # A call that is repeated after a death must find the agent that it has spawned.
         place = f"{self._caller.key}\n{text}"
-        key = hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        key = hash_text(place)[:32]
         return await self._spawn(replace(self._caller, key=key), text)
 
 

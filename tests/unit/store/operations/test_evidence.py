@@ -1,9 +1,11 @@
+# pyright: basic
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from mimir.domain.event import EventKind
+from mimir.domain.text_hash import hash_text
 from mimir.domain.verdict import CriterionResult, QCAnswer, Verdict
 from mimir.errors import LeaseLost, StoreError
 from mimir.qc.evidence import seal
@@ -32,7 +34,7 @@ def sealed(bodies=BODIES, chain=CHAIN):
     return seal.extend(chain, None, bodies)
 
 
-async def append(store, records, fence=1, chain=CHAIN, task="a", attempt=1):
+async def append(store, records, fence: int | None = 1, chain=CHAIN, task="a", attempt=1):
     return await store.write(
         lambda ops: evidence.append(ops, "r1", task, attempt, fence, chain, records)
     )
@@ -235,7 +237,7 @@ async def test_artifact_is_kept_whole_with_its_hash(store, run, text):
     row = await store.read(lambda r: r.get("Artifact", "r1/a/1/answer"))
     assert await store.read(lambda r: evidence.artifact(r, "r1/a/1/answer")) == kept
     assert (row["sha256"], row["length"], row["kind"]) == (sha, len(kept), "answer")
-    assert sha == seal.fingerprint(kept)
+    assert sha == hash_text(kept)
     assert await store.read(lambda r: r.neighbours("r1/a/1", ["PRODUCED"], "out")) == [
         "r1/a/1/answer"
     ]
