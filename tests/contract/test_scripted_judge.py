@@ -60,7 +60,9 @@ BARE = TASK.__class__(
     ids=["check and file", "file only", "answer only"],
 )
 @pytest.mark.parametrize("wanted", ["pass", "fail"])
-async def test_its_verdict_is_valid_and_its_quotes_hold(task: Task, outcomes, changed, wanted: str):
+async def test_its_verdict_is_valid_and_its_quotes_hold(
+    task: Task, outcomes: tuple[CheckOutcome, ...], changed: tuple[ChangedFile, ...], wanted: str
+):
     given = QCInput(
         preamble="You review.",
         task=task,

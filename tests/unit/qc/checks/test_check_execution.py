@@ -1,5 +1,7 @@
 """Every row of the table of checks, end to end over trees; and which files each run sees."""
 
+# pyright: basic
+
 import asyncio
 
 import pytest

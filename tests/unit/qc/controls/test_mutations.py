@@ -55,7 +55,7 @@ def test_python_expectations_change_to_values_of_the_same_type(before: str, afte
     found = python_tests.mutate_tests(f"def test_a():\n    {before}\n", "expectations")
 
     assert found == f"def test_a():\n    {after}\n"
-    ast.parse(found)
+    ast.parse(found or "")
 
 
 STRICT = {
@@ -180,7 +180,9 @@ SEVERAL = {
 
 
 @pytest.mark.parametrize(("language", "case"), SEVERAL.items())
-def test_an_equality_that_holds_with_another_value_ends_its_test(language: str, case):
+def test_an_equality_that_holds_with_another_value_ends_its_test(
+    language: Language, case: tuple[str, list[str]]
+):
     text, lines = case
 
     found = lexed_tests.mutate_tests(text, language, "expectations") or ""

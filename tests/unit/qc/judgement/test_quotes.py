@@ -28,7 +28,7 @@ SOURCES = {
         (".......... 10 passed", "check:unit"),
     ],
 )
-def test_quote_that_stands_in_its_source_is_found(quote, source):
+def test_quote_that_stands_in_its_source_is_found(quote: str, source: str):
     assert explain_missing_quote(quote, source, SOURCES) == ""
 
 
@@ -51,12 +51,12 @@ def test_quote_that_stands_in_its_source_is_found(quote, source):
         ("10 passed in 0.12s The limit is", "check:unit", "is not in"),
     ],
 )
-def test_quote_that_does_not_stand_in_its_source_is_named(quote, source, says):
+def test_quote_that_does_not_stand_in_its_source_is_named(quote: str, source: str, says: str):
     assert says in explain_missing_quote(quote, source, SOURCES)
 
 
 @given(st.text(min_size=1, max_size=200), st.data())
-def test_every_long_enough_piece_of_a_text_is_found_in_it(text, data):
+def test_every_long_enough_piece_of_a_text_is_found_in_it(text: str, data: st.DataObject):
     words = visible_text(text).split()
     start = data.draw(st.integers(0, len(words)))
     piece = " ".join(words[start : data.draw(st.integers(start, len(words)))])
@@ -67,7 +67,7 @@ def test_every_long_enough_piece_of_a_text_is_found_in_it(text, data):
 
 
 @given(st.text(alphabet="ab \n", max_size=60), st.text(alphabet="ab \n", max_size=120))
-def test_nothing_is_found_that_is_not_there(quote, text):
+def test_nothing_is_found_that_is_not_there(quote: str, text: str):
     if explain_missing_quote(quote, "s", {"s": text}) == "":
         assert "".join(quote.split()) in "".join(text.split())
 
