@@ -40,7 +40,7 @@ class CheckTarget:
     green_runs: int = 1
     """How many green runs in a row after the work a check needs; otherwise it is flaky."""
     status: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Path → `added`, `modified` or `deleted` by this attempt; the runner of the checks finds it."""
+    """Path → `added`, `modified` or `deleted` by this attempt; found by the runner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Tables of test runners and linters: files that they collect or judge, and their settings. Pure."""
+"""Tables of test runners and linters: the files that they read, and their settings. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reporters that run inside of test runners; the engine imports only `programs.NO_TEST_RUN`.
+"""Reporters that run inside of test runners; the engine imports `programs.NO_TEST_RUN`.
 
 They run in any Python from 3.6 on, or in node. No other module imports them.
 """
