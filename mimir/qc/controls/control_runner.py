@@ -30,6 +30,7 @@ _MOST_GROUPS = 8
 _TEST_STEPS: Sequence[Step] = ("expectations", "strict", "statements")
 _SCRIPT_STEPS: Sequence[Step] = ("expectations", "strict", "end")
 _PASSED = "The check passed although its expectations were changed."
+_HIDDEN = "Tests that run without this work do not run with it."
 _METHODS = {
     "expectations": "changed expectations",
     "strict": "failing statements",
@@ -122,11 +123,13 @@ class _Control:
         case = self._case
         tally = SensitiveTests(counted=decision.counted_tests(case.after))
         changed: ChangedTests = {}
+        listed: ChangedTests = {}
         is_named = False
 
         def alter(checkout: Path, step: Step) -> Sequence[str] | None:
-            nonlocal is_named, changed
+            nonlocal is_named, changed, listed
             changed = surface.mutate_tests(checkout, self._trusted, step)
+            listed = {**listed, **changed}
             is_named = is_named or any(self._is_test_of_plan(path) for path in changed)
             return case.check.argv if changed else None
 
@@ -144,7 +147,11 @@ class _Control:
         if tally.sensitive and await self._has_silenced(tally, silenced, alter):
             return self._insensitive(tally)
         if tally.is_red(flipped if case.kind == "flip" else frozenset()):
-            return self._red(tally)
+            return (
+                self._insensitive(tally, _HIDDEN)
+                if await self._hides_tests(listed)
+                else self._red(tally)
+            )
         if tally.deceived or tally.sensitive or decision.did_hang(tally.runs):
             return self._insensitive(tally)
         if not (is_certain or is_named) or await self._is_insensitive_before(
@@ -152,6 +159,24 @@ class _Control:
         ):
             return None
         return self._insensitive(tally)
+
+    async def _hides_tests(self, listed: ChangedTests) -> bool:
+        """True if the runner executes a test without the work, but not with it.
+
+        The run before shows this, unless the tests cannot be loaded without the work.
+        """
+        case = self._case
+        absent, skipped = decision.unexecuted_tests((case.before, case.after), listed)
+        if not (absent or skipped):
+            return False
+        names: set[str] = set()
+
+        def alter(checkout: Path) -> Sequence[str] | None:
+            names.update(surface.outline_tests(checkout, self._trusted, listed, absent, skipped))
+            return case.check.argv if names else None
+
+        run = await self._run(alter, case.after.tree)
+        return decision.is_among(run.results.failed if run and run.results else (), names)
 
     async def _has_silenced(
         self, tally: SensitiveTests, silenced: frozenset[str], alter: Vary
@@ -367,9 +392,8 @@ class _Control:
     def _red(self, tally: SensitiveTests) -> CheckRun:
         return self._conclude(tally.runs[0], "red", tally, method=_METHODS[tally.step or "end"])
 
-    def _insensitive(self, tally: SensitiveTests) -> CheckRun:
-        reason = _PASSED
-        if decision.did_hang(tally.runs):
+    def _insensitive(self, tally: SensitiveTests, reason: str = _PASSED) -> CheckRun:
+        if reason == _PASSED and decision.did_hang(tally.runs):
             reason = f"The check with changed expectations did not end within {self._limit:g} s."
         return self._conclude(
             tally.runs[0], "insensitive", tally, method="changed expectations", reason=reason

@@ -5,7 +5,8 @@ A test is *sensitive* if a variant turns it red. A test with an unconditional eq
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from mimir.domain.evidence import CheckRun, ControlState
@@ -16,6 +17,8 @@ Failed = Callable[[Step, Sequence[TestProgram]], Awaitable[frozenset[str]]]
 """Runs the variant of a step of programs; returns the counted tests that it turned red."""
 WHOLE = frozenset(("",))
 """Placeholder for the tests of a check whose exit code alone is known."""
+TestNames = Mapping[str, AbstractSet[str]]
+"""File → names of tests."""
 _WORDS = re.compile(r"::|[\[/.]")
 _NO_RESULT_EXITS = frozenset((None, 0, 64, 126, 127))
 """No end, success, usage error, not executable, command not found."""
@@ -123,8 +126,7 @@ def silenced_tests(tally: SensitiveTests, run: CheckRun, changed: ChangedTests) 
 
 def _strictness(test: str, changed: ChangedTests) -> bool | None:
     """Return whether a test always reaches an equality; None: no changed file holds it."""
-    file, _, name = test.partition("::")
-    words = {name, *name.split(" > "), *_WORDS.split(name)}
+    file, words = test.partition("::")[0], _words_of(test)
     # Go names packages in place of files, cargo programs, Java classes.
     others = [tests for path, tests in changed.items() if path.endswith((".go", ".rs", ".java"))]
     found = [
@@ -134,6 +136,37 @@ def _strictness(test: str, changed: ChangedTests) -> bool | None:
         if one in words
     ]
     return all(found) if found else None
+
+
+def _words_of(test: str) -> set[str]:
+    """Return the names that may stand in the file of a test."""
+    name = test.partition("::")[2]
+    return {name, *name.split(" > "), *_WORDS.split(name)}
+
+
+def unexecuted_tests(runs: Iterable[CheckRun], listed: ChangedTests) -> tuple[TestNames, TestNames]:
+    """Return the absent and the skipped tests of files that the runs name."""
+    done: set[str] = set()
+    skipped: set[str] = set()
+    files: set[str] = set()
+    for run in runs:
+        for test, state in run.results.states.items() if run.results else ():
+            (skipped if state in ("skipped", "xfailed") else done).update(_words_of(test))
+            files.add(test.partition("::")[0])
+    used = {path: tests.keys() - done for path, tests in listed.items() if path in files or tests.keys() & done}  # fmt: skip
+    # Parameters are part of a name in Java. Of Python, the reporter tells whose a skip is; of Go, the work has no means.
+    absent = {path: names - skipped for path, names in used.items() if path[-5:] != ".java"}
+    ignored = {path: names & skipped for path, names in used.items() if path[-3:] not in (".py", ".go")}  # fmt: skip
+    return _without_empty(absent), _without_empty(ignored)
+
+
+def _without_empty(tests: TestNames) -> TestNames:
+    return {path: names for path, names in tests.items() if names}
+
+
+def is_among(tests: Iterable[str], names: AbstractSet[str]) -> bool:
+    """True if one of some tests has one of these names."""
+    return any(names & _words_of(test) for test in tests)
 
 
 def time_limit(green_seconds: float, limit: float) -> float:

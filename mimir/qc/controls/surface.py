@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.globs import matches
+from mimir.qc.controls.decision import TestNames
 from mimir.qc.controls.inline_programs import mutate_program
 from mimir.qc.controls.scripts import (
     Script,
@@ -16,7 +17,13 @@ from mimir.qc.controls.scripts import (
     mutate_script,
 )
 from mimir.qc.integrity.check_files import says_it_tests
-from mimir.qc.mutations import doctests, lexed_tests, python_tests, test_programs
+from mimir.qc.mutations import (
+    doctests,
+    lexed_tests,
+    python_tests,
+    test_outlines,
+    test_programs,
+)
 from mimir.qc.mutations.mutation import MARK, ChangedTests, Step
 from mimir.qc.mutations.test_programs import TestProgram
 
@@ -68,6 +75,46 @@ def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTe
             _write(checkout, path, other)
             changed[path] = tests
     return changed
+
+
+def outline_tests(
+    checkout: Path,
+    trusted: TrustedFiles,
+    listed: Collection[str],
+    absent: TestNames,
+    skipped: TestNames,
+) -> set[str]:
+    """Reduce files to tests that fail; return those of `absent` and `skipped` among them."""
+    found: set[str] = set()
+    outlines: dict[str, str] = {}
+    for path in listed:
+        suffix = path.rpartition(".")[2]
+        text = read_text(checkout, path) or ""
+        names = set(test_outlines.list_plain(text, suffix))
+        outlines[path] = test_outlines.outline_tests(text, suffix, names)
+        wanted = set(absent.get(path, ()))
+        if path in skipped and not _may_skip_near(checkout, path, suffix, trusted):
+            wanted |= skipped[path]
+        found |= names & wanted
+    # A package of Go holds its tests and the work.
+    for path in trusted.work:
+        if path.endswith(".go") and path not in listed and (text := read_text(checkout, path)):
+            outlines[path] = test_outlines.empty_package(text)
+    for path, other in outlines.items():
+        _write(checkout, path, other)
+    return found
+
+
+def _may_skip_near(checkout: Path, path: str, suffix: str, trusted: TrustedFiles) -> bool:
+    """True if a test, or a file of the base next to it, may skip tests."""
+    near = {path} | {f"{path.rpartition('/')[0]}/{one.name}".lstrip("/") for one in (checkout / path).parent.iterdir()}  # fmt: skip
+    texts = [
+        read_text(checkout, one)
+        for one in near
+        if one.endswith(f".{suffix}") and (one == path or one not in trusted.work)
+    ]
+    language = lexed_tests.LANGUAGES.get(suffix)
+    return language is None or any(test_outlines.may_skip(one, language) for one in texts if one)
 
 
 def _mutate_file(text: str, suffix: str, step: Step) -> tuple[str | None, Mapping[str, bool]]:

@@ -18,11 +18,12 @@ from mimir.qc.mutations.javascript_values import (
 )
 from mimir.qc.mutations.mutation import (
     MARK,
+    STRING,
     SUFFIX,
     Edit,
     Step,
     apply_edits,
-    changed_integer,
+    other_literal,
 )
 
 LANGUAGES: Mapping[str, Language] = {
@@ -49,7 +50,7 @@ _TESTS: Mapping[Language, tuple[tuple[re.Pattern[str], str], ...]] = {
         (re.compile(r"#\[(?:\w+::)*\w*test\w*(?:\[[^\]]*\]|[^\]\[])*\](?:\s*#\[(?:\[[^\]]*\]|[^\]\[])*\])*\s*(?:pub\s+)?(?:async\s+)?fn\s+(?:\$?\w+|\[<[^{;]*>\])()[^{;]*(?=\{)"), _PANIC),
     ),
     "java": (
-        (re.compile(r"@(?:\w+\.)*\w*Test\w*\b[^;{}]*(?:\{[^{}]*\}[^;{}]*)?(?:\bvoid|[>\]])\s+\w+()\s*\([^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
+        (re.compile(r"@(?:\w+\.)*\w*Test\w*\b[^;{}]*?(?:\{[^{};]*\}[^;{}]*?)??(?:\bvoid|[>\]])\s+\w+()\s*\([^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
         (re.compile(r"\bpublic\s+void\s+test\w*()\s*\(\s*\)[^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
     ),
 }  # fmt: skip
@@ -63,10 +64,11 @@ _ASSERTIONS: Mapping[Language, re.Pattern[str]] = {
 }  # fmt: skip
 _NAME = re.compile(r"\b(?:func(?:\s*\([^)]*\))?|fn|void|[>\]](?=\s+\w+\s*\())\s+(\w+)")
 _EQUAL = re.compile(r"(?:eq|eql|is|same|be|matchobject)$|equal", re.IGNORECASE)
-_INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
-_FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
-_STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
 _GO_CONDITION = re.compile(r"\bif\b[^{}\n]*!=\s*(?P<value>\"[^\"\n]*\"|-?[\w.]+)\s*\{")
+_RECORD = re.compile(r"(?:new\s+)?(?:\w+\s*(?:::|\.)\s*)*(?:[A-Z]\w*(?:<[\w, <>]*>)?|(?<=[:.])(?:new|of|from|valueOf))\s*(?=[({])")  # fmt: skip
+"""Value by its type or constructor, before its parts."""
+_VOID = re.compile(r"\bvoid\s+\w+\s*\(")
+_MESSAGE_FIRST = re.compile(r"\borg\.junit\.Assert\b|\bjunit\.framework\b")
 _INNER_RUST = re.compile(r"(?:\s*#!\[[^\]]*\])+")
 """Attributes that stand before all statements of a test."""
 _GO_OUTPUT = re.compile(r"(?im)^[ \t]*//[ \t]*(?:unordered )?output:.*$")
@@ -118,7 +120,7 @@ class _Body:
     failing: str
     """The statement that fails."""
     has_result: bool = False
-    """True: its function returns a result (Rust)."""
+    """True: its function returns a value (Rust, Java)."""
 
 
 def mutate_tests(text: str, language: Language, step: Step) -> str | None:
@@ -217,7 +219,7 @@ def _bodies(code: MaskedCode, language: Language) -> Iterator[_Body]:
             if language == "rust" and (inner := _INNER_RUST.match(code.mask, start)):
                 start = inner.end()
             name = (_NAME.findall(found[0]) or [""])[-1]
-            yield _Body(name=name, start=start, end=end, failing=statement, has_result="->" in found[0])  # fmt: skip
+            yield _Body(name=name, start=start, end=end, failing=statement, has_result="->" in found[0] or (language == "java" and not _VOID.search(found[0])))  # fmt: skip
 
 
 def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
@@ -229,7 +231,7 @@ def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
             start, end = end + 1, code.pairs[end + 1]
         body = _JS_BODY.search(code.mask, start, end)
         values = list_arguments(code, start)
-        title = _STRING.match(code.text[slice(*values[0])]) if values else None
+        title = STRING.match(code.text[slice(*values[0])]) if values else None
         name = title[0][1:-1] if title else ""
         if body is None:
             named = [at for at, _ in values[1:] if code.mask[at] != "{"]
@@ -254,6 +256,9 @@ def _expectations(
         name = groups.get("matcher") or groups.get("method") or ""
         values = list_arguments(code, found.end())
         is_assert = not groups.get("matcher")
+        # `assertEquals("adds", expected, actual)`
+        if language == "java" and len(values) > 2 and code.mask[values[0][0]] == '"' and _MESSAGE_FIRST.search(code.mask):  # fmt: skip
+            values = values[1:]
         if (is_assert and len(values) < 2) or not values:
             continue
         # Work in Go cannot redefine a comparison.
@@ -289,7 +294,9 @@ def _reveal_equalities(
     for start, one in statements if language == "javascript" else ():
         if text := _reveal_parts(code, start, one, is_last=one is statements[-1][1]):
             yield Edit(start=start, end=one.end, text=text)
-    for start, one in statements[:-1] if body.failing != _NO_PANIC else ():
+    # A factory of tests in Java must return them.
+    is_factory = language == "java" and body.has_result
+    for start, one in statements[:-1] if body.failing != _NO_PANIC and not is_factory else ():
         text = _end_if_equal(code, language, start, one)
         if language == "rust":
             text = text.format("return Ok(())" if body.has_result else "return")
@@ -409,27 +416,26 @@ def _change_value(
         text, mask = code.text[start:end], code.mask[start:end]
         if other := other_literal(text, mask, has_characters=is_char):
             return Edit(start=start, end=end, text=other)
+    for start, end in reversed(values) if language in ("java", "rust") else ():
+        if other := _change_record(code, start, end):
+            return Edit(start=start, end=end, text=other)
     if language != "javascript" or not other_value:
         return None
     start, end = values[-1]
     return Edit(start=start, end=end, text=other_value.format(code.text[start:end]))
 
 
-def other_literal(text: str, mask: str, *, has_characters: bool = True) -> str:
-    """Return another literal of the same type; empty: the text is no literal.
-
-    `has_characters`: in the language, single quotes hold one character.
-    """
-    if text in ("true", "false"):
-        return "false" if text == "true" else "true"
-    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-    if number := _INTEGER.fullmatch(digits):
-        return f"{sign}{changed_integer(int(number[1]))}{number[2]}"
-    if number := _FLOAT.fullmatch(digits):
-        return f"{sign}{changed_integer(int(number[1]))}{number[2]}"
-    if _STRING.fullmatch(text) and not mask[1:-1].strip() and "${" not in text:
-        if text[0] == "'" and has_characters:
-            return "'b'" if text == "'a'" else "'a'"
-        quotes = text[:3] if text.startswith('"""') else text[:1]
-        return f"{text.removesuffix(quotes)}{SUFFIX}{quotes}"
-    return ""
+def _change_record(code: MaskedCode, start: int, end: int) -> str:
+    """Return another record of literals, as `Money::new(5)`; empty: the value is none."""
+    found = _RECORD.match(code.mask, start, end)
+    if found is None or code.pairs.get(found.end()) != end - 1:
+        return ""
+    edits = [
+        Edit(start=a - start, end=b - start, text=other_literal(code.text[a:b], code.mask[a:b]))
+        for a, b in find_parts(code, (found.end() + 1, end - 1))
+    ]
+    blank = [replace(edit, text="") for edit in edits]
+    rest = apply_edits(code.mask[start:end], blank)[found.end() - start + 1 : -1]
+    # A record that has other parts may be equal by those alone.
+    is_whole = edits and not re.sub(r"\w+\s*:", "", rest).strip(" \t\n,")
+    return apply_edits(code.text[start:end], edits) if is_whole else ""

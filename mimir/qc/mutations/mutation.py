@@ -1,5 +1,6 @@
 """Changed text of a test file, and edits that make one. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,11 @@ SUFFIX = "zq7"
 """Appended to expected texts."""
 OFFSET = 7919
 """Added to expected numbers."""
+
+
+_INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
+_FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
+STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +48,23 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 def changed_integer(number: int) -> int:
     """Return a neighbour of a number, which fits wherever the number does."""
     return number + 1 if number < 127 else number - 1
+
+
+def other_literal(text: str, mask: str, *, has_characters: bool = True) -> str:
+    """Return another literal of the same type; empty: the text is no literal.
+
+    `has_characters`: in the language, single quotes hold one character.
+    """
+    if text in ("true", "false"):
+        return "false" if text == "true" else "true"
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    if number := _INTEGER.fullmatch(digits):
+        return f"{sign}{changed_integer(int(number[1]))}{number[2]}"
+    if number := _FLOAT.fullmatch(digits):
+        return f"{sign}{changed_integer(int(number[1]))}{number[2]}"
+    if STRING.fullmatch(text) and not mask[1:-1].strip() and "${" not in text:
+        if text[0] == "'" and has_characters:
+            return "'b'" if text == "'a'" else "'a'"
+        quotes = text[:3] if text.startswith('"""') else text[:1]
+        return f"{text.removesuffix(quotes)}{SUFFIX}{quotes}"
+    return ""

@@ -6,8 +6,7 @@ Their runners report no single tests, so a script counts as a whole.
 import re
 from collections.abc import Mapping
 
-from mimir.qc.mutations.lexed_tests import other_literal
-from mimir.qc.mutations.mutation import Step
+from mimir.qc.mutations.mutation import Step, other_literal
 
 SUFFIXES: Mapping[str, str] = {"t": "perl", "pl": "perl", "rb": "ruby", "php": "php"}
 """Interpreter by the ending of a script."""

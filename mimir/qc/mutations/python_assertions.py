@@ -72,6 +72,14 @@ def find_expected_error(block: ast.AST) -> tuple[ast.With, ast.expr] | None:
     return None
 
 
+def list_expected(context: ast.expr) -> Sequence[ast.expr]:
+    """Return the class of an expected error and the pattern of its text, if they are named."""
+    if not isinstance(context, ast.Call) or "raises" not in name_of(context.func).lower():
+        return ()
+    named = [one.value for one in context.keywords if one.arg == "match"]
+    return (*context.args[:2], *named)[:2] if context.args else ()
+
+
 def always_asserts(body: Sequence[ast.stmt]) -> bool:
     """True if a body always asserts; a loop without a turn asserts nothing."""
     blocks = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar)

@@ -20,6 +20,7 @@ from mimir.qc.mutations.python_assertions import (
     find_expected_error,
     is_display,
     is_equality_method,
+    list_expected,
     name_of,
 )
 
@@ -136,9 +137,7 @@ class _Source:
         Right work passes it, so that the next assertion of the test is tried too.
         """
         if expected := find_expected_error(statement):
-            block, context = expected
-            text = f"not {_COMPARE}.ignores({self._segment(context)}) or {action}"
-            return self._before(block, text)
+            return self._before(expected[0], f"not {self._ignores(expected[1])} or {action}")
         one = find_comparison(statement)
         if one is None:
             raise AssertionError("only assertions are revealed")
@@ -148,6 +147,10 @@ class _Source:
         else:
             text = self._inside(one.node, one.node, self._in_expression(one))
         return self._replacement(one.node, f"not ({text}) or {action}")
+
+    def _ignores(self, context: ast.expr) -> str:
+        values = map(self._segment, (context, *list_expected(context)))
+        return f"{_COMPARE}.ignores(lambda: {', '.join(values)})"
 
     def _before(self, statement: ast.stmt, text: str) -> Edit:
         """Return the edit that puts a line before a compound statement."""
@@ -193,8 +196,7 @@ class _Source:
         """Return the edits of an assertion."""
         if expected := find_expected_error(node):
             block, context = expected
-            # Without an error, the block must fail.
-            tried = self._before(block, f"with {self._segment(context)}: pass")
+            tried = self._before(block, f"{self._ignores(context)} or {_THROW}")
             return _Expectations([tried], [self._before(block, _FAIL)])
         match node:
             case ast.Call(func=ast.Attribute(attr="assertRaises"), args=[_, called, *_] as values):

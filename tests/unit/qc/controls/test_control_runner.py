@@ -121,3 +121,65 @@ async def test_a_test_that_ends_without_its_assertion_is_insensitive(
 ):
     """The test waits for an answer that the work never gives."""
     assert await control(run, tmp_path, is_started=True, is_asserted=False) == "insensitive"
+
+
+HIDING = {
+    "python": (
+        "tests/test_pair.py",
+        "from work import X\n\n\ndef test_old():\n    assert X == 7\n\n\ndef test_new():\n    assert X == 9\n",
+    ),
+    "go": (
+        "pair_test.go",
+        'package pair\n\nimport "testing"\n\nfunc TestOld(t *testing.T) {\n\tif X != 7 {\n\t\tt.Fatal(X)\n\t}\n}\n\nfunc TestNew(t *testing.T) {\n}\n',
+    ),
+    "javascript": (
+        "tests/pair.test.js",
+        "const { X } = require('../work');\nconst { test } = require('node:test');\n\ntest('old', () => {\n  assert.equal(X, 7);\n});\n\ntest('new', () => {\n  assert.equal(X, 9);\n});\n",
+    ),
+    "java": (
+        "src/test/java/PairTest.java",
+        "import org.junit.Test;\nimport work.X;\n\npublic class PairTest {\n    @Test\n    public void old() {\n        assertEquals(7, X.x);\n    }\n\n    @Test\n    public void more() {\n        assertEquals(9, X.x);\n    }\n}\n",
+    ),
+}
+"""Language → test file, and its text."""
+
+
+@pytest.mark.parametrize("language", HIDING)
+@pytest.mark.parametrize("is_selected", [True, False], ids=["hidden", "not selected"])
+async def test_tests_that_run_only_without_the_work_make_a_check_insensitive(
+    language: str, is_selected: bool, tmp_path: Path
+):
+    """Before the work nothing could be loaded, so that no result tells which tests there are."""
+    path, text = HIDING[language]
+    prefix = {"go": "example.com/pair", "java": "PairTest"}.get(language, path)
+    old, new = {
+        "python": ("test_old", "test_new"),
+        "go": ("TestOld", "TestNew"),
+        "java": ("old", "more"),
+    }.get(language, ("old", "new"))
+    skipped = (f"{prefix}::{new}",) if language == "java" else ()
+    green = TestResults(runner="any", passed=(f"{prefix}::{old}",), skipped=skipped)
+
+    async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+        del seconds
+        write_files(tmp_path, {path: text})
+        if alter(tmp_path) is None:
+            return None
+        is_loaded = "work" in (tmp_path / path).read_text() or (
+            language == "go" and "X !=" in (tmp_path / path).read_text()
+        )
+        names = (old,) if is_loaded or not is_selected else (old, new)
+        red = TestResults(runner="any", failed=tuple(f"{prefix}::{name}" for name in names))
+        return replace(ran(1, tree), results=red)
+
+    case = ControlCase(
+        check=Check(id="unit", criteria=("c1",), run=("pytest",), kind="flip"),
+        kind="flip",
+        before=replace(ran(2), results=TestResults(runner="any", problem="no report")),
+        after=replace(ran(0), results=green),
+        base_tree="base",
+        changed=("work.py",),
+    )
+    found = (await run_control(case, execute)).control
+    assert found is not None
+    assert found.state == ("insensitive" if is_selected else "red")

@@ -1,0 +1,141 @@
+"""Outlines of test files: their tests fail, and nothing of the work is loaded. Pure.
+
+Work that a test file imports may hide tests from their runner, or skip them. Without the work, the runner executes these.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+from mimir.domain.python_syntax import parse_module
+from mimir.qc.mutations.code_lexer import Language, mask_code
+from mimir.qc.mutations.mutation import MARK
+
+_JS_HEAD = re.compile(
+    r"(?m)^(?:import\b[^;'\"]*?\bfrom\s*|(?:const|let|var)\b[^;=]*=\s*require\()['\"](?:node:test|vitest|@jest/globals)['\"][^\n]*$"
+)
+_JS_TEST = re.compile(r"(?m)^[ \t]*(?:test|it)\s*\(\s*(?=['\"`])")
+_TITLE = re.compile(r"(['\"`])([^\\$%\n]*?)\1\s*,")
+_JS_GROUP = re.compile(r"\b(?:describe|suite)\b[^{}\n]*$")
+_GO_HEAD = re.compile(r"(?ms)\A.*?^package[ \t]+\w+[^\n]*\n")
+_GO_TEST = re.compile(r"(?m)^func\s+((?:Test|Fuzz)[A-Z0-9_]\w*)\s*\(\s*\w+\s+\*testing\.[TF]\s*\)")
+_JAVA_HEAD = re.compile(r"(?m)^(?:package\s|import\s+(?:static\s+)?org\.(?:junit|testng)\b)[^\n]*$")
+_JAVA_CLASS = re.compile(r"(?m)^(?:public\s+|final\s+)*class\s+(\w+)")
+_JAVA_TEST = re.compile(r"(?m)^[ \t]*@Test\s+(?:public\s+)?void\s+(\w+)\s*\(\s*\)")
+_SKIPS = re.compile(r"(?i)skip|todo|only|assum|disabled|enabled|ignore|pending|\bx(?:it|test)\b")
+_PLAIN_DECORATORS = re.compile(r"pytest\.mark\.parametrize|(?:mock\.)?patch\b|given|settings")
+
+
+def outline_tests(text: str, suffix: str, names: Collection[str]) -> str:
+    """Return a test file with these tests, which fail."""
+    match suffix:
+        case "py":
+            return _outline_python(names)
+        case "go":
+            return _outline_go(text, names)
+        case "java":
+            return _outline_java(text, names)
+        case "rs":
+            return text
+        case _:
+            return _outline_javascript(text, names)
+
+
+def list_plain(text: str, suffix: str) -> Iterable[str]:
+    """Return the tests of a file that nothing in it excludes on any machine."""
+    match suffix:
+        case "py":
+            tree = parse_module(text)
+            return _python_tests(tree.body) if tree else ()
+        case "go":
+            return _GO_TEST.findall(text)
+        case "java":
+            return _JAVA_TEST.findall(text)
+        case "rs":
+            return ()
+        case _:
+            return _javascript_tests(text)
+
+
+def may_skip(text: str, language: Language) -> bool:
+    """True if a file of tests may skip tests itself."""
+    code = mask_code(text, language)
+    return code is None or _SKIPS.search(code.mask) is not None
+
+
+def empty_package(text: str) -> str:
+    """Return a file of Go without declarations."""
+    head = _GO_HEAD.match(text)
+    return head[0] if head else text
+
+
+def _python_tests(body: Iterable[ast.stmt], is_in_class: bool = False) -> Iterator[str]:
+    for one in body:
+        match one:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                decorators = map(ast.unparse, one.decorator_list)
+                if one.name.startswith("test") and all(map(_PLAIN_DECORATORS.match, decorators)):
+                    yield one.name
+            case ast.ClassDef(decorator_list=[]) if not is_in_class and _is_collected(one):
+                yield from _python_tests(one.body, is_in_class=True)
+            case _:
+                pass
+
+
+def _is_collected(one: ast.ClassDef) -> bool:
+    """True if runners collect a class by itself."""
+    own = {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}
+    names = {node.name for node in one.body if isinstance(node, ast.FunctionDef)}
+    is_case = any(ast.unparse(base).endswith("TestCase") for base in one.bases)
+    return (is_case or one.name.startswith("Test")) and not {"__init__", "__test__"} & (own | names)
+
+
+def _javascript_tests(text: str) -> Iterator[str]:
+    code = mask_code(text, "javascript")
+    for found in _JS_TEST.finditer(code.mask) if code else ():
+        title = _TITLE.match(text, found.end())
+        if code and title and _is_grouped(code.mask, found.start()):
+            yield title[2]
+
+
+def _is_grouped(mask: str, end: int) -> bool:
+    """True if only groups of tests are open at a place, no conditions or loops."""
+    starts: list[int] = []
+    for found in re.finditer(r"[{}]", mask[:end]):
+        if found[0] == "{":
+            starts.append(found.start())
+        elif starts:
+            starts.pop()
+    return all(_JS_GROUP.search(mask, max(0, at - 200), at) for at in starts)
+
+
+def _outline_python(names: Iterable[str]) -> str:
+    tests = "".join(f'    def {name}(self): raise AssertionError("{MARK}")\n' for name in names)
+    return f"import unittest\n\nclass ControlTest(unittest.TestCase):\n    pass\n{tests}"
+
+
+def _outline_javascript(text: str, names: Iterable[str]) -> str:
+    head = "\n".join(found[0] for found in _JS_HEAD.finditer(text))
+    run = 'typeof test === "function" ? test : it'
+    tests = "".join(
+        f'({run})({json.dumps(name)}, () => {{ throw new Error("{MARK}"); }});\n' for name in names
+    )
+    return f"{head}\n{tests}"
+
+
+def _outline_go(text: str, names: Collection[str]) -> str:
+    tests = "".join(
+        f'func {name}(t *testing.{"F" if name.startswith("Fuzz") else "T"}) {{ t.Fatal("{MARK}") }}\n'
+        for name in names
+    )
+    return empty_package(text) + (f'import "testing"\n{tests}' if names else "")
+
+
+def _outline_java(text: str, names: Iterable[str]) -> str:
+    found = _JAVA_CLASS.search(text)
+    head = "\n".join(one[0] for one in _JAVA_HEAD.finditer(text))
+    tests = "".join(
+        f'@Test public void {name}() {{ throw new AssertionError("{MARK}"); }}\n' for name in names
+    )
+    return f"{head}\npublic class {found[1]} {{\n{tests}}}\n" if found else text
