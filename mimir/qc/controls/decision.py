@@ -40,8 +40,14 @@ def failed_tests(counted: frozenset[str], run: CheckRun) -> frozenset[str]:
     if results is None or not results.counted:
         # The runner ended before its report, so no test failed for the planted reason.
         return frozenset()
+    return counted - ignoring_tests(run)
+
+
+def ignoring_tests(run: CheckRun | None) -> frozenset[str]:
+    """Return the tests that no change of a variant turned red."""
+    results = run.results if run else None
     # A skipped test has shown that one of its comparisons decides nothing.
-    return counted - frozenset(results.passed) - frozenset(results.skipped)
+    return frozenset((*results.passed, *results.skipped)) if results else frozenset()
 
 
 @dataclass(slots=True, kw_only=True)

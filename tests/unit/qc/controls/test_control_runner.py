@@ -106,6 +106,42 @@ async def test_tests_of_the_base_do_not_flip_when_new_ones_hide_their_results(
     assert found.state == state
 
 
+@pytest.mark.parametrize(("on_base", "state"), [("skipped", "red"), ("failed", "insensitive")])
+async def test_a_comparison_that_decided_nothing_before_the_work_is_no_fault_of_it(
+    on_base: str, state: str, tmp_path: Path
+):
+    """The reporter counts a test as skipped if a comparison of it accepts another value."""
+
+    async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+        del seconds
+        write_files(tmp_path, {"tests/test_pair.py": PAIR})
+        if alter(tmp_path) is None:
+            return None
+        is_value = "AssertionError" not in (tmp_path / "tests/test_pair.py").read_text()
+        lenient = ("skipped" if tree == "work" else on_base) if is_value else "failed"
+        states = {"failed": ["tests/test_pair.py::test_new"], "skipped": list[str]()}
+        states[lenient].append("tests/test_pair.py::test_old")
+        results = TestResults(
+            runner="pytest", failed=tuple(states["failed"]), skipped=tuple(states["skipped"])
+        )
+        return replace(ran(1, tree), results=results)
+
+    green = TestResults(
+        runner="pytest", passed=("tests/test_pair.py::test_old", "tests/test_pair.py::test_new")
+    )
+    case = ControlCase(
+        check=Check(id="unit", criteria=("c1",), run=("pytest",), kind="hold"),
+        kind="hold",
+        before=replace(ran(0, "base"), results=green),
+        after=replace(ran(0), results=green),
+        base_tree="base",
+        changed=("work.py",),
+    )
+    found = (await run_control(case, execute)).control
+    assert found is not None
+    assert found.state == state
+
+
 @pytest.mark.parametrize("run", COMMANDS.values(), ids=COMMANDS.keys())
 async def test_a_check_that_does_not_notice_its_failing_test_is_insensitive(
     run: tuple[str, ...], tmp_path: Path
