@@ -39,18 +39,19 @@ class SharedRuns:
         self._locks: dict[_Key, asyncio.Lock] = {}
 
     async def run(
-        self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
+        self,
+        check: Check,
+        tree: str,
+        phase: Phase,
+        *,
+        answer: str = "",
+        again: bool = False,
+        is_used: bool = True,
     ) -> CheckRun:
-        """Run a check, or return the result of an equal run; `again` always runs it."""
-        return await self._run(check, tree, phase, answer, again=again, is_used=True)
+        """Run a check, or return the result of an equal run; `again` always runs it.
 
-    async def run_ahead(self, check: Check, tree: str, phase: Phase) -> CheckRun:
-        """Run a check whose result may not be needed; the first check that needs it has made it."""
-        return await self._run(check, tree, phase, "", again=False, is_used=False)
-
-    async def _run(
-        self, check: Check, tree: str, phase: Phase, answer: str, *, again: bool, is_used: bool
-    ) -> CheckRun:
+        `is_used` is False for a run made ahead: the first check that needs it has made it.
+        """
         actor = CURRENT_ACTOR.get()
         key = (actor.run if actor else "", tuple(check.argv), check.timeout_seconds, tree)
         if again:
@@ -108,7 +109,7 @@ class RunsAhead:
             RedAheadError: It is red after the work.
         """
         del answer, again
-        run = await self._shared.run_ahead(check, tree, phase)
+        run = await self._shared.run(check, tree, phase, is_used=False)
         if phase == "after" and not run.green:
             raise RedAheadError
         return run

@@ -138,7 +138,7 @@ class _Control:
             return None
         flipped = decision.flipped_tests(case.before, tally.counted)
         # New tests that do not compile without the work hide the results of others.
-        hidden = flipped - decision.reported_tests(case.before)
+        hidden = flipped.difference(case.before.results.states if case.before.results else ())
         if tally.deceived & hidden:
             base = await self._run(lambda _: case.check.argv, case.base_tree)
             written = {path: changed[path] for path in case.changed if path in changed}

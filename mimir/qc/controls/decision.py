@@ -96,11 +96,6 @@ def flipped_tests(before: CheckRun, counted: frozenset[str]) -> frozenset[str]:
     return counted - frozenset(before.results.passed if before.results else ())
 
 
-def reported_tests(run: CheckRun) -> frozenset[str]:
-    """Return the tests of which a run has a result."""
-    return frozenset(run.results.states if run.results else ())
-
-
 def leave_out_held(
     flipped: frozenset[str], hidden: frozenset[str], base: CheckRun | None, written: ChangedTests
 ) -> frozenset[str]:

@@ -124,14 +124,16 @@ def _starts_tests(command: ProgramCall) -> bool:
     is_script &= command.program not in test_runners.KNOWN | test_runners.READERS
     if is_script or command.program in SHELLS:
         return True
-    return test_runners.says_it_runs_tests(_script_words(command))
+    return not test_runners.RUNS_TESTS.isdisjoint(_script_words(command))
 
 
 def _lints(command: ProgramCall) -> bool:
     """True if a build tool starts linters, and nothing else."""
     targets = [_words_of(word) for word in command.arguments if not word.startswith("-")]
     targets = [words for words in targets if words != {"run"}]
-    return targets != [] and all(map(test_runners.says_it_lints, targets))
+    return targets != [] and all(
+        words & test_runners.LINTS and not words & test_runners.RUNS_TESTS for words in targets
+    )
 
 
 def _script_words(command: ProgramCall) -> set[str]:
@@ -196,7 +198,7 @@ def _module_file(dotted: str) -> str:
 
 def says_it_tests(path: str) -> bool:
     """True if the name of a file, or of a folder above it, says that it tests."""
-    return test_runners.says_it_tests(_words_of(path))
+    return not test_runners.TESTING.isdisjoint(_words_of(path))
 
 
 def _words_of(path: str) -> set[str]:

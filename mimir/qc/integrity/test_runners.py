@@ -1,6 +1,6 @@
 """Tables of test runners and linters: the files that they read, and their settings. Pure."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -194,18 +194,21 @@ TAKE_A_VALUE: Mapping[str, frozenset[str]] = {
 }
 """Options whose value is the next argument, not a test."""
 
-_RUNS_TESTS = _names(
+RUNS_TESTS = _names(
     "test tests testing alltests ci runtest runtests selftest smoketest testall testsuite unittest "
     "unittests"
 )
-_TESTING = _RUNS_TESTS | _names(
+"""Words in the name of a script that starts tests."""
+TESTING = RUNS_TESTS | _names(
     "spec specs check checks checker verify validate smoke e2e conftest fixture fixtures acceptance "
     "testcase testcases golden expected"
 )
-_LINTS = _names(
+"""Words in the name of a file or folder that tests."""
+LINTS = _names(
     "lint linter linting fmt format formatting style typecheck types typing docs "
     + " ".join(name for name in LINTERS if " " not in name)
 )
+"""Words in the name of a build target that starts linters."""
 TOOLS = READERS | frozenset(COLLECTED) | _names("build coverage nox pip tox trial venv")
 """Python modules that are tools of the machine, never the work."""
 SUBCOMMANDS = STARTERS | {
@@ -214,18 +217,3 @@ SUBCOMMANDS = STARTERS | {
     "vitest",
 }
 """Programs whose bare arguments are words (`npm test`), not paths."""
-
-
-def says_it_lints(words: Collection[str]) -> bool:
-    """True if words of a build target name linters and no tests."""
-    return not _LINTS.isdisjoint(words) and not says_it_runs_tests(words)
-
-
-def says_it_tests(words: Iterable[str]) -> bool:
-    """True if words of a file's or folder's name say that it tests."""
-    return not _TESTING.isdisjoint(words)
-
-
-def says_it_runs_tests(words: Iterable[str]) -> bool:
-    """True if words of a script's name say that it starts tests."""
-    return not _RUNS_TESTS.isdisjoint(words)

@@ -344,8 +344,6 @@ class _Source:
 
     def _strict(self, one: Comparison) -> list[Edit]:
         """Return the edit that fails where a comparison is reached."""
-        if isinstance(one.right, ast.Starred):
-            return []
         # Both values are computed first: a test may expect that one of them fails.
         return [self._replacement(one.right, f"({self._segment(one.right)}, {_THROW})")]
 

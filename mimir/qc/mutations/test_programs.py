@@ -92,8 +92,7 @@ class TestProgram:
 
 def find_program(path: str, text: str) -> TestProgram | None:
     """Return the test program in a file; None: it has no tests, or cannot be read."""
-    language = _language_of(path)
-    code = mask_code(text, language) if language else None
+    language, code = _read_code(path, text)
     if language is None or code is None:
         return None
     # Without an entry point, a framework calls the tests; only those of C and C++ report nothing themselves.
@@ -106,8 +105,7 @@ def find_program(path: str, text: str) -> TestProgram | None:
 
 def mutate_program(path: str, text: str, step: Step) -> str | None:
     """Return a test program that fails; None: this step changes nothing."""
-    language = _language_of(path)
-    code = mask_code(text, language) if language else None
+    language, code = _read_code(path, text)
     if language is None or code is None:
         return None
     main = _MAIN[language].search(code.mask)
@@ -123,8 +121,9 @@ def mutate_program(path: str, text: str, step: Step) -> str | None:
     return apply_edits(text, edits) if edits else None
 
 
-def _language_of(path: str) -> Language | None:
-    return SUFFIXES.get(path.rpartition(".")[2])
+def _read_code(path: str, text: str) -> tuple[Language | None, MaskedCode | None]:
+    language = SUFFIXES.get(path.rpartition(".")[2])
+    return language, mask_code(text, language) if language else None
 
 
 def _replace(path: str, text: str, language: Language) -> str:
@@ -238,12 +237,9 @@ def _assertion(
         return _negate(code, start, end, _EQUAL_VALUE, language)
     for start, end in reversed(values[:2]):
         if other := other_literal(code.text[start:end], code.mask[start:end]):
-            text = f"(__builtin_trap(), {code.text[start:end]})" if step == "strict" else other
-            return (
-                Edit(start=start, end=end, text=text)
-                if step != "strict" or language == "c"
-                else None
-            )
+            if step == "strict":
+                return _trap(code, start, end, language)
+            return Edit(start=start, end=end, text=other)
     if language == "rust" and name == "assert_eq" and step != "strict":
         return Edit(start=found.start("name"), end=found.end("name"), text="assert_ne")
     return None
