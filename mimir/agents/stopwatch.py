@@ -4,15 +4,14 @@ from mimir.domain.clock import Clock
 
 
 class WorkTimer:
-    """A timer that stands still until `start`; earlier holders' seconds are then added.
+    """A timer that stands still until `start`.
 
     A resumed conversation replays its transcript first. If that time counted, it could trip at another message than the first
     time; so the first live call starts the timer.
     """
 
-    def __init__(self, clock: Clock, *, before_seconds: float = 0.0) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._before_seconds = before_seconds
         self._started: float | None = None
 
     def start(self) -> None:
@@ -22,6 +21,4 @@ class WorkTimer:
 
     def __call__(self) -> float:
         """Return the seconds that count; 0 before `start`."""
-        if self._started is None:
-            return 0.0
-        return self._before_seconds + self._clock.monotonic() - self._started
+        return 0.0 if self._started is None else self._clock.monotonic() - self._started

@@ -32,9 +32,9 @@ _GIT_LOGIN = (
 )  # fmt: skip
 
 
-def git_login(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
+def git_login() -> Mapping[str, str]:
     """Return the environment in which git reaches a remote with the user's own login."""
-    env = os.environ if environment is None else environment
+    env = os.environ
     home = env.get("HOME", "/nonexistent")
     return {
         "HOME": home,

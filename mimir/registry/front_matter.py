@@ -34,8 +34,6 @@ class FrontMatter:
     values: LocatedValue | None
     """A map. None: there is none, or it is unreadable; `findings` names the fault."""
     body: str
-    body_line: int
-    """1-based number of the first line of the body."""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -53,7 +51,7 @@ def split_front_matter(text: str, is_key: Callable[[str], bool]) -> FrontMatter:
     """
     lines = text.split("\n")
     if lines[0].rstrip() != RULE:
-        return FrontMatter(values=None, body=text, body_line=1)
+        return FrontMatter(values=None, body=text)
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == RULE), None)
     if end is None:
         finding = make_agent_finding(
@@ -61,10 +59,10 @@ def split_front_matter(text: str, is_key: Callable[[str], bool]) -> FrontMatter:
             f"The front matter has no closing {RULE!r}.",
             suggestion=f"Add a line {RULE!r} after the last key.",
         )
-        return FrontMatter(values=None, body="", body_line=1, findings=(finding,))
+        return FrontMatter(values=None, body="", findings=(finding,))
     values, findings = parse_keys("\n".join(lines[1:end]), is_key, first_line=2)
     body = "\n".join(lines[end + 1 :])
-    return FrontMatter(values=values, body=body, body_line=end + 2, findings=findings)
+    return FrontMatter(values=values, body=body, findings=findings)
 
 
 def parse_keys(

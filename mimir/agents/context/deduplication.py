@@ -34,11 +34,11 @@ class MergedMessage:
 
 
 def merge_messages(
-    said: Sequence[tuple[str, str]], name: str
+    said: Sequence[tuple[str, str]],
 ) -> tuple[tuple[MergedMessage, ...], tuple[WithheldPiece, ...]]:
     """Merge similar messages, given as (where, text), oldest first.
 
-    Each is kept once, in the order of its last occurrence; the others are listed as `name:where`.
+    Each is kept once, in the order of its last occurrence; the others are listed as `issue:where`.
     """
     groups: dict[str, list[tuple[str, str]]] = {}
     for where, text in said:
@@ -54,7 +54,7 @@ def merge_messages(
         for group in groups.values()
     )
     merged = tuple(
-        _merged_piece(f"{name}:{where}", text, kept=group[-1][1], equal=text == group[-1][1])
+        _merged_piece(f"issue:{where}", text, kept=group[-1][1], equal=text == group[-1][1])
         for group in groups.values()
         for where, text in group[:-1]
     )

@@ -213,7 +213,7 @@ def write_earlier(given: WorkerInput, budget: int, sheet: ContextBuilder) -> Non
     sheet.add(ContextPart(heading="## Earlier attempts", before=outcomes, pieces=[], budget=0))
     # Causes come first: issues, failed checks, then what was done.
     found = [(f"attempt {one.number}", issue) for one in given.earlier for issue in one.issues]
-    issues, merged = deduplication.merge_messages(found, "issue")
+    issues, merged = deduplication.merge_messages(found)
     pieces = [
         ContextPiece(
             name=f"issue:{n}",
