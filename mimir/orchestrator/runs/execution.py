@@ -206,7 +206,7 @@ async def run_to_end(
     facts = await creation.load_pinned_run(services, run)
     services.show_base(facts.base_commit, facts.project)
     run_services = _run_services(services, facts)
-    runner = AttemptRunner(run_services, _worker_services(services, run_services))
+    runner = AttemptRunner(run_services, worker_services(services, run_services))
     lead = partial(_lead, services, run_services, apply)
     with reduced_collection():
         result = await serve_run(run_services, runner, lead, agents=workers, leads=leads)
@@ -237,7 +237,8 @@ def _run_services(services: ProjectServices, facts: PinnedRun) -> RunServices:
     )
 
 
-def _worker_services(services: ProjectServices, run_services: RunServices) -> WorkerServices:
+def worker_services(services: ProjectServices, run_services: RunServices) -> WorkerServices:
+    """Return the services of the workers of a run."""
     return WorkerServices(
         history=services.history,
         checks=services.checks,

@@ -7,7 +7,7 @@ Decisions of the engine are compared with the recording, event by event, and at 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
@@ -24,6 +24,7 @@ from mimir.errors import (
 )
 from mimir.orchestrator import plan_creation, run_models
 from mimir.orchestrator.runs import creation, inspection
+from mimir.orchestrator.runs.execution import worker_services
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.recordings.engine_replay import recorded_moves
@@ -41,8 +42,7 @@ from mimir.recordings.format.recording import RecordedRun
 from mimir.reporting.summary.event_totals import REPORTERS
 from mimir.scheduling import lifecycle
 from mimir.scheduling.completion.run_outcome import finish_run
-from mimir.scheduling.execution.attempt_runner import AttemptRunner, WorkerServices
-from mimir.scheduling.execution.preparation import AttemptPreparer
+from mimir.scheduling.execution.attempt_runner import AttemptRunner
 from mimir.scheduling.run_services import ProcessLiveness, RunServices
 from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store.operations import claims, record_loading, runs
@@ -273,21 +273,8 @@ class RunReplay:
             answers_wait=False,
         )
         self.run_services = run_services
-        self._pursuit = AttemptRunner(run_services, self._tools(run_services))
-
-    def _tools(self, run_services: RunServices) -> WorkerServices:
-        services = self.services
-        return WorkerServices(
-            history=services.history,
-            checks=self._check_runner(),
-            models=services.models,
-            tools=services.tools,
-            preparer=AttemptPreparer(
-                run_services, services.history, services.choices["worker"], services.redact
-            ),
-            qc_choice=services.choices["qc"],
-            redact=services.redact,
-        )
+        workers = replace(worker_services(self.services, run_services), checks=self._check_runner())
+        self._pursuit = AttemptRunner(run_services, workers)
 
     def _check_runner(self) -> CheckRunner:
         return CheckRunner(self.services.history, PlaybackChecks(self.state), NullCache())
