@@ -23,7 +23,7 @@ from mimir.store.run_reading import (
 SHOWN_IDS = 5
 
 
-def find_listed_run(
+def find_id(
     reads: ReadOps,
     project_id: str,
     run: str | None,
@@ -31,7 +31,7 @@ def find_listed_run(
     resumable: bool = False,
     planning: bool = False,
 ) -> str:
-    """Return a run's id: exact, by a unique prefix, or the newest; empty for an unknown one.
+    """Return a run's id: exact, by a unique prefix, or the newest.
 
     Args:
         reads: One view of the store.
@@ -41,7 +41,7 @@ def find_listed_run(
         planning: A planning run counts if no run worked on tasks.
 
     Raises:
-        UsageError: There is no run, or several ids begin with `run`.
+        UsageError: There is none, with the nearest ids, or several begin with `run`.
     """
     if run is None and not resumable:
         # The usual question must not read a thousand runs.
@@ -58,7 +58,9 @@ def find_listed_run(
             return run
     known = load_run_overviews(reads, project_id)
     if run is not None:
-        return match_id(run, {one.id: one.display_title for one in known}, "runs")
+        id = match_id(run, {one.id: one.display_title for one in known}, "runs")
+        # The last step raises, and names the nearest ids.
+        return id or load_run(reads, run).id
     known = [one for one in known if not one.is_todo_list]
     unfinished = [one for one in known if one.status not in RUN_ENDED]
     executed = [one for one in known if one.kind != "plan"]
@@ -71,20 +73,6 @@ def find_listed_run(
             next_step=f"Look at it: mimir show {unfinished[0].id}  Continue it: mimir resume",
         )
     raise UsageError("This project has no run yet.", next_step='Start one: mimir execute "REQUEST"')
-
-
-def find_id(
-    reads: ReadOps,
-    project_id: str,
-    run: str | None,
-    *,
-    resumable: bool = False,
-    planning: bool = False,
-) -> str:
-    """Return a run's id, as `find_listed_run`; the error of an unknown one names near ids."""
-    id = find_listed_run(reads, project_id, run, resumable=resumable, planning=planning)
-    # The last step raises, and names the nearest ids.
-    return id or load_run(reads, run or "").id
 
 
 def match_id(prefix: str, titles: Mapping[str, str], what: str) -> str:

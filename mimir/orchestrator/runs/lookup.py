@@ -11,21 +11,10 @@ from mimir.store.run_reading import load_run
 
 
 async def find_run(
-    store: GraphStore,
-    project_id: str,
-    run: str | None,
-    *,
-    resumable: bool = False,
-    planning: bool = False,
+    store: GraphStore, project_id: str, run: str | None, *, resumable: bool = False
 ) -> str:
-    """Return a run's id, as `find_listed_run`; the error of an unknown one names near ids.
-
-    Raises:
-        UsageError: There is none, or several ids begin with the prefix.
-    """
-    return await store.read(
-        partial(find_id, project_id=project_id, run=run, resumable=resumable, planning=planning)
-    )
+    """Return a run's id, as `find_id`, with the same error."""
+    return await store.read(partial(find_id, project_id=project_id, run=run, resumable=resumable))
 
 
 async def status(
