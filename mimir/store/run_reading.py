@@ -67,9 +67,8 @@ def count_tool_calls(
 
 def load_run_overviews(reads: ReadOps, project_id: str) -> list[RunOverviewRecord]:
     """Load the overviews of a project's runs, newest first."""
-    where, only = {"projectId": project_id}, selection(RunOverviewRecord)
-    rows = reads.find(NodeLabel.RUN, where, order=("-createdAt", "-seq"), only=only)
-    return decode_all(RunOverviewRecord, rows)
+    where: Where = {"projectId": project_id}
+    return find_records(reads, RunOverviewRecord, where, order=NEWEST_FIRST)
 
 
 def count_completed_tasks(reads: ReadOps) -> Mapping[str, int]:

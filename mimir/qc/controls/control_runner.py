@@ -87,12 +87,10 @@ class _Control:
         if programs and programs.control and programs.control.state == "insensitive":
             return programs
         started = await self._discovery.find_started()
-        if self._case.after.results is not None or not started.only_reads:
-            if self._case.after.results is None and (
-                found := await self._by_started_tests(started)
-            ):
-                return found
-            if self._case.after.results is None:
+        if results is not None or not started.only_reads:
+            if results is None:
+                if found := await self._by_started_tests(started):
+                    return found
                 started.scripts += await self._discovery.find_unnamed(started)
             if found := await self._by_scripts(started):
                 return found
@@ -113,7 +111,7 @@ class _Control:
                 return self._case.check.argv if changed else None
 
             run = await self._run(alter, self._case.after.tree)
-            is_free = run is None or not (run.timed_out or decision.failed_tests(WHOLE, run))
+            is_free = run is None or not (run.timed_out or decision.is_red(run))
             if is_free and not any(map(self._is_test_of_plan, changed)):
                 return None
         return await self._by_tests(is_certain=started.runs_tests)
@@ -245,7 +243,7 @@ class _Control:
             failed = decision.failed_tests(counted, run)
             if is_one_program and step in ("end", "replaced") and not failed:
                 # Its report says nothing of what precedes or follows its tests.
-                return counted if decision.failed_tests(WHOLE, run) else failed
+                return counted if decision.is_red(run) else failed
             return failed
 
         tally = SensitiveTests(counted=counted)
@@ -267,8 +265,7 @@ class _Control:
         case = self._case
         if case.kind == "flip" or not case.before.green:
             return False
-        run = await self._run(alter, case.base_tree)
-        return run is None or not decision.failed_tests(WHOLE, run)
+        return not decision.is_red(await self._run(alter, case.base_tree))
 
     async def _by_scripts(self, started: StartedPrograms) -> CheckRun | None:
         """Decide by the scripts of the check; None: it does not depend on them."""
@@ -312,7 +309,7 @@ class _Control:
         if not self._trusted.may_test(script.path) or await self._is_insensitive_before(alter):
             return False
         run = await self._run(alter, self._case.after.tree)
-        return run is not None and not decision.failed_tests(WHOLE, run)
+        return run is not None and not decision.is_red(run)
 
     async def _by_script(self, script: Script | None) -> CheckRun | None:
         """Decide by a script, or by the command's own text; None: it does not decide."""
@@ -333,7 +330,7 @@ class _Control:
         if tally.deceived or is_unreached or decision.did_hang(tally.runs):
             return self._insensitive(tally)
         run = await self._run(_bind_step(alter, "replaced"), self._case.after.tree)
-        if run is None or not decision.failed_tests(WHOLE, run):
+        if run is None or not decision.is_red(run):
             return None
         if script is not None and script.is_output_used:
             # Its exit code is lost in a pipe, but without its output the check fails.
@@ -351,7 +348,7 @@ class _Control:
             return case.check.argv if surface.break_work(checkout, work) else None
 
         run = await self._run(alter, case.after.tree)
-        if run is not None and decision.failed_tests(WHOLE, run):
+        if run is not None and decision.is_red(run):
             return self._conclude(run, "red", method="broken work")
         return self._conclude(
             run or case.after,
@@ -383,8 +380,7 @@ class _Control:
 
     async def _try(self, alter: Alter) -> bool:
         """Return whether a variant of the deliverable turns the check red."""
-        run = await self._run(alter, self._case.after.tree)
-        return run is not None and bool(decision.failed_tests(WHOLE, run))
+        return decision.is_red(await self._run(alter, self._case.after.tree))
 
     async def _run(self, alter: Alter, tree: str) -> CheckRun | None:
         run = await self._execute(tree, alter, self._limit)

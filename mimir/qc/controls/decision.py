@@ -50,6 +50,11 @@ def ignoring_tests(run: CheckRun | None) -> frozenset[str]:
     return frozenset((*results.passed, *results.skipped)) if results else frozenset()
 
 
+def is_red(run: CheckRun | None) -> bool:
+    """True if a variant ran and turned its check red, for the planted reason."""
+    return run is not None and bool(failed_tests(WHOLE, run))
+
+
 @dataclass(slots=True, kw_only=True)
 class SensitiveTests:
     """Tests of one check that variants turned red."""
