@@ -5,7 +5,7 @@ A red run is no fault: the work is to turn it green. A finding names a check tha
 
 import posixpath
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +28,8 @@ TrialCode = Literal[
     "check-red-before",
     "check-without-tests",
 ]
+_Fault = tuple[TrialCode, str, str]
+"""Code, message, and what helps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +52,10 @@ def judge_trial(
     `tasks` are the task of the check, then all tasks that it depends on: their work is in the tree before the task begins. `paths` are those
     of the base.
     """
-    code, message, suggestion = _judge(check, run, tasks, paths)
-    if code is None:
+    found = next(_find_faults(check, run, tasks, paths), None)
+    if found is None:
         return None
+    code, message, suggestion = found
     return TrialFinding(
         task=tasks[0].id,
         check=check.id,
@@ -63,67 +66,51 @@ def judge_trial(
     )
 
 
-def _judge(
+def _find_faults(
     check: Check, run: CheckRun, tasks: Sequence[Task], paths: Collection[str]
-) -> tuple[TrialCode | None, str, str]:
-    code, message, suggestion = _judge_environment(check, run, tasks, paths)
-    if code is not None:
-        return code, message, suggestion
+) -> Iterator[_Fault]:
+    """Yield the faults; causes that are outside of the project's files come first."""
+    if run.missing and not any(is_work(run.argv, task) for task in tasks):
+        yield "check-program-missing", "names a program that commands cannot find", _MISSING
+    if run.timed_out:
+        message = f"does not end within its {check.timeout_seconds:g} seconds"
+        yield "check-timed-out", message, _TIMED_OUT
+    if not run.green:
+        yield from _explain_red(run, tasks, paths)
     may_change = _may_change_tests(check, tasks)
     if check.kind == "flip" and run.green:
         if may_change:
-            return "check-green-before", "is a flip, but passes before the work", _GREEN
-        return "check-already-green", "is a flip, but passes before the work", _ALREADY_GREEN
+            yield "check-green-before", "is a flip, but passes before the work", _GREEN
+        yield "check-already-green", "is a flip, but passes before the work", _ALREADY_GREEN
     is_empty = run.results is not None and run.results.is_empty
     # The tests may be those that its task, or one before it, is to write.
     if is_empty and not may_change:
-        return "check-without-tests", "selects no test", _WITHOUT_TESTS
+        yield "check-without-tests", "selects no test", _WITHOUT_TESTS
     if check.kind == "hold" and not run.green and len(tasks) == 1:
         message = f"is a hold, but fails before the work ({run.describe_end})"
-        return "check-red-before", message, _RED
-    return None, "", ""
+        yield "check-red-before", message, _RED
 
 
-def _judge_environment(
-    check: Check, run: CheckRun, tasks: Sequence[Task], paths: Collection[str]
-) -> tuple[TrialCode | None, str, str]:
-    """Judge causes that are outside of the project's files."""
-    if run.missing and not any(is_work(run.argv, task) for task in tasks):
-        return "check-program-missing", "names a program that commands cannot find", _MISSING
-    if run.timed_out:
-        message = f"does not end within its {check.timeout_seconds:g} seconds"
-        return "check-timed-out", message, _TIMED_OUT
-    if run.green:
-        return None, "", ""
+def _explain_red(run: CheckRun, tasks: Sequence[Task], paths: Collection[str]) -> Iterator[_Fault]:
     if _NO_NETWORK.pattern.search(run.output_tail):
-        return "check-needs-network", "fails because commands have no network", _NO_NETWORK.advice
+        yield "check-needs-network", "fails because commands have no network", _NO_NETWORK.advice
     if HIDDEN_PATH in run.output_tail:
-        return "check-path-hidden", "reads a path that commands do not see", _HIDDEN
-    # Where tests ran, only some of them may need the module.
-    if run.results is None or not (run.results.passed or run.results.failed):
-        message, suggestion = _find_missing_module(run, tasks, paths)
-        if message:
-            return "check-module-missing", message, suggestion
-    return None, "", ""
-
-
-def _find_missing_module(
-    run: CheckRun, tasks: Sequence[Task], paths: Collection[str]
-) -> tuple[str, str]:
-    """Return what the run cannot import and no task writes, and what helps; empty: nothing."""
+        yield "check-path-hidden", "reads a path that commands do not see", _HIDDEN
     files = [path for task in tasks for path in task.files]
+    # Where tests ran, only some of them may need the module.
+    is_partial = run.results is not None and bool(run.results.passed or run.results.failed)
+    if is_partial or any(map(is_config, files)):
+        return
     python, node = missing_packages(run.output_tail)
-    if any(is_config(path) for path in files):
-        return "", ""
     for module in python:
         if any(path.endswith(".py") and module in _words(path) for path in paths):
-            return f"cannot import {module!r}, which the project has", _NOT_FOUND
+            message = f"cannot import {module!r}, which the project has"
+            yield "check-module-missing", message, _NOT_FOUND
     # A task without `files` may write any module.
-    if all(task.files for task in tasks):
-        for module in (*python, *node):
-            if not any(module in _words(path) or has_wildcard(path) for path in files):
-                return f"needs {module!r}, which is not installed", _NOT_INSTALLED
-    return "", ""
+    for module in (*python, *node) if all(task.files for task in tasks) else ():
+        if not any(module in _words(path) or has_wildcard(path) for path in files):
+            message = f"needs {module!r}, which is not installed"
+            yield "check-module-missing", message, _NOT_INSTALLED
 
 
 def _words(path: str) -> list[str]:

@@ -45,6 +45,12 @@ _ENDINGS: Mapping[str, str] = {
     **dict.fromkeys(("js", "mjs", "cjs"), "node"),
     **other_scripts.SUFFIXES,
 }
+_INTERPRETERS: Mapping[str, str] = {
+    **dict.fromkeys(SHELLS, "sh"),
+    **dict.fromkeys(("node", "nodejs"), "node"),
+    **{name: name for name in other_scripts.SUFFIXES.values()},
+}
+"""Interpreter by the name of a program."""
 _USED = re.compile(r"\$\(|`|(?<!\|)\|(?!\|)")
 
 
@@ -175,13 +181,7 @@ def _script(call: ProgramCall, read: Read) -> Script | None:
 
 def _interpreter(program: str) -> str:
     program = program.removeprefix("#!")
-    if program in SHELLS:
-        return "sh"
-    if PYTHON.fullmatch(program):
-        return "python"
-    if program in ("node", "nodejs"):
-        return "node"
-    return program if program in other_scripts.SUFFIXES.values() else ""
+    return "python" if PYTHON.fullmatch(program) else _INTERPRETERS.get(program, "")
 
 
 def interpreter_of(path: str, text: str) -> str:

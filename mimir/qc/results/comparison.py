@@ -47,7 +47,8 @@ def _contradiction(
     ran = [one for one in (*then.passed, *then.failed, *then.errored) if file_of(one)]
     wanted = [test for test in ran if not _is_named(test, files)]
     if now is None or now.fallback:
-        return _NO_REPORT.format(count=len(ran)) if wanted else ""
+        text = f"The run before reported {len(ran):,} tests, and this one reported none."
+        return text if wanted else ""
     green = frozenset(now.passed)
     lost = _find_lost(wanted, green)
     if lost:
@@ -88,6 +89,3 @@ def _is_named(test: str, files: Iterable[str]) -> bool:
         return True
     folders = [glob.rpartition("/")[0] for glob in globs if glob.endswith("_test.go")]
     return any(f"/{file}".endswith(f"/{folder}") if folder else True for folder in folders)
-
-
-_NO_REPORT = "The run before reported {count:,} tests, and this one reported none."
