@@ -6,6 +6,7 @@ from mimir.attempts.results import Judging
 from mimir.attempts.services import AttemptServices
 from mimir.domain.evidence import CheckRun
 from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.scope.test_owners import PendingTests, named_tests
 from mimir.workspace.aio import await_all
 
 
@@ -18,6 +19,8 @@ async def run_controls(services: AttemptServices, state: Judging) -> Sequence[Ch
     if is_rejected and services.facts.controls != "always":
         return ()
     checks = {check.id: check for check in services.task.checks}
+    named = tuple(sorted(set(named_tests(services.task))))
+    new_tests = PendingTests(paths=named, base=services.facts.base_tree)
     cases = [
         ControlCase(
             check=checks[one.check],
@@ -27,6 +30,7 @@ async def run_controls(services: AttemptServices, state: Judging) -> Sequence[Ch
             base_tree=services.start.base_tree,
             changed=state.work.changed,
             answer=state.work.answer,
+            new_tests=new_tests,
         )
         for one in required
         if one.state == "passed"

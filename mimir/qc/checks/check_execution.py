@@ -114,6 +114,11 @@ class CheckExecution:
             run = await self._run(check, tree, "control", case.answer, alter=alter)
             return run and run.run
 
+        results, new = case.before.results, case.new_tests
+        if new.paths and results and (results.errored or results.problem):
+            # They cannot be loaded without the work, which hides the results of older tests.
+            base = await self._history.with_files(case.base_tree, new.base, new.paths)
+            case = replace(case, base_tree=base)
         return await run_control(case, execute)
 
     async def _run(

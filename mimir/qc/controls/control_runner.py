@@ -18,6 +18,7 @@ from mimir.qc.controls.surface import TrustedFiles
 from mimir.qc.mutations.mutation import ChangedTests, Step
 from mimir.qc.mutations.test_programs import TestProgram
 from mimir.qc.results.report_parsers import PROGRAM_RUNNERS
+from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 
 Vary = Callable[[Path, Step], Sequence[str] | None]
 """The same, for one step."""
@@ -50,9 +51,12 @@ class ControlCase:
     after: CheckRun
     """The green run that decided."""
     base_tree: str
+    """Base of the attempt, or of the check without new tests that cannot be loaded there."""
     changed: Sequence[str]
     """Paths that the attempt changed."""
     answer: str = ""
+    new_tests: PendingTests = NO_PENDING_TESTS
+    """Tests that the task is to make pass."""
 
 
 async def run_control(case: ControlCase, execute: Execute) -> CheckRun:

@@ -1,7 +1,7 @@
 """Equal check runs are executed once; a run that may depend on the answer, and a red one, are not shared."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from mimir.bootstrap.toolsets import ProjectSandbox
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.shared_runs import RedAheadError, RunsAhead, SharedRuns
 from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.sandbox.sandbox import CommandResult
 from tests.support.clock import FrozenClock
 from tests.support.sandboxed_checks import Bench, check, opened
@@ -123,3 +124,37 @@ async def test_the_environment_does_not_show_that_a_run_is_a_control(site):
 
     assert len(sandbox.commands) > 1
     assert sandbox.environment == usual
+
+
+async def test_a_control_reads_older_tests_on_the_base_without_the_new_ones(site):
+    """A new test that cannot be loaded before the work hides a comparison that never decided."""
+    here, _, runs = site
+    where, index = here.room / "new", here.room / "index"
+    await here.history.fill(here.base, where, index)
+
+    async def tree(files: Mapping[str, str]) -> str:
+        for path, text in files.items():
+            (where / path).write_text(text)
+        return (await here.history.snapshot(where, index, base=here.base)).tree
+
+    old = "from work import Name\n\n\ndef test_old():\n    assert Name('b') > Name('a')\n"
+    name = "class Name(str):\n    def __gt__(self, other):\n        return str(self) > str(other)\n"
+    lenient = await tree({"work.py": name, "tests/test_old.py": old})
+    new = "from work import count\n\n\ndef test_new():\n    assert count() == 3\n"
+    base = await tree({"tests/test_new.py": new})
+    work = await tree({"work.py": f"{name}\n\ndef count():\n    return 3\n"})
+    suite = check("hold", "python -m pytest -q")
+    case = ControlCase(
+        check=suite,
+        kind="hold",
+        before=await runs.run(suite, base, "before"),
+        after=await runs.run(suite, work, "after"),
+        base_tree=base,
+        changed=("work.py",),
+        new_tests=PendingTests(paths=("tests/test_new.py",), base=lenient),
+    )
+
+    assert (await runs.control(case)).control.state == "red"
+    # Without them, nothing tells the comparison from one that the work deceives.
+    unknown = await runs.control(replace(case, new_tests=NO_PENDING_TESTS))
+    assert unknown.control.state == "insensitive"
