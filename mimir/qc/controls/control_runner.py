@@ -278,10 +278,10 @@ class _Control:
         trusted = [one for one in reversed(started.scripts) if self._is_trusted(one)]
         trusted.sort(key=lambda one: (one.interpreter == "sh", one.is_output_used))
         for script in (*trusted, None):
-            # A called script fails on its own; its caller would fail anyway.
+            # A called script fails on its own; of its caller, only the expectations say more.
             is_caller = script is None or (script.interpreter == "sh" and not script.is_unnamed)
             is_decisive = script is not None and not script.is_output_used
-            if decided and (is_caller or not (is_decisive and self._holds_test(script))):
+            if decided and not (is_decisive and self._holds_test(script)):
                 continue
             found = await self._by_script(script)
             if found and found.control and found.control.state == "insensitive":

@@ -126,6 +126,13 @@ BESIDE = _globs(
 """Files next to tests: the data and helpers by which they judge."""
 
 _JS_HOOKS = "**/setupTests.* **/jest.setup.* **/jest-setup.* **/vitest.setup.* __mocks__/**"
+_JAVA_LIBRARIES = " ".join(
+    f"**/java/{name}/**"
+    for name in _globs(
+        "org/junit junit org/opentest4j org/assertj org/hamcrest org/testng org/mockito"
+    )
+)
+"""Classes of test libraries; a source of the project would hide them."""
 _OF_MANY = "tox.ini setup.cfg pyproject.toml .coveragerc"
 _PHPUNIT = "phpunit.xml phpunit.xml.dist phpunit.dist.xml"
 CONFIG = _table(
@@ -146,7 +153,7 @@ CONFIG = _table(
     cmake, ctest: CMakeLists.txt CMakePresets.json CTestCustom.cmake *.cmake
     meson test: meson.build
     just: justfile .justfile Justfile
-    cargo: Cargo.toml build.rs .cargo/**
+    cargo: Cargo.toml build.rs .cargo/** rust-toolchain rust-toolchain.toml
     go: go.mod go.work
     rspec: .rspec
     bun, bun test: package.json bunfig.toml
@@ -156,7 +163,7 @@ CONFIG = _table(
     swift test: Package.swift
     gradle: build.gradle build.gradle.kts settings.gradle settings.gradle.kts gradle.properties gradle/** gradlew buildSrc/** **/init.gradle*
     mvn: pom.xml .mvn/** mvnw
-    junit, testng: **/META-INF/services/org.junit.* **/META-INF/services/org.testng.* **/junit-platform.properties
+    junit, testng: **/META-INF/services/org.junit.* **/META-INF/services/org.testng.* **/junit-platform.properties {_JAVA_LIBRARIES}
     prove: .proverc
     phpunit, artisan test: {_PHPUNIT}
     composer: composer.json

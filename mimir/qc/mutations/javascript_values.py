@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mimir.qc.mutations.code_lexer import MaskedCode, list_arguments
+from mimir.qc.mutations.mutation import SUFFIX
 
 Place = tuple[int, int]
 _LEAF = re.compile(r"(?<![\w$.])(?:-?\d+(?:\.\d+)?|true|false|'[^'\n]*'|\"[^\"\n]*\")(?![\w$.])(?!\s*:)")  # fmt: skip
@@ -17,6 +18,8 @@ _ASSERTION = re.compile(
 _MATCHER = re.compile(r"\s*\.\s*(?P<name>toThrow\w*|toBeTruthy|toBeFalsy|toMatch)\s*(?=\()")
 _NEVER = "/(?!)/"
 """Pattern that matches no text."""
+_NAMED_ERROR = re.compile(r"(?!Error$)[A-Z]\w*$|/[^/\n]*[A-Za-z]{3}|\{")
+"""Class, pattern or record of an error."""
 _MOST = 12
 """Most values that are tried one by one."""
 
@@ -68,7 +71,7 @@ def find_conditions(code: MaskedCode, start: int, end: int) -> Iterator[tuple[Pl
         if not values:
             continue
         first = values[0]
-        name = found["method"] or "ok"
+        name, matcher = found["method"] or "ok", None
         if found["actual"] is not None:
             matcher = _MATCHER.match(code.mask, code.pairs[found.end()] + 1)
             name = matcher["name"] if matcher else ""
@@ -77,12 +80,33 @@ def find_conditions(code: MaskedCode, start: int, end: int) -> Iterator[tuple[Pl
             case "ok" | "toBeTruthy" | "toBeFalsy":
                 yield first, f"!({code.text[slice(*first)]})"
             case "throws":
-                yield first, "() => {}"
+                yield (
+                    first,
+                    _expect_other_error(code, found.start(), values, code.pairs[found.end()]),
+                )
             case "rejects" if found["wait"]:
                 yield first, "Promise.resolve()"
             case "match" | "toMatch" if len(values) > 1:
                 yield values[1], _NEVER
-            case _ if name.startswith("toThrow"):
-                yield first, "() => {}"
+            case _ if name.startswith("toThrow") and matcher:
+                yield (
+                    first,
+                    _expect_other_error(code, found.start(), values, code.pairs[matcher.end()]),
+                )
             case _:
                 pass
+
+
+def _expect_other_error(code: MaskedCode, start: int, values: Sequence[Place], end: int) -> str:
+    """Return the function of an assertion that expects an error.
+
+    It raises none. If the assertion accepts another error than it names, it is the right function, and the test passes.
+    """
+    none, first = "() => {}", values[0]
+    wanted = code.text[slice(*values[1])] if len(values) > 1 else ""
+    before, after = code.text[start : first[0]], code.text[first[1] : end + 1]
+    if not _NAMED_ERROR.match(wanted) or "//" in after or before.startswith(("await", "return")):
+        return none
+    tried = f"{before}() => {{ throw '{SUFFIX}'; }}{after}".replace("\n", " ")
+    right = code.text[slice(*first)]
+    return f"(() => {{ try {{ {tried} }} catch {{ return {none}; }} return {right}; }})()"

@@ -26,6 +26,12 @@ _COMPARISONS = (
         rf"(?m)^(?!!|if\b|while\b|until\b)\w[^\n#|]*\|[ \t]*grep[ \t]+-[a-uw-zA-Z]*q[a-uw-zA-Z]*[ \t]+{_VALUE}{_ELSE}"
     ),
 )
+# A call of a test's own assertion with two values; work may replace the function.
+_CALL = re.compile(
+    r"(?mi)^[ \t]*(?:assert|expect|check|is)_?(?:eq|equals?)[ \t]+(?:\"[^\"\n]*\$[^\"\n]*\"|\$[\w{}]+)[ \t]+"
+    rf"{_VALUE}[ \t]*(?P<else>)$"
+)
+_FUNCTION = re.compile(r"(?ms)^(?:function[ \t]+)?(?!test)([\w-]+)[ \t]*\(\)\s*\{\n.*?^\}")
 _FILES = re.compile(
     rf"(?m)^(?:diff|cmp)(?:[ \t]+-[\w-]+)*[ \t]+(?P<value>[\w./-]+)(?=[ \t]+[\w./$\"{{}}-]+{_ELSE})"
 )
@@ -56,7 +62,7 @@ def mutate_script(text: str, step: Step) -> str | None:
             return f"{shebang(text)}exit 1\n"
         case "expectations" | "strict":
             other = text
-            for pattern in (*_COMPARISONS, _FILES):
+            for pattern in (*_COMPARISONS, _CALL, _FILES):
                 other = pattern.sub(lambda found: _fail_comparison(found[0], found, step), other)
             other = _DIFFERENCE.sub(lambda found: _fail_difference(found, step), other)
             return None if other == text else other
@@ -67,8 +73,15 @@ def mutate_script(text: str, step: Step) -> str | None:
             return None
 
 
+def _is_unused(found: re.Match[str]) -> bool:
+    """True if a comparison is in a function that its script never calls."""
+    functions = [one for one in _FUNCTION.finditer(found.string) if one.start() < found.start() < one.end()]  # fmt: skip
+    return any(len(re.findall(rf"\b{one[1]}\b", found.string)) == 1 for one in functions)
+
+
 def _fail_comparison(text: str, found: re.Match[str], step: Step) -> str:
-    if not (found["else"] or _ENDS_AT_FAILURES.search(found.string)):
+    is_decisive = found["else"] or found.re is _CALL or _ENDS_AT_FAILURES.search(found.string)
+    if not is_decisive or _is_unused(found):
         return text
     if step != "strict" and found.re is _FILES:
         return f"{text.removesuffix(found['value'])}{_OTHER_FILE}"

@@ -15,13 +15,15 @@ from mimir.domain.plan import Task
 from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.check_files import is_declared_file
 from mimir.qc.scope.check_surface import CheckSurface
-from mimir.qc.scope.loaded_files import is_loaded
+from mimir.qc.scope.loaded_files import is_loaded, is_makefile
 
 _PACKAGE = "__init__.py"
 _INSTALLED = "belongs to an installed package."
 _PACKAGE_FOLDER = re.compile(r"(?:.*/)?(?:node_modules/(?:@[^/]+/)?|site-packages/)[^/]+(?=/|$)")
 _RESOLVED = ("mjs", "js", "cjs", "mts", "cts", "jsx", "ts", "tsx", "json", "node")
 """Endings in the order in which an import without one finds its file."""
+_SOURCES = frozenset(("sh", "c", "cc", "C", "cpp", "p", "f", "F", "m", "r", "s", "S", "o", "mod"))
+"""Endings of files from which make builds a file without one."""
 _PLAIN = ("mjs", "js", "cjs")
 _TYPED = ("mts", "cts", "jsx", "ts", "tsx")
 _LOADED = "is loaded by the project's build or test settings."
@@ -90,6 +92,8 @@ def _creation_rules(
     if any(path == target or path.startswith(f"{target}/") for target in surface.targets):
         reason = "has the name of a make target, so that make would not run its recipe."
         yield WriteRefusal(rule="target", reason=reason)
+    if _remakes(path, surface):
+        yield WriteRefusal(rule="target", reason="would be made into an existing file by make.")
     if _bypasses(path, surface) and not is_declared_file(path, task.files):
         reason = "is a new setting of a tool that existing tests or build files use."
         yield WriteRefusal(rule="config", reason=reason)
@@ -102,6 +106,12 @@ def _creation_rules(
     hidden = hidden or _preceded_by(path, task, surface, gone)
     if hidden:
         yield WriteRefusal(rule="shadow", reason=f"would hide {hidden}.")
+
+
+def _remakes(path: str, surface: CheckSurface) -> bool:
+    """True if an implicit rule of make writes an existing file: `Makefile` from `Makefile.sh`."""
+    stem, _, ending = path.rpartition(".")
+    return ending in _SOURCES and stem in surface.paths and any(map(is_makefile, surface.paths))
 
 
 def _bypasses(path: str, surface: CheckSurface) -> bool:
