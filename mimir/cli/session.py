@@ -58,9 +58,10 @@ class CommandSession:
         """Recording to write; None: nothing is recorded."""
         self.replay: Path | None = None
         """Recording that answers instead of the models; None: the models answer."""
+        self._warnings: set[str] = set()
 
     def load(self, flags: Mapping[str, object] | None = None) -> "LoadedSettings":
-        """Load the settings with these flags on top, and print their warnings."""
+        """Load the settings with these flags on top, and print their warnings once."""
         from mimir.settings.layers import load
 
         # A flag that was not given must not hide a weaker layer.
@@ -68,7 +69,9 @@ class CommandSession:
         store = {"store": self.store} if self.store else {}
         loaded = load(self.project, {**given, **store})
         for warning in loaded.warnings:
-            self.console.note(f"warning: {warning}")
+            if warning not in self._warnings:
+                self.console.note(f"warning: {warning}")
+        self._warnings.update(loaded.warnings)
         return loaded
 
     def require_model(self, loaded: "LoadedSettings") -> None:

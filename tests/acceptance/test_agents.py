@@ -239,6 +239,7 @@ def test_an_invocation_without_its_deliverable_is_no_success(trusted: Desk, tmp_
     response = done.events[-1]
     assert (response["status"], response["assurance"]["level"]) == ("partial", "none")
     assert response["error"]["next"] == f"mimir report {response['run']}"
+    assert "test -s out.txt" in response["error"]["message"]
 
 
 def test_an_agent_writes_what_both_its_file_and_the_caller_allow(trusted: Desk, tmp_path: Path):

@@ -157,11 +157,13 @@ def matrix_lines(found: Sequence[AgentDefinition], width: int) -> list[str]:
 def response_lines(response: Mapping[str, object], width: int) -> list[str]:
     """Return status, assurance, changed files, citations and answer of an invocation."""
     result, proof = as_object(response.get("deliverables")), as_object(response.get("assurance"))
-    citations = as_object(proof.get("citations"))
+    citations, error = as_object(proof.get("citations")), as_object(response.get("error"))
     paths = [as_text(one.get("path")) for one in as_objects(result.get("documents"))]
     rows = [
         ("agent", as_text(response.get("agent"))),
         ("status", as_text(response.get("status"))),
+        ("cause", clean_line(as_text(error.get("cause")))),
+        ("problem", clean_line(as_text(error.get("message")))),
         ("assurance", as_text(proof.get("level"))),
         ("changed", _list(paths)),
         ("citations", _count_citations(citations)),

@@ -10,6 +10,8 @@ from mimir.domain.task_states import ANSWERED, RunStatus
 from mimir.errors import AnswerError
 
 MAX_TEXT = 50_000
+MAX_MESSAGE = 1_000
+"""Characters of the message of an error."""
 WORKING, NEEDS_INPUT = "working", "needs_input"
 """Statuses of a response of a run that has not ended."""
 
@@ -79,7 +81,7 @@ def build_response(
         "session": None,
         "agent": agent,
         "status": status,
-        "error": _error(run, task, status),
+        "error": _error(run, task, status, dict(findings)),
         "deliverables": {
             "documents": list(documents) or [{"path": path} for path in changed],
             "analysis": answer.analysis[:MAX_TEXT],
@@ -182,7 +184,9 @@ def _changed_paths(task: JsonObject, attempts: Sequence[JsonObject]) -> list[str
     return [as_text(path) for path in found]
 
 
-def _error(run: JsonObject, task: JsonObject, status: str) -> JsonObject | None:
+def _error(
+    run: JsonObject, task: JsonObject, status: str, findings: Mapping[str, str]
+) -> JsonObject | None:
     if status in ("completed", ANSWERED, NEEDS_INPUT):
         return None
     cause = as_text(task.get("cause")) or as_text(run.get("status"))
@@ -190,8 +194,14 @@ def _error(run: JsonObject, task: JsonObject, status: str) -> JsonObject | None:
     if cause in (RunStatus.COMPLETED, ANSWERED):
         cause = "response-form"
     verb = "resume" if status == WORKING else "report"
-    message = as_text(run.get("message"))
+    message = as_text(run.get("message")) or _explain(task) or findings.get(cause, "")
     return {"cause": cause, "message": message, "next": f"mimir {verb} {run.get('run')}"}
+
+
+def _explain(task: JsonObject) -> str:
+    """Return why the last attempt of a task failed; empty: it did not."""
+    last = as_objects(task.get("attempts"))[-1:]
+    return " ".join(issue for one in last for issue in as_texts(one.get("issues")))[:MAX_MESSAGE]
 
 
 def _count_criteria(criteria: Sequence[JsonObject]) -> Mapping[str, int]:
