@@ -296,7 +296,8 @@ def test_an_untrusted_agent_reads_and_its_changes_are_left_out(trusted: Desk, tm
         "invoke",
         "project:reader",
         "What is the answer?",
-        "--criterion",
+        # A text is no path: it is judged.
+        "--deliverable",
         "It names the answer",
         "--apply",
         "auto",

@@ -36,7 +36,9 @@ Checks = Annotated[
 ]
 Deliverables = Annotated[
     list[str] | None,
-    typer.Option("--deliverable", metavar="PATH", help="File that the agent must write."),
+    typer.Option(
+        "--deliverable", metavar="PATH|TEXT", help="File to write; a text is one more criterion."
+    ),
 ]
 Files = Annotated[
     list[str] | None, typer.Option("--files", metavar="GLOB", help="Files that it may write.")
@@ -269,11 +271,13 @@ def invoke(
     # The model of a program is none of mimir's.
     is_program = entry.definition.kind == "cli"
     loaded = session.load(flags if is_program else {**flags, "llm.model": model})
+    # A path has no white space.
+    texts = [one for one in deliverable or () if len(one.split()) > 1]
     request = InvocationRequest(
         prompt=arguments.read_request(prompt, session.project),
-        criteria=tuple(criterion or ()),
+        criteria=(*(criterion or ()), *texts),
         checks=tuple(check or ()),
-        deliverables=tuple(deliverable or ()),
+        deliverables=tuple(one for one in deliverable or () if one not in texts),
         files=tuple(files or ()),
         tools=None if tools is None else tuple(name.strip() for name in tools.split(",")),
         context=tuple(arguments.read_request([text], session.project) for text in material or ()),
