@@ -17,7 +17,7 @@ from mimir.llm.protocol import ChatModel, Endpoint
 from mimir.llm.wrappers.rate_limits import RateLimitedModel, RateLimiter
 from mimir.llm.wrappers.readable_model import ReadableModel
 from mimir.llm.wrappers.redacting_model import RedactingModel, Veil
-from mimir.llm.wrappers.retrying_model import RandomSource, RetryingModel, RetryPolicy
+from mimir.llm.wrappers.retrying_model import RetryingModel, RetryPolicy
 
 PLAY = "play:"
 
@@ -35,7 +35,7 @@ class EndpointRegistry:
         limits: Callable[[], RateLimiter],
         policy: RetryPolicy,
         clock: Clock,
-        chance: RandomSource,
+        chance: Callable[[], float],
         veil: Veil = str,
     ) -> None:
         """Open nothing yet; an empty `default` is the endpoint's own default model.

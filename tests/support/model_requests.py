@@ -49,7 +49,7 @@ class Sleeper:
 class Middle:
     """A source of chance that always says one half: no jitter up or down."""
 
-    def random(self) -> float:
+    def __call__(self) -> float:
         return 0.5
 
 

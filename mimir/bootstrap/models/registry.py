@@ -38,6 +38,6 @@ def make_endpoints(settings: Settings, clock: SystemClock, redact: Redactor) -> 
         ),
         policy=RetryPolicy(tries=llm.tries, window_seconds=llm.retry_seconds),
         clock=clock,
-        chance=random.Random(),
+        chance=random.Random().random,
         veil=redact.values,
     )

@@ -5,7 +5,6 @@ Every layer below raises at once. Every layer above gets an answer, a pause, or 
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
@@ -43,14 +42,6 @@ class RetryPolicy:
         return min(delay, self.longest_delay_seconds) * (1 + _JITTER * (2 * spread - 1))
 
 
-class RandomSource(Protocol):
-    """A source of random numbers, such as `random.Random`."""
-
-    def random(self) -> float:
-        """Return a number from 0 to below 1."""
-        ...
-
-
 class RetryingModel:
     """A `ChatModel` that retries short failures and pauses the run for long ones."""
 
@@ -61,7 +52,7 @@ class RetryingModel:
         *,
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]],
-        chance: RandomSource,
+        chance: Callable[[], float],
     ) -> None:
         self._inner = inner
         self._policy = policy
@@ -89,7 +80,7 @@ class RetryingModel:
             failures += 1
             now = self._clock.monotonic()
             first_failure = first_failure if failures > 1 else now
-            delay = self._policy.delay(failures, trouble.retry_after_seconds, self._chance.random())
+            delay = self._policy.delay(failures, trouble.retry_after_seconds, self._chance())
             late = now + delay - first_failure > self._policy.window_seconds
             tries = min(self._policy.tries, trouble.most_tries or self._policy.tries)
             if failures >= tries or late:

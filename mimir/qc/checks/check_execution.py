@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
@@ -21,7 +21,7 @@ from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
 from mimir.qc.results import request
 from mimir.qc.results.report_files import read_results, remove_own_reports
 from mimir.workspace.aio import to_thread_shielded
-from mimir.workspace.git.trees import TreeChange
+from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox import toolchain
 from mimir.workspace.sandbox.sandbox import CommandResult, CommandRunner
 from mimir.workspace.tree_removal import remove_tree
@@ -43,26 +43,6 @@ _REPORTS = "results"
 _REPORTERS = Path(__file__).parent.parent / "results" / "reporters"
 
 
-class TreeReader(Protocol):
-    """Reader of git trees by their ids."""
-
-    async def checkout(self, tree: str, where: Path, /) -> None:
-        """Make the new directory `where` exactly `tree`."""
-        ...
-
-    async def diff_trees(self, a: str, b: str, /) -> Sequence[TreeChange]:
-        """Return the files that differ from `a` to `b`."""
-        ...
-
-    async def with_files(self, tree: str, from_tree: str, globs: Sequence[str], /) -> str:
-        """Return `tree` with the matching paths as in `from_tree`; absent ones are removed."""
-        ...
-
-    async def paths(self, tree: str, globs: Sequence[str], /) -> Sequence[str]:
-        """Return the paths of `tree` that `globs` match."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRun:
     """An executed check run."""
@@ -78,7 +58,7 @@ class CheckExecution:
     def __init__(
         self,
         *,
-        history: TreeReader,
+        history: GitHistory,
         sandbox: CommandRunner,
         room: Path,
         redact: Callable[[str], str] = str,

@@ -16,7 +16,7 @@ from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check, Task
-from mimir.qc.checks.check_execution import Phase, TreeReader
+from mimir.qc.checks.check_execution import Phase
 from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_run
 from mimir.qc.checks.earlier_tests import (
     FINDING,
@@ -36,6 +36,7 @@ from mimir.qc.integrity.check_files import find_check_files, is_work
 from mimir.qc.results.comparison import complete_results, confirm_results
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
+from mimir.workspace.git.history import GitHistory
 
 
 class CheckRunner:
@@ -43,7 +44,7 @@ class CheckRunner:
 
     def __init__(
         self,
-        history: TreeReader,
+        history: GitHistory,
         execution: CheckExecutor,
         known: MutableMapping[str, CheckRun] | None = None,
         unrecorded: RunsAhead | None = None,

@@ -13,7 +13,7 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check, Task
 from mimir.domain.test_results import TestResults
-from mimir.qc.checks.check_execution import Phase, TreeReader
+from mimir.qc.checks.check_execution import Phase
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.integrity.check_files import CheckFiles, find_check_files, is_declared_file
@@ -21,6 +21,7 @@ from mimir.qc.results.comparison import confirm_results
 from mimir.qc.scope.check_surface import is_config
 from mimir.qc.scope.module_shadows import name_module
 from mimir.store.schema import well_formed
+from mimir.workspace.git.history import GitHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,7 @@ def accepted_results(outcomes: Iterable[CheckOutcome]) -> Mapping[str, TestResul
 
 async def run_on_tree(
     execution: CheckExecutor,
-    trees: TreeReader,
+    trees: GitHistory,
     mine: AcceptedTask,
     check: Check,
     tree: str,
@@ -120,7 +121,7 @@ async def _confirm_by_control(
 
 
 async def _without_new_files(
-    trees: TreeReader,
+    trees: GitHistory,
     mine: AcceptedTask,
     check: Check,
     tree: str,
