@@ -35,6 +35,11 @@ class MaskedCode:
     pairs: dict[int, int]
     """Place of each opening bracket → place of its closing one."""
 
+    def open_braces(self, start: int, end: int) -> list[int]:
+        """Return the places of the braces after `start` that are open at `end`."""
+        pairs = self.pairs.items()
+        return [at for at, close in pairs if start <= at < end <= close and self.mask[at] == "{"]
+
 
 def mask_code(text: str, language: Language) -> MaskedCode | None:
     """Return a text with its mask; None: brackets do not match, or it is too long."""

@@ -169,15 +169,9 @@ def list_tests(text: str, language: Language) -> Mapping[str, bool]:
 
 def _is_unconditional(code: MaskedCode, start: int, end: int) -> bool:
     """True if only loops are open at `end`: one without a turn asserts nothing."""
-    open_braces: list[int] = []
-    for found in re.finditer(r"[{}]", code.mask[start:end]):
-        if found[0] == "{":
-            open_braces.append(start + found.start())
-        elif open_braces:
-            open_braces.pop()
     may_end = _MAY_END.search(code.mask, start, end)
     return not may_end and all(
-        _LOOP.search(code.mask, max(start, at - 200), at) for at in open_braces
+        _LOOP.search(code.mask, max(start, at - 200), at) for at in code.open_braces(start, end)
     )
 
 

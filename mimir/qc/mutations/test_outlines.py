@@ -95,19 +95,16 @@ def _javascript_tests(text: str) -> Iterator[str]:
     code = mask_code(text, "javascript")
     for found in _JS_TEST.finditer(code.mask) if code else ():
         title = _TITLE.match(text, found.end())
-        if code and title and _is_grouped(code.mask, found.start()):
+        # Only groups of tests may be open there, no conditions or loops.
+        if (
+            code
+            and title
+            and all(
+                _JS_GROUP.search(code.mask, max(0, at - 200), at)
+                for at in code.open_braces(0, found.start())
+            )
+        ):
             yield title[2]
-
-
-def _is_grouped(mask: str, end: int) -> bool:
-    """True if only groups of tests are open at a place, no conditions or loops."""
-    starts: list[int] = []
-    for found in re.finditer(r"[{}]", mask[:end]):
-        if found[0] == "{":
-            starts.append(found.start())
-        elif starts:
-            starts.pop()
-    return all(_JS_GROUP.search(mask, max(0, at - 200), at) for at in starts)
 
 
 def _outline_python(names: Iterable[str]) -> str:
