@@ -52,7 +52,7 @@ from mimir.qc.checks.shared_runs import RunsAhead, SharedRuns
 from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.recorded_history import RecordingHistory
 from mimir.registry.catalogue import AgentEntry
-from mimir.scheduling.attempt_order import Unordered
+from mimir.scheduling.attempt_order import AttemptOrder
 from mimir.scheduling.run_services import WorkSignals
 from mimir.settings.layers import LoadedSettings
 from mimir.settings.model import SandboxSettings, Settings
@@ -168,7 +168,7 @@ async def compose_services(
             lock_file=str(owners.path(owner).absolute()),
         ),
         wake=WorkSignals(),
-        pace=Unordered(),
+        pace=AttemptOrder(),
         recording="",
         choices=choices,
         lease_seconds=settings.run.lease_seconds,

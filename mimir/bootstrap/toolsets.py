@@ -226,7 +226,11 @@ class ToolFactory:
         return ProjectMemory(self._store, MemoryScope(project=self._project_id, hidden_run=run))
 
     def _artifacts(self, run: str, granted: Sequence[str]) -> ArtifactTools:
-        return ArtifactTools(_TaskAnswers(self._store, run), granted, redact=self._redact)
+        async def read(id: str) -> str | None:
+            # Prompts contain no run id.
+            return await self._store.read(lambda reads: evidence.artifact(reads, f"{run}/{id}"))
+
+        return ArtifactTools(read, granted, redact=self._redact)
 
     def _reading(
         self,
@@ -280,17 +284,6 @@ def _prepare_call(tree: DirectoryTree, stand: Stand) -> Callable[[bool], Awaitab
         tree.root = await stand(effectful)
 
     return prepare
-
-
-@dataclass(frozen=True, slots=True)
-class _TaskAnswers:
-    """Answers of a run's tasks, by the ids that prompts use: prompts contain no run id."""
-
-    store: GraphStore
-    run: str
-
-    async def read_artifact(self, id: str, /) -> str | None:
-        return await self.store.read(lambda reads: evidence.artifact(reads, f"{self.run}/{id}"))
 
 
 class ProjectSandbox:

@@ -9,7 +9,7 @@ from pathlib import Path
 from mimir.attempts.services import PinnedRun
 from mimir.domain.clock import Clock
 from mimir.errors import Paused
-from mimir.scheduling.attempt_order import AttemptOrder, Unordered
+from mimir.scheduling.attempt_order import AttemptOrder
 from mimir.scheduling.cpu_turns import CpuTurns
 from mimir.scheduling.task_queries import CompletedTasks
 from mimir.store.operations import worker_processes
@@ -165,7 +165,7 @@ class RunServices:
     """Held during an integration: of two merges at once, one would have to be proved again."""
     turns: CpuTurns = field(default_factory=CpuTurns)
     """CPU turns of its attempts."""
-    pace: AttemptOrder = field(default_factory=Unordered)
+    pace: AttemptOrder = field(default_factory=AttemptOrder)
     poll_seconds: float = 0.25
     """Seconds between looks at the changes of other processes."""
     answers_wait: bool = True

@@ -124,7 +124,7 @@ class FakeArtifacts:
         self.texts = texts
         self.asked: list[str] = []
 
-    async def read_artifact(self, id: str, /) -> str | None:
+    async def __call__(self, id: str, /) -> str | None:
         """Return a text."""
         self.asked.append(id)
         return self.texts.get(id)

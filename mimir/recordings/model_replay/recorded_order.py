@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mimir.domain.event import Event, EventKind
 from mimir.domain.task_states import TERMINAL, TaskStatus
 from mimir.recordings.format.recording import RecordedRun
+from mimir.scheduling.attempt_order import AttemptOrder
 
 Attempt = tuple[str, int]
 """(task, number)."""
@@ -75,7 +76,7 @@ def _width(events: Iterable[Event]) -> int:
     return most
 
 
-class RecordedAttemptOrder:
+class RecordedAttemptOrder(AttemptOrder):
     """Keeps the attempts of one process in a recorded order while that is possible."""
 
     def __init__(self, order: RecordedOrder, agents: int) -> None:

@@ -1,7 +1,6 @@
 """The `read_artifact` tool: the answers of other tasks that an attempt may read."""
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from mimir.domain.message import ToolResult
 from mimir.errors import ToolError
@@ -13,20 +12,12 @@ from mimir.tools.calls.text_pages import MAX_CHARS
 MAX_OFFSET = 1_000_000_000
 
 
-class ArtifactSource(Protocol):
-    """Texts by id."""
-
-    async def read_artifact(self, id: str, /) -> str | None:
-        """Return the whole text; None if the id is unknown."""
-        ...
-
-
 class ArtifactTools(LocalTools):
     """The toolset of the one tool `read_artifact`."""
 
     def __init__(
         self,
-        artifacts: ArtifactSource,
+        read: Callable[[str], Awaitable[str | None]],
         granted: Collection[str],
         *,
         redact: Callable[[str], str] = str,
@@ -35,12 +26,12 @@ class ArtifactTools(LocalTools):
         """Bind the tool to the ids that this attempt may read.
 
         Args:
-            artifacts: The source of the texts.
+            read: Returns the whole text of an id; None if it is unknown.
             granted: Ids; any other id is refused in the same words, whether it exists or not.
             redact: Applied before the text is cut into pages.
             max_chars: Most characters of one page.
         """
-        self._artifacts = artifacts
+        self._read_text = read
         self._granted = tuple(sorted(granted))
         self._redact = redact
         self._max_chars = max_chars
@@ -51,7 +42,7 @@ class ArtifactTools(LocalTools):
 
     async def _read(self, given: ToolArguments) -> ToolResult:
         id, offset = given.text("id"), given.number("offset", 0)
-        text = await self._artifacts.read_artifact(id) if id in self._granted else None
+        text = await self._read_text(id) if id in self._granted else None
         if text is None:
             raise ToolError(
                 f"There is no artifact {quote_text(id)} that you may read.",
