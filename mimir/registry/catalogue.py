@@ -87,13 +87,16 @@ def build_catalogue(
         is_known = bool(model) or not found.models or found.kind == "cli"
         one = found if is_known else _note_model(found)
         address = _address_of(one)
+        hidden_by = winners.get(address, "")
+        is_own = bool(hidden_by) and one.source.location == "project"
         entries.append(
             AgentEntry(
                 definition=one,
-                address=address,
+                # A hidden definition of the project is still invoked by its own address.
+                address=f"{PROJECT_PREFIX}{one.name}" if is_own else address,
                 grant=grant_tools(one, default_tools),
                 model=model,
-                hidden_by=winners.get(address, ""),
+                hidden_by=hidden_by,
             )
         )
         winners.setdefault(address, one.source.path)

@@ -75,7 +75,7 @@ def read_named_file(folder: Path, name: str) -> AgentFile:
         suggestion="Name a Markdown file, or a folder with config.yaml and prompt.md.",
     )
     return AgentFile(
-        path=name, format="claude", location="project", parts={}, name=name, findings=(finding,)
+        path=name, format="claude", location="project", parts=(), name=name, findings=(finding,)
     )
 
 
@@ -161,7 +161,7 @@ def _open_file(
         path=shown,
         format=kind.format,
         location=location,
-        parts=parts,
+        parts=tuple(parts.items()),
         name=kind.name,
         is_agent=kind.is_agent,
         may_lack_keys=kind.may_lack_keys,

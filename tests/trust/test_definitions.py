@@ -110,7 +110,12 @@ def damage(format: AgentFormat, text: str, kind: str, rng: random.Random) -> byt
 def read(format: AgentFormat, data: bytes) -> AgentDefinition:
     name = "prompt.md" if format == "folder" else "one.md"
     file = AgentFile(
-        path="one", format=format, location="user", parts={name: data}, name="one", is_trusted=True
+        path="one",
+        format=format,
+        location="user",
+        parts=((name, data),),
+        name="one",
+        is_trusted=True,
     )
     return read_agent_file(file)
 

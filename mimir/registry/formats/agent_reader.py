@@ -2,8 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from mimir.domain.agent_definition import (
     AgentDefinition,
@@ -43,8 +44,8 @@ class AgentFile:
     """Of the file, or of the folder in format `folder`."""
     format: AgentFormat
     location: AgentLocation
-    parts: Mapping[str, bytes]
-    """File name → content. The last one holds the prompt, an earlier one the keys."""
+    parts: tuple[tuple[str, bytes], ...]
+    """(file name, content). The last one holds the prompt, an earlier one the keys."""
     name: str
     """From the file or folder name, if the file gives none."""
     is_agent: bool = True
@@ -56,6 +57,7 @@ class AgentFile:
     """Found before the file was read, such as its size."""
 
 
+@lru_cache(maxsize=1024)  # a server lists the same files again and again
 def read_agent_file(file: AgentFile) -> AgentDefinition:
     """Return the definition of a file; an unreadable one has error findings."""
     source = AgentSource(
@@ -64,7 +66,7 @@ def read_agent_file(file: AgentFile) -> AgentDefinition:
         path=file.path,
         hash=hash_parts(file.parts),
         is_trusted=file.is_trusted,
-        keys_file=next(iter(file.parts), "") if file.format == "folder" else "",
+        keys_file=file.parts[0][0] if file.parts and file.format == "folder" else "",
     )
     skill, own = _split_name(file)
     name = skill + (slug_of(own) or "unnamed")
@@ -84,11 +86,11 @@ def read_agent_file(file: AgentFile) -> AgentDefinition:
     return replace(found, findings=tuple(sorted(reader.findings, key=_by_position)))
 
 
-def hash_parts(parts: Mapping[str, bytes]) -> str:
+def hash_parts(parts: Sequence[tuple[str, bytes]]) -> str:
     """Return the SHA-256 of one file, or over the names and hashes of several."""
     if len(parts) == 1:
-        return hashlib.sha256(next(iter(parts.values()))).hexdigest()
-    lines = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in parts.items()]
+        return hashlib.sha256(parts[0][1]).hexdigest()
+    lines = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in parts]
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
@@ -110,7 +112,7 @@ def _decode(file: AgentFile) -> tuple[list[str], tuple[Finding, ...]]:
     """Return the texts with line feeds, without byte order marks."""
     texts: list[str] = []
     findings = list(file.findings)
-    for name, data in file.parts.items():
+    for name, data in file.parts:
         at = START
         if len(data) > MAX_BYTES:
             message = f"{name} has {len(data):,} bytes; at most {MAX_BYTES:,} are read."
