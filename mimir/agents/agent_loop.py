@@ -7,13 +7,14 @@ It is a plain loop: the steps of a graph library cost a sixth of a task's CPU ti
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from mimir.agents import circuit_breaker as rules
 from mimir.agents import replies, tool_log
 from mimir.agents.circuit_breaker import CircuitBreaker, Trip
 from mimir.domain.message import Answer, CallContext, Finish, Message, ModelRequest
 from mimir.domain.usage import TokenUsage, estimate
+from mimir.domain.value_class import value_class
 from mimir.errors import AnswerError, ModelError
 from mimir.llm.protocol import ChatModel
 from mimir.tools.batch import run_batch
@@ -32,7 +33,7 @@ _CLOSE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ModelSettings:
     """Settings of all model requests of one conversation."""
 
@@ -51,7 +52,7 @@ class ModelSettings:
     """Numbers the tool results: `[call:1]`, for QC `[qc:1]`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LoopServices:
     """Model, tools and limits of one conversation."""
 
@@ -68,7 +69,7 @@ class LoopServices:
     """Awaited before the closing answer is requested, unless the trip equals `recorded`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Conversation:
     """A finished conversation; `(*messages, Message(role="user", …))` continues it."""
 
@@ -94,7 +95,7 @@ class Conversation:
         return tool_log.entries(self.messages)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _ConversationState:
     messages: tuple[Message, ...]
     closing: bool

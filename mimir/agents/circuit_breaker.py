@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ from mimir.domain.json_value import JsonObject
 from mimir.domain.message import Message, ToolCall
 from mimir.domain.tool_call_limit import call_limit
 from mimir.domain.usage import TokenUsage
+from mimir.domain.value_class import value_class
 
 # The same call with the same result on the same tree: the second gets a warning, this one trips.
 REPEATS = 3
@@ -35,7 +36,7 @@ _VOLATILE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Trip:
     """One trip of the circuit breaker, with the budgets that were left."""
 
@@ -79,7 +80,7 @@ class _CallSignature(NamedTuple):
     tree: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CircuitBreaker:
     """Limits of one agent in one attempt."""
 

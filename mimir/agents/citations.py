@@ -7,10 +7,10 @@ White space is collapsed on both sides; everything else must be equal.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.terminal_text import visible_text
+from mimir.domain.value_class import value_class
 
 # More citations are not compared; that there were more is a claim of its own.
 MAX_CITATIONS = 200
@@ -24,7 +24,7 @@ _CITATION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Citation:
     """One reference to a tool call."""
 
@@ -79,7 +79,7 @@ _SOURCE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SourceCitation:
     """One reference to a file or a memory."""
 

@@ -5,13 +5,14 @@ An answer that was cut short is never taken for a complete one, and a call that 
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from mimir.agents.text_calls import ends_with_call
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.message import Answer, Message, ToolCall
 from mimir.domain.usage import estimate
+from mimir.domain.value_class import value_class
 
 # Messages in a row with cut tool calls; after one more the conversation fails.
 CUT_CALLS_ALLOWED = 3
@@ -45,7 +46,7 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UnusableReplies:
     """Number of unusable replies in a row; a good one resets it."""
 

@@ -5,10 +5,10 @@ Admitted calls are numbered from 1. The number precedes the result, so the agent
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.message import Message, ToolCall
+from mimir.domain.value_class import value_class
 
 Label = Literal["call", "qc"]
 """`call`: the worker's tool log; `qc`: QC's own."""
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"\A\[(?:call|qc):\d+\]\n")
 _CALLS_LEFT = re.compile(r"\n\n\[engine\] \d+ of \d+ tool calls left\.\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ToolLogEntry:
     """One admitted call and its result."""
 

@@ -7,7 +7,7 @@ import asyncio
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mimir.attempts.conflicts import ConflictedFile, find_unsettled, original_path
@@ -17,6 +17,7 @@ from mimir.attempts.services import AttemptServices
 from mimir.attempts.write_scopes import WriteScope, load_write_scope, refuse_changes
 from mimir.domain.json_value import as_object
 from mimir.domain.message import Message
+from mimir.domain.value_class import value_class
 from mimir.qc.scope.write_scope import WriteRefusal
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.git.trees import LINK, TreeChange
@@ -28,7 +29,7 @@ STATE_DIRECTORY = ".mimir"
 """Ignored in every project, so no tree contains it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkspaceDiff:
     """Tree of a deliverable, compared with its base."""
 

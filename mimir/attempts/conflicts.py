@@ -7,17 +7,17 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from mimir.agents.tool_log import iterate_turns
 from mimir.domain.message import Message
+from mimir.domain.value_class import value_class
 
 SIDES = ("head", "attempt")
 """Labels of the two sides in markers, and in names such as `NAME~head`."""
 _MARKS = _START, _MIDDLE, _END = f"<<<<<<< {SIDES[0]}", "=======", f">>>>>>> {SIDES[1]}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ConflictedFile:
     """The contents of one path in conflict; None: there is no file."""
 

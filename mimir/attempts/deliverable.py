@@ -1,13 +1,13 @@
 """Rules for deliverables: which changed paths are refused, and which are protected."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mimir.attempts.delivered_paths import DEFAULT_LIMITS, DeliverableLimits
 from mimir.domain.globs import matches
 from mimir.domain.invocation import NO_FILES
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
+from mimir.domain.value_class import value_class
 
 HIDDEN = (".mimir", "chains", "generated-agents", "preambles")
 """Top-level folders of plans and other tasks: never part of a workspace or a deliverable."""
@@ -24,7 +24,7 @@ AGENT_FILES = (
 """Places of agent definitions: a deliverable changes them only if the task names them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DeliverableRefusal:
     """Refusal of a deliverable."""
 

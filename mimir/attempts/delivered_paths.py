@@ -2,15 +2,15 @@
 
 import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from mimir.domain.value_class import value_class
 from mimir.workspace.user_tree.user_file import LEFTOVER
 
 _HEAD, _OBJECTS, _REFS, _COMMON = "HEAD", "objects", "refs", "commondir"
 REPOSITORY_NAMES = frozenset({_HEAD, _OBJECTS, _REFS, _COMMON})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DeliverableLimits:
     """Largest deliverable."""
 

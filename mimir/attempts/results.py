@@ -1,11 +1,11 @@
 """Results of an attempt: its state after each phase, stored for a resume."""
 
-from dataclasses import dataclass
 from typing import assert_never
 
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.usage import TokenUsage
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import Verdict
 from mimir.store.records.task_changes import WorkAnsweredChange
 
@@ -15,7 +15,7 @@ OUTPUT_ON_TASK = 50_000
 
 
 # Field names are stored: the codec writes them into the attempt's JSON.
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Deliverable:
     """Deliverable of an attempt: the worker's answer and its changes."""
 
@@ -46,7 +46,7 @@ class Deliverable:
     """(number, bounded arguments) of each call that the answer cites."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkerUsage:
     """Usage of a worker in one attempt."""
 
@@ -59,12 +59,12 @@ class WorkerUsage:
 NO_EFFORT = WorkerUsage()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Working:
     """The worker has not answered yet."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptRejection:
     """The attempt was rejected without QC."""
 
@@ -81,14 +81,14 @@ class AttemptRejection:
     """Changes that a program left without success; they are kept, not checked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Checking:
     """The worker delivered; the checks have not run yet."""
 
     work: Deliverable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Judging:
     """The checks have run; QC has not answered yet."""
 
@@ -96,7 +96,7 @@ class Judging:
     outcomes: tuple[CheckOutcome, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Judged:
     """The engine gave its verdict."""
 
@@ -105,7 +105,7 @@ class Judged:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NotJudged:
     """QC was unavailable, so the machine failed the task."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from mimir.domain.invocation import PinnedDefinition, PinnedSkill
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan, PreambleRole, Task, preamble_roles
 from mimir.domain.run import ControlMode
+from mimir.domain.value_class import value_class
 from mimir.llm.protocol import ChatModel
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.evidence import seal
@@ -34,7 +35,7 @@ Stand = Callable[[bool], Awaitable[Path]]
 """Returns the directory for a tool call. True: the call may change files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PinnedPreamble:
     """Preamble of a role, pinned for the run."""
 
@@ -43,7 +44,7 @@ class PinnedPreamble:
     """SHA-256 of its file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PinnedRun:
     """Facts of a run, pinned when it was created."""
 
@@ -108,7 +109,7 @@ class ModelSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkerWorkspace:
     """Workspace of a worker's tools, with their permissions."""
 
@@ -167,7 +168,7 @@ class RoleTools(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ModelChoice:
     """Model settings of a role, pinned for the run."""
 
@@ -180,7 +181,7 @@ class ModelChoice:
     """Most tokens of prompt and answer of the model; None: not set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptStart:
     """Start of an attempt; stored, and used again when it resumes."""
 
@@ -210,7 +211,7 @@ class AttemptStart:
     """SHA-256 of the first message's text, which the run keeps. Empty: the brief is whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptServices:
     """Services and facts of one attempt."""
 

@@ -2,10 +2,11 @@
 
 import contextlib
 from collections.abc import Collection, Container, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Plan, Task
+from mimir.domain.value_class import value_class
 from mimir.errors import RecordingMiss
 from mimir.qc.scope.check_surface import CheckSurface, find_surface, is_build_file, is_config
 from mimir.qc.scope.loaded_files import find_named_files, is_makefile, is_script
@@ -20,7 +21,7 @@ _MOST_CALLS = 3
 """Scripts that call scripts are followed so far."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WriteScope:
     """Write scope of one task on one base."""
 

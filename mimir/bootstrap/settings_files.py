@@ -9,12 +9,12 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
 from mimir.domain.json_value import as_object, is_object
+from mimir.domain.value_class import value_class
 from mimir.errors import ConfigurationError
 from mimir.settings.layers import LoadedSettings, user_file, validate_tree
 from mimir.settings.model import RoleSettings
@@ -117,7 +117,7 @@ def read_value(text: str) -> object:
         return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SettingChange:
     """One line of a settings file."""
 

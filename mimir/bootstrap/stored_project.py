@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from mimir.bootstrap import stores
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.git_program import find_git
+from mimir.domain.value_class import value_class
 from mimir.orchestrator.project_ids import find_project_id
 from mimir.store.protocol import GraphStore, ReadOps
 from mimir.workspace.git.tracked_folder import refuse_tracked
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mimir.settings.layers import LoadedSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProjectPlace:
     """Directory of a project, and the facts that its status needs."""
 
@@ -79,7 +79,7 @@ class ProjectPlace:
         return await history.diff(before, after)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StoredProject(ProjectPlace):
     """A project and its open store."""
 

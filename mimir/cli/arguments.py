@@ -7,10 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimir.domain.value_class import value_class
 from mimir.errors import Location, PlanError, UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _MAKE_PLAN = 'mimir chain "REQUEST"'
 _RUN_REQUEST = 'mimir execute "REQUEST"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlanOrRequest:
     """The argument of `execute`: the file of a plan, or a request."""
 

@@ -5,9 +5,9 @@ docs/command-line.md explains each exit code.
 
 import errno
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mimir.cli.console import MAX_ERROR_CHARS, clean_line
+from mimir.domain.value_class import value_class
 from mimir.errors import (
     ConfigurationError,
     MimirError,
@@ -27,7 +27,7 @@ _MODEL_EXITS = {"run": ConfigurationError.exit_code, "call": Paused.exit_code}
 """Exit code by the scope of a model error; 1 for any other scope."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CommandFailure:
     """The exit code and the message of a failed command."""
 

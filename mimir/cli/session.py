@@ -3,12 +3,12 @@
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from mimir.domain.value_class import value_class
 from mimir.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _OwnJson = Annotated[bool, typer.Option("--json", hidden=True)]
 _OwnDebug = Annotated[bool, typer.Option("--debug", hidden=True)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CommonOptions:
     """Options given before the name of the command."""
 

@@ -1,9 +1,9 @@
 """Symbols of boards and tables, for Unicode and for ASCII terminals."""
 
-from dataclasses import dataclass
+from mimir.domain.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Symbols:
     """Symbols for one kind of terminal; each is one column wide, the branches are two."""
 

@@ -9,7 +9,6 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.bootstrap import app
@@ -17,6 +16,7 @@ from mimir.demo import setup
 from mimir.demo.narrator import POLL_SECONDS, Narrator
 from mimir.domain.event import Event, EventKind
 from mimir.domain.task_states import EXECUTING, TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.errors import UnavailableError
 from mimir.store.operations.runs import fold
 
@@ -33,7 +33,7 @@ PHASE_NAMES: Mapping[TaskStatus, str] = {
 """Phases in which a kill can hit a task."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CrashCost:
     """Cost of a kill, by the events of the run."""
 

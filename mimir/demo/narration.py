@@ -6,11 +6,11 @@ Every statement is computed from the store. Texts of models are quoted.
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.json_value import as_text
+from mimir.domain.value_class import value_class
 from mimir.reporting.summary.run_data import AttemptData, RunData, TaskData
 
 QUOTED = 120
@@ -18,7 +18,7 @@ QUOTED = 120
 _PYTEST_ERROR = re.compile(r"^E  (.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NarrationLine:
     """One line of the narration."""
 
@@ -81,7 +81,7 @@ def _attempt_texts(event: Event, data: RunData) -> Iterator[str]:
         yield from describe(event, _EventSubject(task=task, attempt=attempt, data=data))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _EventSubject:
     """Subject of an attempt's event."""
 

@@ -2,13 +2,14 @@
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from mimir.domain.value_class import value_class
 
 WIDEST = 100
 """Columns on a wide terminal or in a pipe."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NarratorScreen:
     """Terminal or pipe of the narration."""
 

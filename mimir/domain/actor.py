@@ -1,10 +1,12 @@
 """The run, task and attempt on whose behalf the current code runs. Pure."""
 
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from mimir.domain.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Actor:
     """One attempt, or a run at its end."""
 

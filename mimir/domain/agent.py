@@ -1,9 +1,9 @@
 """Roles of agents, and the limits and tools of each. Pure."""
 
-from dataclasses import dataclass
+from mimir.domain.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RoleLimits:
     """Token limits and tools of one role."""
 

@@ -1,9 +1,9 @@
 """Agent definitions: a prompt with the rights and limits that its file requests. Pure."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.finding import Finding
+from mimir.domain.value_class import value_class
 
 AgentKind = Literal["sdk", "cli"]
 """`sdk`: the agent loop of mimir. `cli`: an external program."""
@@ -14,7 +14,7 @@ Verification = Literal["auto", "checks", "judge", "citations"]
 CrashBehaviour = Literal["again", "ask"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ToolRequest:
     """The tools that a definition names, as written in its file."""
 
@@ -26,7 +26,7 @@ class ToolRequest:
     """Whether the file asks for planning only: no writing and no commands."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AgentLimits:
     """Limits that a definition requests; None: the setting applies."""
 
@@ -36,7 +36,7 @@ class AgentLimits:
     """Longest answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AgentSource:
     """The origin of a definition."""
 
@@ -56,7 +56,7 @@ class AgentSource:
         return f"{self.path}/{self.keys_file}" if self.keys_file else self.path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AgentDefinition:
     """One agent definition as read; nothing in it is a permission."""
 

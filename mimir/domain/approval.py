@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.call_outcome import CallOutcome, encode_result
@@ -20,6 +19,7 @@ from mimir.domain.question import (
     remove_control,
 )
 from mimir.domain.text_hash import hash_text
+from mimir.domain.value_class import value_class
 
 Decision = Literal["approve", "reject"]
 APPROVE: Decision = "approve"
@@ -43,7 +43,7 @@ _SHOWN = 3000
 """Characters of a subject that a question quotes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ApprovalSubject:
     """What the user decides on."""
 
@@ -59,7 +59,7 @@ class ApprovalSubject:
         return hash_text(self.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ApprovalDecision:
     """What the user decided."""
 

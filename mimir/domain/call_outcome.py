@@ -1,15 +1,15 @@
 """The recorded result of one call of a transcript. Pure."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from mimir.domain.message import ToolResult
 from mimir.domain.question import NewQuestion, QuestionClosing, answer_text
 from mimir.domain.usage import TokenUsage
+from mimir.domain.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CallOutcome:
     """Result of one model or tool call, as the transcript stores it for replay."""
 

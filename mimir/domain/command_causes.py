@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from mimir.domain.value_class import value_class
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@value_class
 class CommandCause:
     """A cause that the output of a command shows."""
 

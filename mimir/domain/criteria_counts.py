@@ -1,10 +1,12 @@
 """Counts of criteria by outcome; executed and judged ones are never added. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+
+from mimir.domain.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CriteriaCounts:
     """Number of criteria by outcome and basis."""
 

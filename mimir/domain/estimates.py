@@ -2,11 +2,12 @@
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
+from mimir.domain.value_class import value_class
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@value_class
 class TaskSample:
     """Time and tool calls of one completed task."""
 
@@ -18,7 +19,7 @@ class TaskSample:
     """Of the accepted attempt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LearnedEstimate:
     """Typical effort of a task of one role."""
 

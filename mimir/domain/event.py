@@ -1,8 +1,10 @@
 """Events of a run, each written in the transaction that makes it true. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from mimir.domain.value_class import value_class
 
 
 class EventKind(StrEnum):
@@ -44,7 +46,7 @@ class EventKind(StrEnum):
     WARNING = "Warning"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Event:
     """One thing that happened in a run."""
 

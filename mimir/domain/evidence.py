@@ -1,10 +1,10 @@
 """Evidence that the engine produced itself; only this can make a task completed. Pure."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.plan import CheckKind
 from mimir.domain.test_results import TestResults
+from mimir.domain.value_class import value_class
 
 CheckState = Literal["passed", "failed", "unverified", "broken"]
 """`broken`: the check could not have worked on this machine, whatever the work is."""
@@ -13,7 +13,7 @@ ControlState = Literal["red", "insensitive", "unexercised"]
 """Red: the check can fail. Insensitive: it cannot. Unexercised: the work is no part of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ControlResult:
     """Conclusion of a negative control: can the check fail on this deliverable?"""
 
@@ -30,7 +30,7 @@ class ControlResult:
     """Finding; empty if red."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckRun:
     """One execution of a check's command on one clean checkout."""
 
@@ -108,7 +108,7 @@ def describe_exit(
     return f"cut short (exit {code})" if cut_short else f"exit {code}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckOutcome:
     """What the runs of one check prove, by the decision table."""
 
@@ -134,7 +134,7 @@ def describe_broken_check(task: str, check: str, why: str) -> str:
     return f"Check {check!r} of {task} is broken: {why}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class EvidenceRecord:
     """One sealed record of an evidence chain."""
 

@@ -1,9 +1,9 @@
 """Computed reports on a failed task and on a failed run. Pure."""
 
-from dataclasses import dataclass
+from mimir.domain.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TimelineEntry:
     """One attempt of a failed task."""
 
@@ -14,7 +14,7 @@ class TimelineEntry:
     issues: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QCFailureReport:
     """Why a task failed; computed, with a narrative if a model answers."""
 
@@ -26,7 +26,7 @@ class QCFailureReport:
     prose: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PMFailureSummary:
     """What the failures mean for the plan."""
 

@@ -1,13 +1,14 @@
 """Findings of a file, each with a code, a position and a suggestion. Pure."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from mimir.domain.value_class import value_class
 
 Severity = Literal["error", "warning", "note"]
 """An error refuses the file; a warning names a risk; a note names something unused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SourcePosition:
     """A position in the text of a file."""
 
@@ -20,7 +21,7 @@ class SourcePosition:
 START = SourcePosition()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Finding:
     """One finding of a file."""
 

@@ -6,9 +6,10 @@ give a wide range. The same input gives the same numbers.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, variance
+
+from mimir.domain.value_class import value_class
 
 FEW = 3
 """Fewer samples of a role than this: the samples of all roles count."""
@@ -18,7 +19,7 @@ _NORMAL90 = 1.2816
 _GUESS_BAND = 4.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskEffort:
     """Effort of one completed task, over all its attempts."""
 
@@ -32,7 +33,7 @@ GUESS = TaskEffort(calls=6.0, tokens=20_000.0, seconds=120.0)
 """Of a task, if no run of the project has ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class EffortRange:
     """Probable range of one quantity: one run of ten is below `low`, one above `high`."""
 
@@ -41,7 +42,7 @@ class EffortRange:
     high: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunForecast:
     """Probable effort of a run."""
 

@@ -1,10 +1,11 @@
 """Invocation of an agent: the request of a caller and the pinned definition. Pure."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mimir.domain.json_value import OMIT_EMPTY
 from mimir.domain.program import PinnedProgram
 from mimir.domain.run import NO_LIMITS, RunBudget
+from mimir.domain.value_class import value_class
 
 AGENT_ROLE = "Agent "
 """Beginning of the worker role of an invoked definition."""
@@ -16,7 +17,7 @@ NO_FILES = ".mimir/none"
 """Glob of a path that no deliverable can contain: the task may write nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class InvocationRequest:
     """What a caller asks of an agent."""
 
@@ -49,7 +50,7 @@ class InvocationRequest:
         return not (self.criteria or self.checks or self.deliverables)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DelegationLimits:
     """Limits that settings choose."""
 
@@ -69,7 +70,7 @@ class DelegationLimits:
     """Of all invocations of a session together."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SpawnCaller:
     """Agent that spawns another one."""
 
@@ -80,7 +81,7 @@ class SpawnCaller:
     """Of its call: a repeated one finds the agent that it has spawned."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PinnedSkill:
     """Instructions that an agent may read; later edits do not count."""
 
@@ -93,7 +94,7 @@ class PinnedSkill:
     """(path, text) of its scripts, which the tool `run` sees below `.skill/NAME`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlanningStep:
     """The part of a definition that a planning step works with; later edits do not count."""
 
@@ -104,7 +105,7 @@ class PlanningStep:
     """Tools that the definition may use. None: those of the step, as in older versions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlanAgent:
     """An agent definition that a plan may name."""
 
@@ -116,7 +117,7 @@ class PlanAgent:
     """Whether checks alone verify its work."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MemoryHit:
     """A node of the memory that is similar to a request."""
 
@@ -127,7 +128,7 @@ class MemoryHit:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LedgerExcerpt:
     """What the ledger of another run says about the work that an invocation belongs to."""
 
@@ -140,7 +141,7 @@ class LedgerExcerpt:
     """Whether an agent of that run spawned the agent; otherwise it is the project's last plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PinnedMaterial:
     """What an invoked agent is shown beside its task; later changes do not count."""
 
@@ -159,7 +160,7 @@ class PinnedMaterial:
     """None: no run is above it, and the project has executed no plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PinnedDefinition:
     """The part of a definition that decides how a run works; later edits do not count."""
 

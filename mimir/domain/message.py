@@ -1,17 +1,18 @@
 """Messages, tool calls and requests between an agent, a model and its tools. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from mimir.domain.json_value import OMIT_EMPTY
 from mimir.domain.usage import TokenUsage
+from mimir.domain.value_class import value_class
 
 Finish = Literal["stop", "tool_calls", "length", "content_filter"]
 ToolChoice = Literal["auto", "none"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ToolCall:
     """One tool call as the model wrote it; untrusted."""
 
@@ -23,7 +24,7 @@ class ToolCall:
     """JSON object of the members that mimir does not know; sent back. Empty: none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Message:
     """One entry of a conversation."""
 
@@ -44,7 +45,7 @@ class Message:
     """Assistant only: as `ToolCall.opaque`; `content` in it is the whole content."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ToolSpec:
     """Description of a tool for a model, as in MCP."""
 
@@ -56,7 +57,7 @@ class ToolSpec:
     destructive: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ToolResult:
     """Result of a tool call; errors are text that a model can act on."""
 
@@ -70,7 +71,7 @@ class ToolResult:
     """Workspace tree after the call; set by the journaled tools."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CallContext:
     """Identity of a caller; made by the engine, never from a model's arguments."""
 
@@ -82,7 +83,7 @@ class CallContext:
     depth: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ModelRequest:
     """One request to a model: exactly what decides the answer."""
 
@@ -101,7 +102,7 @@ class ModelRequest:
     schema_name: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Answer:
     """One reply of a model."""
 

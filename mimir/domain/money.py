@@ -1,11 +1,11 @@
 """Amounts of money in integer units of 10^-12, so that sums are exact. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 
 from mimir.domain.json_value import as_array, as_object, as_text, as_whole_number
 from mimir.domain.usage import ChargedUsage, TokenUsage
+from mimir.domain.value_class import value_class
 
 # Units of one currency unit: with prices of six decimals a token costs whole units.
 UNITS = 10**12
@@ -13,7 +13,7 @@ UNITS = 10**12
 MOST = 100_000 * UNITS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ModelPrice:
     """Price of a model's tokens."""
 

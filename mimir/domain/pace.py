@@ -1,12 +1,13 @@
 """Pace of a run: its lower bound, its critical path and its probable end. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from statistics import fmean
 
+from mimir.domain.value_class import value_class
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@value_class
 class TaskTime:
     """Time of one task so far."""
 
@@ -16,7 +17,7 @@ class TaskTime:
     has_ended: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunPace:
     """How long a run must take, and how long it probably still takes."""
 

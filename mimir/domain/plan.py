@@ -3,11 +3,12 @@
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Literal
 
 from mimir.domain.json_value import OMIT_EMPTY
+from mimir.domain.value_class import value_class
 
 CheckKind = Literal["flip", "hold"]
 
@@ -26,7 +27,7 @@ NO_REVIEWER = "Reviewer of: "
 """Beginning of the role of a reviewer that the plan does not name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Criterion:
     """One statement that must be true of the deliverable."""
 
@@ -38,7 +39,7 @@ class Criterion:
     """True: the task cannot pass while this one failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Check:
     """A command that the engine runs to decide criteria."""
 
@@ -75,7 +76,7 @@ class Check:
         return ("bash", "-o", "pipefail", "-c", self.run)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Task:
     """One task of the task graph."""
 
@@ -120,7 +121,7 @@ class Task:
         return self.qc_role or f"{NO_REVIEWER}{self.worker_role}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Plan:
     """The checked or unchecked plan, in the planner's order."""
 

@@ -1,10 +1,10 @@
 """Programs of `cli` agents: a preset, and what a run pins of it. Pure."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.agent_definition import CrashBehaviour
+from mimir.domain.value_class import value_class
 
 TaskPlace = Literal["stdin", "argument", "flag"]
 """Where the task is given: standard input, the last argument, or `{task}` in the command."""
@@ -17,7 +17,7 @@ MAX_ARGUMENT_BYTES = 120_000
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProgramPreset:
     """How a program is called, read and confined."""
 
@@ -37,7 +37,7 @@ class ProgramPreset:
     version_command: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PinnedProgram:
     """The program of a definition, as a run pins it."""
 

@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.json_value import (
@@ -17,6 +16,7 @@ from mimir.domain.json_value import (
     is_object,
 )
 from mimir.domain.question_states import QuestionKind, QuestionState
+from mimir.domain.value_class import value_class
 
 FieldKind = Literal["string", "number", "boolean", "choice", "choices"]
 
@@ -41,7 +41,7 @@ _SECRET_NAME = "(?i)" + _SECRET.replace("[ _-]?", r"[ _-]*")
 _YES, _NO = ("yes", "y", "true"), ("no", "n", "false")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QuestionLimits:
     """Limits of the questions of a run."""
 
@@ -53,7 +53,7 @@ class QuestionLimits:
     """Most fields of one question."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FormField:
     """One value that the user gives."""
 
@@ -80,7 +80,7 @@ class FormField:
                 return f"one or more of {', '.join(self.options)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QuestionForm:
     """Fields that an answer fills."""
 
@@ -99,7 +99,7 @@ class QuestionForm:
         return next((one for one in self.fields if one.name == name), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NewQuestion:
     """Question that an agent asks."""
 
@@ -121,7 +121,7 @@ class NewQuestion:
         return "approval" if self.subject else "input"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QuestionClosing:
     """End of a question."""
 

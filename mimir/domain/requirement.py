@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from mimir.domain.value_class import value_class
 
 REQUIREMENTS_TEXT = "requirements"
 """Name of the stored text with the requirements of an approved specification."""
@@ -13,7 +14,7 @@ _NAMED = re.compile(r"\bR\d{1,4}\b")
 _SHALL = re.compile(r"\bwhen\b.*\bshall\b", re.IGNORECASE | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Requirement:
     """One behaviour that the user approved."""
 
@@ -22,7 +23,7 @@ class Requirement:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SpecificationReading:
     """Requirements of a specification, and what is wrong with its form."""
 

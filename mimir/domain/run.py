@@ -1,9 +1,9 @@
 """Limits and result of a run. Pure."""
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from mimir.domain.task_states import RunStatus, shown_state
+from mimir.domain.value_class import value_class
 
 Apply = Literal["auto", "never", "commit"]
 APPLY_OPTIONS: tuple[Apply, ...] = get_args(Apply)
@@ -16,7 +16,7 @@ TODO_PLAN = "todo:"
 """Beginning of the plan of a todo list; its name follows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunBudget:
     """Limits of a whole run; None: no limit."""
 
@@ -30,7 +30,7 @@ class RunBudget:
 NO_LIMITS = RunBudget()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunResult:
     """How a run, or the part of this process in it, ended."""
 

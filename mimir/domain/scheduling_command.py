@@ -1,9 +1,9 @@
 """Decisions of the scheduler that the coordinator carries out. Pure."""
 
-from dataclasses import dataclass
+from mimir.domain.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReleaseTask:
     """A pending task may be claimed."""
 
@@ -12,7 +12,7 @@ class ReleaseTask:
     """Weight of the longest remaining path; higher first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class BlockTask:
     """A pending task can never start."""
 
@@ -21,12 +21,12 @@ class BlockTask:
     """Id of the dependency that ended without being completed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FinishRun:
     """Every task has ended: run the final gate and close the run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AwaitInput:
     """Only answers of the user can continue the run: pause it."""
 

@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal
+
+from mimir.domain.value_class import value_class
 
 TestState = Literal["passed", "failed", "errored", "skipped", "xfailed"]
 STATES: tuple[TestState, ...] = ("passed", "failed", "errored", "skipped", "xfailed")
@@ -13,7 +14,7 @@ MAX_NAMED = 20
 """Most tests that a sealed payload names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TestResults:
     """Tests of one check run, by state; ids are `FILE::NAME`, each id once, sorted."""
 

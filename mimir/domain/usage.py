@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mimir.domain.json_value import as_object, as_whole_number
+from mimir.domain.value_class import value_class
 
 # Highest plausible count of one call; a higher one is not used.
 MOST = 10**9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TokenUsage:
     """Tokens of one model call, as the provider counted them."""
 
@@ -29,7 +29,7 @@ class TokenUsage:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ChargedUsage(TokenUsage):
     """Tokens of one call as they are charged; it is never stored."""
 

@@ -1,13 +1,14 @@
 """QC's answer and the engine's verdict on an attempt. Pure."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
+
+from mimir.domain.value_class import value_class
 
 State = Literal["passed", "failed", "unverified"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CriterionOpinion:
     """QC's statement on one criterion; untrusted."""
 
@@ -18,7 +19,7 @@ class CriterionOpinion:
     """`check:<id>`, `file:<path>`, `qc:<seq>`, `call:<seq>` or `answer`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FixOpinion:
     """QC's statement on one required fix of the previous attempt; untrusted."""
 
@@ -29,7 +30,7 @@ class FixOpinion:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QCAnswer:
     """QC's answer, parsed strictly; nothing in it is verified."""
 
@@ -44,7 +45,7 @@ class QCAnswer:
     criteria_impossible: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CriterionResult:
     """Verified state of one criterion."""
 
@@ -61,7 +62,7 @@ class CriterionResult:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Verdict:
     """The engine's decision on an attempt; only this moves a task to `qc_passed`."""
 

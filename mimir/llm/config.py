@@ -7,10 +7,11 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
+from mimir.domain.value_class import value_class
 from mimir.errors import ConfigurationError
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -30,7 +31,7 @@ TokenLimit = int | Mapping[str, int] | None
 """One limit for all models, or a limit for each model name; None: none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class EndpointConfig:
     """Address and limits of one endpoint.
 

@@ -6,7 +6,6 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +13,7 @@ from typing import TypeVar
 from mimir.bootstrap import local_store
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.stored_project import ProjectPlace, StoredProject, open_stored_project
+from mimir.domain.value_class import value_class
 from mimir.errors import PlanError
 from mimir.settings.layers import LoadedSettings, load
 from mimir.settings.principal import environment_for
@@ -30,7 +30,7 @@ KEPT_LOGS = 100
 DAY_SECONDS = 24 * 3600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StartedCommand:
     """A command of mimir in a process group of its own, which outlives the server."""
 

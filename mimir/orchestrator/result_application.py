@@ -4,12 +4,12 @@ The steps are journaled in the store before the first file changes. A process th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from mimir.domain.event import EventKind
 from mimir.domain.run import Apply, RunResult
 from mimir.domain.task_states import RunStatus
+from mimir.domain.value_class import value_class
 from mimir.errors import UsageError
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.evidence import seal
@@ -28,7 +28,7 @@ from mimir.workspace.user_tree.user_merge import merge_user_files
 MOST_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ApplyResult:
     """Effect of an application on the user's directory."""
 

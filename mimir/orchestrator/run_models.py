@@ -5,7 +5,7 @@ event, so that every process of the run, and a replay, calls the same models.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.attempts.delivered_paths import DeliverableLimits
 from mimir.attempts.services import ModelChoice
@@ -20,13 +20,14 @@ from mimir.domain.json_value import (
 )
 from mimir.domain.run import APPLY_OPTIONS, Apply
 from mimir.domain.task_states import RunStatus
+from mimir.domain.value_class import value_class
 from mimir.orchestrator.services import ProjectServices
 from mimir.store.records.run_records import RunRecord
 
 _PLANNERS = ("ecko", "pm")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ResumedSettings:
     """Models with which a run is resumed."""
 

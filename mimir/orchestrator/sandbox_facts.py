@@ -9,13 +9,13 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.agent import ROLES
 from mimir.domain.broken_pipes import forgive_broken_pipes
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS
+from mimir.domain.value_class import value_class
 from mimir.errors import ConfigurationError, SandboxError, ToolError
 from mimir.orchestrator.services import ProjectServices
 from mimir.workspace.sandbox.sandbox import CommandResult
@@ -29,7 +29,7 @@ _TEST_TARGET = re.compile(r"^test\s*:", re.MULTILINE)
 _ALWAYS = ("bash", "git", "python")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Toolchain:
     """Programs of projects that have one of these files at the top."""
 

@@ -1,7 +1,6 @@
 """Services of one process for one project, composed by bootstrap."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.agents.preambles.agentinator import Agentinator
@@ -16,6 +15,7 @@ from mimir.domain.money import ModelPrice
 from mimir.domain.plan import Plan
 from mimir.domain.question import QuestionLimits
 from mimir.domain.run import RunBudget
+from mimir.domain.value_class import value_class
 from mimir.llm.protocol import ChatModel
 from mimir.llm.wrappers.journaled_model import JournaledModel
 from mimir.qc.checks.check_runner import CheckRunner
@@ -41,7 +41,7 @@ The last argument has the tools of a definition, which only narrow them; None: t
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProjectServices:
     """One process's services for one project."""
 

@@ -7,13 +7,13 @@ import contextlib
 import gc
 import re
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.finding import Finding
 from mimir.domain.located_tree import LocatedValue, LocatedValueError, parse_json
 from mimir.domain.plan import Plan
 from mimir.domain.thinking import blank_thinking
+from mimir.domain.value_class import value_class
 from mimir.errors import Location, PlanError
 from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.planning.reader import json_plan, markdown
@@ -31,7 +31,7 @@ _LARGE = 200_000
 _JSON_HINT = 'Write {"tasks": […]}'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ParsedPlan:
     """Result of parsing a text."""
 

@@ -1,12 +1,13 @@
 """PM conversation: ask for a plan, check it, and return findings to the PM at most twice."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.agents.agent_loop import LoopServices, converse
 from mimir.domain.finding import Finding
 from mimir.domain.message import Message
 from mimir.domain.plan import Plan
+from mimir.domain.value_class import value_class
 from mimir.planning import parser
 from mimir.planning.format.diagnostics import SourceMap
 from mimir.planning.lint.plan_check import check
@@ -14,7 +15,7 @@ from mimir.planning.lint.plan_check import check
 MAX_REPAIRS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlanProposal:
     """The PM's last plan with its findings."""
 
@@ -32,7 +33,7 @@ class PlanProposal:
         return not any(f.severity == "error" for f in self.findings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlannerServices:
     """Services of the planner, next to those of its agent."""
 

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mimir.domain.agent_definition import AgentDefinition
 from mimir.domain.invocation import PinnedSkill
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError, UsageError
 from mimir.registry import shipped
 from mimir.registry.catalogue import AgentCatalogue, AgentEntry, build_catalogue
@@ -27,7 +28,7 @@ from mimir.workspace.paths import DirectoryTree
 from mimir.workspace.safe_walk import quote_path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AgentFiles:
     """The agent definitions that one project and its user have."""
 

@@ -2,11 +2,12 @@
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.agent import DEFAULT_TOOLS
 from mimir.domain.agent_definition import AgentDefinition
 from mimir.domain.ids import PROJECT_PREFIX
+from mimir.domain.value_class import value_class
 from mimir.errors import UsageError
 from mimir.registry.findings import make_agent_finding
 from mimir.registry.tool_names import ToolGrant, grant_tools
@@ -14,7 +15,7 @@ from mimir.registry.tool_names import ToolGrant, grant_tools
 NO_MODELS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AgentEntry:
     """A definition with its address."""
 
@@ -27,7 +28,7 @@ class AgentEntry:
     """Path of the definition that the address means; empty: this one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AgentCatalogue:
     """The definitions that were found."""
 

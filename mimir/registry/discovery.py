@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mimir.domain.agent_definition import AgentLocation
 from mimir.domain.finding import Finding
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.registry.file_kinds import CONFIGURATIONS, PROMPT, SKILL, FileKind, classify
 from mimir.registry.findings import make_agent_finding
@@ -30,7 +30,7 @@ CONFIG_PLACES = (
 """Below the user's directory of settings, such as `~/.config`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SearchPlace:
     """A directory that is searched."""
 

@@ -1,10 +1,10 @@
 """Which format a path has, from its name and folders alone. Pure."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from mimir.domain.agent_definition import AgentFormat
+from mimir.domain.value_class import value_class
 
 CONFIGURATIONS = ("config.yaml", "config.yml")
 PROMPT = "prompt.md"
@@ -13,7 +13,7 @@ CODE = (".ts", ".js", ".mjs", ".cjs", ".py")
 _AGENT_FOLDERS = ("agents", "agent")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FileKind:
     """The format of one path."""
 

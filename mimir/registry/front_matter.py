@@ -6,7 +6,6 @@ The reader of `domain.located_tree` builds no objects and refuses aliases, ancho
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from mimir.domain.finding import Finding, SourcePosition
 from mimir.domain.located_tree import (
@@ -15,6 +14,7 @@ from mimir.domain.located_tree import (
     LocatedValueError,
     parse_yaml,
 )
+from mimir.domain.value_class import value_class
 from mimir.registry.findings import make_agent_finding
 
 MAX_CHARACTERS = 64 * 1024
@@ -27,7 +27,7 @@ _MARKED = re.compile(r":(?:\s|$)|^[*%@`]")
 """What YAML takes for a mark in a plain value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FrontMatter:
     """The parts of one file."""
 

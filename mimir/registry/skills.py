@@ -3,11 +3,12 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from mimir.domain.agent_definition import AgentLocation
 from mimir.domain.invocation import PinnedSkill
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.registry.formats.agent_reader import AgentFile, read_agent_file, slug_of
 from mimir.workspace.paths import DirectoryTree
@@ -19,7 +20,7 @@ _SHOWN = ("references", "assets")
 _RUN = ("scripts",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FoundSkill:
     """A skill with its origin."""
 

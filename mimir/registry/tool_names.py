@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from mimir.domain.agent import (
     DEFAULT_TOOLS,
@@ -12,6 +11,7 @@ from mimir.domain.agent import (
     WRITE_TOOLS,
 )
 from mimir.domain.agent_definition import AgentDefinition, ToolRequest
+from mimir.domain.value_class import value_class
 
 EDIT_TOOLS = ("edit_file", "write_file", "delete_file")
 
@@ -38,7 +38,7 @@ _EVERYTHING = ("*", "all")
 _PATTERN = re.compile(r"\([^()]*\)\s*\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ToolGrant:
     """The tools of a definition, after all restrictions."""
 

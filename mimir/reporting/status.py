@@ -4,7 +4,6 @@ It reads a few properties of each task. Attempts and verdicts would be megabytes
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from mimir.domain import money
@@ -22,6 +21,7 @@ from mimir.domain.task_states import (
     shown_state,
 )
 from mimir.domain.tool_call_limit import call_limit
+from mimir.domain.value_class import value_class
 from mimir.errors import StoreError
 from mimir.store import run_reading
 from mimir.store.protocol import ReadOps
@@ -32,7 +32,7 @@ SCHEMA = 1
 """Grows with every change that could break a script; added members do not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _StatusLookup:
     """Facts that are looked up once for all tasks."""
 

@@ -1,13 +1,12 @@
 """Retry or failure of a task after an attempt that was not accepted. Pure."""
 
-from dataclasses import dataclass
-
 from mimir.domain.task_states import Cause
+from mimir.domain.value_class import value_class
 
 MAX_INTEGRATION_RETRIES = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RetryInput:
     """Inputs of the retry decision, after the attempt that just ended."""
 
@@ -21,7 +20,7 @@ class RetryInput:
     """True: tree and answer equal those of the judged failure before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RetryDecision:
     """Decision after a failed attempt."""
 

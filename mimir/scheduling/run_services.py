@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mimir.attempts.services import PinnedRun
 from mimir.domain.clock import Clock
+from mimir.domain.value_class import value_class
 from mimir.errors import Paused
 from mimir.scheduling.attempt_order import AttemptOrder
 from mimir.scheduling.cpu_turns import CpuTurns
@@ -142,7 +143,7 @@ class WorkSignals:
                 waiter.set_result(None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunServices:
     """Services and facts of one process for one run."""
 

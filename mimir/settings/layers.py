@@ -7,7 +7,7 @@ import difflib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import cast
 from urllib.parse import unquote
@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from pydantic import ValidationError
 
 from mimir.domain.json_value import as_object
+from mimir.domain.value_class import value_class
 from mimir.errors import ConfigurationError
 from mimir.settings.model import Settings
 from mimir.settings.names import (
@@ -47,7 +48,7 @@ _NOT_SETTINGS = (
 _SECRET_NAMES = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_CREDENTIALS")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LoadedSettings:
     """Settings with the warnings of their loading."""
 

@@ -5,11 +5,12 @@ saves the refused request.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from mimir.domain.value_class import value_class
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@value_class
 class ProviderPreset:
     """A provider, or a server on this machine."""
 

@@ -1,15 +1,15 @@
 """Records of memories that agents propose."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 MemoryState = Literal["proposed", "accepted", "rejected", "superseded", "expired"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MemoryRecord(StoredRecord, label=NodeLabel.MEMORY):
     """Stored memory with its proposal and the decision about it."""
 
@@ -53,7 +53,7 @@ class MemoryRecord(StoredRecord, label=NodeLabel.MEMORY):
     """Newer memory that took its place. Empty: none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MemoryDecisionChange(StoredRecord, label=NodeLabel.MEMORY):
     """Decision about a memory."""
 
@@ -65,7 +65,7 @@ class MemoryDecisionChange(StoredRecord, label=NodeLabel.MEMORY):
     superseded_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MemoryEndChange(StoredRecord, label=NodeLabel.MEMORY, skips_none=True):
     """End of an accepted memory."""
 

@@ -1,14 +1,14 @@
 """Permissions of tools: task's list ∩ role's list ∩ policy; all else is denied."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from mimir.domain.value_class import value_class
 from mimir.tools.calls.messages import list_names, quote_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ToolPolicy:
     """Globs over tool names that hold for every agent of this installation."""
 
@@ -21,7 +21,7 @@ class ToolPolicy:
         return _matches(tool, self.allow) and not _matches(tool, self.deny)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ToolRights:
     """Everything that decides which tools one agent may use."""
 

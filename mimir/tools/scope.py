@@ -6,9 +6,9 @@ and `chains/x` are the same file.
 
 import unicodedata
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from mimir.domain.globs import matches
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.tools.calls.failures import CallDenied
 from mimir.tools.calls.messages import list_names, quote_text
@@ -22,7 +22,7 @@ WORKSPACE = "/workspace"
 """The path of the workspace for commands; models copy it into paths."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PathScope:
     """The paths that one agent may see and write."""
 

@@ -5,7 +5,7 @@ Critical pieces are never cut; they borrow from the shares that are left. What a
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from mimir.agents.context import quotation
@@ -19,6 +19,7 @@ from mimir.agents.context.worker import (
     write_earlier,
 )
 from mimir.domain.invocation import LedgerExcerpt, MemoryHit, PinnedMaterial
+from mimir.domain.value_class import value_class
 from mimir.errors import PlanError
 
 Share = Literal["task", "domain", "project"]
@@ -41,7 +42,7 @@ FEEDBACK = "## Decisions about memories that you proposed for this task before, 
 _NO_LIMIT = 10**9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ShareNeed:
     """Tokens that the pieces of one share need as a whole."""
 

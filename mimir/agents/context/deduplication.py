@@ -7,15 +7,15 @@ receipt holds the merged texts word for word.
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from mimir.agents.context.receipt import WithheldPiece, fingerprint
 from mimir.domain.usage import estimate
+from mimir.domain.value_class import value_class
 
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:[.,]\d+)*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MergedMessage:
     """One message and the places where it occurred."""
 

@@ -4,7 +4,7 @@ Every field may occur in a prompt, so none holds an absolute path, a time or a r
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal
 
@@ -12,12 +12,13 @@ from mimir.agents.context.receipt import WithheldPiece
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.invocation import MemoryHit, PinnedMaterial, PinnedSkill, PlanAgent
 from mimir.domain.plan import Task
+from mimir.domain.value_class import value_class
 
 # Budgets of QC together, which are the largest of a role.
 _LARGEST_BRIEF = 42_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ContextBudgets:
     """Token limit of each part; a piece that does not fit is referenced."""
 
@@ -52,7 +53,7 @@ class ContextBudgets:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FileView:
     """A context file of a task."""
 
@@ -65,7 +66,7 @@ class FileView:
     """Reason for no text: `not there`, `binary` …"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DependencyView:
     """A completed task that this one depends on."""
 
@@ -79,7 +80,7 @@ class DependencyView:
     """Argument of `read_artifact` for the whole answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FailedCheck:
     """A failed check of an earlier attempt."""
 
@@ -90,7 +91,7 @@ class FailedCheck:
     output: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class EarlierAttempt:
     """An earlier attempt of the same task."""
 
@@ -111,7 +112,7 @@ class EarlierAttempt:
     """Other facts: files with conflict markers, changes that were left out …"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkerInput:
     """Everything that a worker may see."""
 
@@ -145,7 +146,7 @@ class WorkerInput:
     """For the PM only (`PlannerKnowledge`)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ChangedFile:
     """A changed file of a deliverable."""
 
@@ -156,7 +157,7 @@ class ChangedFile:
     diff: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RelatedTask:
     """A near task in the task graph."""
 
@@ -168,7 +169,7 @@ class RelatedTask:
     relation: Literal["needs", "needed_by"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QCInput:
     """Everything that QC may see: the deliverable, not how it was made."""
 
@@ -198,7 +199,7 @@ class QCInput:
     hidden: tuple[WithheldPiece, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PMInput:
     """Everything that the PM may see."""
 

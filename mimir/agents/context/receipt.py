@@ -6,13 +6,13 @@
 import hashlib
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
 from typing import Literal, TypeVar, get_args
 
 from mimir.agents.stored_fields import decode_fields, encode_fields
 from mimir.domain.json_value import JsonObject, as_objects, as_whole_number, is_array
+from mimir.domain.value_class import value_class
 from mimir.errors import StoreError
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ _WHYS: tuple[Why, ...] = get_args(Why)
 EXCERPT = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class GivenPiece:
     """One piece of a context."""
 
@@ -41,7 +41,7 @@ class GivenPiece:
     """False: cut, with a mark; the rest is withheld for its budget."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WithheldPiece:
     """One piece that is not in a context, or only in part."""
 
@@ -57,7 +57,7 @@ class WithheldPiece:
     """Of a similar piece: its own words, so that none is lost."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PieceFingerprint:
     """A normalised piece and the number of its uses."""
 
@@ -69,7 +69,7 @@ class PieceFingerprint:
     use_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ContextReceipt:
     """Receipt of one context."""
 
@@ -130,7 +130,7 @@ class ContextReceipt:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReceiptTotals:
     """Sums of a receipt, in estimated tokens."""
 

@@ -5,7 +5,6 @@ belongs to one attempt; it begins with `Task: <id>` and `Attempt <n> of <m>`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.agents.context import quotation
@@ -19,11 +18,12 @@ from mimir.agents.context.worker import write_worker_context
 from mimir.domain.message import Message
 from mimir.domain.plan import Plan, Task
 from mimir.domain.usage import estimate
+from mimir.domain.value_class import value_class
 
 DEFAULT_BUDGETS = ContextBudgets()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AgentContext:
     """Context of one agent."""
 
@@ -91,7 +91,7 @@ def _receipt(
     return sheet.receipt(role, withheld)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlannerKnowledge:
     """Pieces for the PM only, computed once a run for the receipts' `hidden`."""
 

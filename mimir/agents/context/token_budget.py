@@ -19,6 +19,7 @@ from mimir.agents.context.receipt import (
     mark,
 )
 from mimir.domain.usage import estimate
+from mimir.domain.value_class import value_class
 
 # The beginning of a piece is useless below so many tokens.
 LEAST = 60
@@ -26,7 +27,7 @@ LEAST = 60
 MOST_MARKS = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ContextPiece:
     """One piece that a context may hold."""
 
@@ -48,7 +49,7 @@ class ContextPiece:
     """Token limit of the piece; None: only the part's budget."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ContextPart:
     """Pieces under one heading, with their own budget."""
 

@@ -7,7 +7,7 @@ Only errors that would stop any model call (no key, no budget) pass through.
 import asyncio
 import unicodedata
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from mimir.agents.context import quotation
@@ -17,6 +17,7 @@ from mimir.agents.preambles.trust import OwnPreambles
 from mimir.agents.replies import strip_fence
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.domain.plan import NO_REVIEWER
+from mimir.domain.value_class import value_class
 from mimir.errors import AnswerError, ModelError, ToolError
 from mimir.llm.protocol import ChatModel
 
@@ -37,7 +38,7 @@ Recorded = Callable[[int, Kind, str], tuple[str, str] | None]
 """(number of the role, kind, role) → (text, hash)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Preamble:
     """The system message of a role."""
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +18,7 @@ from mimir.agents.preambles import frontmatter
 from mimir.agents.preambles.templates import PreambleTemplate, digest
 from mimir.agents.preambles.trust import OwnPreambles
 from mimir.domain.estimates import role_key
+from mimir.domain.value_class import value_class
 from mimir.errors import Location, PlanError
 from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git.discovery import read_if_exists
@@ -31,7 +31,7 @@ _POLL_SECONDS = 0.05
 Kind = Literal["worker", "qc"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PreambleKey:
     """Everything that decides a generated preamble."""
 
@@ -61,7 +61,7 @@ class PreambleKey:
         return f"{FOLDER}/{self.name}.md"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CachedPreamble:
     """A preamble file of the project."""
 

@@ -6,13 +6,13 @@ override them.
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Literal
 
 from mimir.agents.preambles import frontmatter
+from mimir.domain.value_class import value_class
 from mimir.errors import Location, PlanError, ToolError, WorkspaceError
 from mimir.workspace.paths import DirectoryTree
 
@@ -31,7 +31,7 @@ FOLDER = "preambles"
 MAX_BYTES = 64_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PreambleTemplate:
     """Text of a system message, or of a part of one."""
 

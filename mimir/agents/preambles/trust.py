@@ -5,11 +5,12 @@ user's own directory; hashes of generated files are kept in the state directory 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from mimir.agents.preambles import templates
+from mimir.domain.value_class import value_class
 from mimir.errors import PlanError, UsageError
 from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git.discovery import read_if_exists
@@ -23,7 +24,7 @@ GENERATED = "generated-agents"
 State = Literal["shipped", "generated", "trusted", "ignored"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ListedPreamble:
     """A preamble file of a project."""
 
@@ -32,7 +33,7 @@ class ListedPreamble:
     state: State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class OwnPreambles:
     """The preamble files of one project."""
 

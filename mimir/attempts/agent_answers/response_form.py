@@ -6,13 +6,13 @@ An absent member counts as not said; a member of a wrong type refuses the answer
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from mimir.attempts.agent_answers.schema_validation import find_mismatch
 from mimir.domain.invocation import PinnedDefinition
 from mimir.domain.json_value import JsonObject, as_member, as_number, as_text, is_array, is_object
+from mimir.domain.value_class import value_class
 from mimir.errors import AnswerError
 from mimir.qc.judgement.json_object import as_list, as_object, parse_object
 
@@ -27,7 +27,7 @@ MAX_TEXT = 50_000
 MAX_ITEMS = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AgentAnswer:
     """What an agent says; nothing in it is verified."""
 

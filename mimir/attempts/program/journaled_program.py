@@ -1,7 +1,6 @@
 """Program with a transcript: it runs once, and its recorded outcome is served."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.attempts.program.readers import MAX_BYTES, ProgramAnswer, read_output
@@ -9,6 +8,7 @@ from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.json_value import JsonObject, as_text, as_texts, as_whole_number
 from mimir.domain.program import PROGRAM_TOOL, PinnedProgram
 from mimir.domain.usage import TokenUsage
+from mimir.domain.value_class import value_class
 
 MAX_ANSWER = 50_000
 """Characters of the answer that are recorded."""
@@ -16,7 +16,7 @@ SHOWN_ERRORS = 2_000
 """Characters of the standard error in an issue."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProgramStart:
     """One start of a program."""
 
@@ -28,7 +28,7 @@ class ProgramStart:
     """Tree of the workspace before the call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProgramExit:
     """How a program ended."""
 
@@ -45,7 +45,7 @@ class ProgramExit:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProgramOutcome:
     """Recorded outcome of a program."""
 
@@ -70,7 +70,7 @@ ServeProgram = Callable[[JsonObject], Awaitable[CallOutcome]]
 """Returns the recorded outcome of a request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class JournaledProgram:
     """Program of one attempt: one effectful call of its transcript."""
 

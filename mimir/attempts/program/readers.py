@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.attempts.program.json_output import MAX_LINES, find_object, read_events
 from mimir.domain import money
 from mimir.domain.json_value import JsonObject, as_array, as_object, as_text, as_whole_number
 from mimir.domain.usage import MOST, TokenUsage
+from mimir.domain.value_class import value_class
 
 MAX_BYTES = 10_000_000
 TURN_LIMIT = 53
@@ -16,7 +17,7 @@ NO_JSON = "It printed no whole JSON object of its documented form."
 _MOST_DENIALS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProgramAnswer:
     """What a program said, and whether that is a success."""
 

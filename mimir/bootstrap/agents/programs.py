@@ -5,7 +5,7 @@ import difflib
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mimir.attempts.program.journaled_program import ProgramExit, ProgramStart
@@ -13,6 +13,7 @@ from mimir.attempts.program.presets import PROGRAM_PRESETS
 from mimir.attempts.program.readers import MAX_BYTES
 from mimir.domain.agent_definition import AgentDefinition
 from mimir.domain.program import PinnedProgram, ProgramPreset
+from mimir.domain.value_class import value_class
 from mimir.errors import PlanError, UnavailableError
 from mimir.settings.model import AgentSettings, ProgramSettings
 from mimir.workspace.sandbox import toolchain
@@ -24,7 +25,7 @@ GRACE_SECONDS = 10.0
 _INHERIT = ("", "inherit")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProgramEnvironment:
     """What programs may get of the user: the home, and variables by name."""
 

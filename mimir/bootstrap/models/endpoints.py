@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from mimir.bootstrap.models.keyring_keys import read_key
 from mimir.domain.agent import ROLES
+from mimir.domain.value_class import value_class
 from mimir.errors import ConfigurationError
 from mimir.llm.config import OPENAI_URL, EndpointConfig, TokenLimit, split_provider
 from mimir.llm.proxies import choose_proxy
@@ -20,7 +20,7 @@ ReadKey = Callable[[str], str]
 """Returns the key of an endpoint from the keyring."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ModelUse:
     """One model of a run, and where it is asked."""
 

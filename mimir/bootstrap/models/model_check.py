@@ -3,13 +3,13 @@
 import importlib.util
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mimir.bootstrap.clock import SystemClock
 from mimir.bootstrap.models.endpoints import ModelUse, describe_models
 from mimir.bootstrap.models.registry import make_endpoints
 from mimir.domain.json_value import is_object
 from mimir.domain.message import Answer, Message, ModelRequest, ToolSpec
+from mimir.domain.value_class import value_class
 from mimir.errors import MimirError
 from mimir.llm.config import split_provider
 from mimir.settings.layers import LoadedSettings
@@ -42,7 +42,7 @@ _REQUEST = ModelRequest(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DoctorFinding:
     """One requirement of mimir, and whether this machine meets it."""
 

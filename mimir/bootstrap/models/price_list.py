@@ -1,7 +1,6 @@
 """Prices of models from a maintained list, written into the user's own settings file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from importlib.metadata import version
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from mimir.bootstrap.models.endpoints import locate_model, models_of_roles
 from mimir.bootstrap.settings_files import SettingChange, change_lines, own_file
+from mimir.domain.value_class import value_class
 from mimir.errors import ConfigurationError
 from mimir.settings.layers import LoadedSettings
 from mimir.settings.model import PriceSettings
@@ -20,7 +20,7 @@ LIST = "genai-prices"
 _FINEST = Decimal("0.000001")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PriceUpdate:
     """Result of an update for one model."""
 

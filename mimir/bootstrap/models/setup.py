@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from mimir.bootstrap.models.endpoints import configure_endpoint
 from mimir.bootstrap.models.keyring_keys import write_key
 from mimir.bootstrap.settings_files import SettingChange, change_lines, own_file
+from mimir.domain.value_class import value_class
 from mimir.errors import ConfigurationError
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai.model_list import ModelList, list_models
@@ -29,7 +29,7 @@ KeyPlace = Literal["", "variable", "file", "keyring"]
 """Where a key is kept; empty: none is needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProviderOffer:
     """A provider as this machine finds it."""
 
@@ -39,7 +39,7 @@ class ProviderOffer:
     """What was found of it: a variable, or an answering server. Empty: nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SetupChoice:
     """Answers to the questions of `mimir init`."""
 

@@ -1,7 +1,7 @@
 """`mimir chain` makes a plan of a request; `mimir check` lists the findings of a plan."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from mimir.cli.commands.options import (
     TryChecks,
 )
 from mimir.cli.session import CommandSession
+from mimir.domain.value_class import value_class
 from mimir.errors import Location, Paused, PlanError, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from mimir.settings.layers import LoadedSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlanRequest:
     """A request and how it is planned."""
 
@@ -51,7 +52,7 @@ class PlanRequest:
     """Run of which the execution reuses completed tasks; empty: none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckedPlan:
     """A plan file with its findings."""
 

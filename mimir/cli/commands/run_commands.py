@@ -1,7 +1,7 @@
 """`mimir execute`, `resume`, `worker`, `cancel` and `apply`: commands that change a run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from mimir.cli.commands import plan_commands
 from mimir.cli.commands.plan_commands import PlanRequest
 from mimir.cli.layout import count_noun
 from mimir.cli.session import CommandSession
+from mimir.domain.value_class import value_class
 from mimir.errors import PlanError, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ DECLINED = 1
 """Exit code if the confirmation was declined."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunOptions:
     """How a plan is executed."""
 

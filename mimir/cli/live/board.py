@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal, InvalidOperation
 
 from mimir.cli.live.cells import ASKING, WORDS, number
@@ -13,9 +13,10 @@ from mimir.domain.clock import moment
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_objects, as_text, as_texts, as_whole_number
 from mimir.domain.task_states import ANSWERED, EXECUTING, TERMINAL, TaskStatus
+from mimir.domain.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskBoardRow:
     """The state of one task."""
 
@@ -70,7 +71,7 @@ class TaskBoardRow:
         return self.status in EXECUTING and not self.question
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunBoard:
     """The state of a run and of its tasks."""
 

@@ -6,7 +6,6 @@ counts the others.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 
@@ -18,6 +17,7 @@ from mimir.cli.symbols import Symbols
 from mimir.domain import money
 from mimir.domain.pace import TaskTime, measure_pace
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.value_class import value_class
 
 NARROWEST = 20
 # Titles are dropped first, then scores, then attempt numbers.
@@ -52,7 +52,7 @@ _URGENCY = (
 """The order in which tasks are shown if there is room for few."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DrawnLine:
     """One line of the board."""
 

@@ -7,13 +7,13 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from typing import Literal
 
 from mimir.domain.json_value import as_array, as_object, as_text, is_array, is_object
+from mimir.domain.value_class import value_class
 
 # Cap of a Retry-After: an endpoint must not stop a run for hours.
 LONGEST_WAIT_SECONDS = 120.0
@@ -27,7 +27,7 @@ _MESSAGES = ("message", "detail", "msg", "error", "error_description", "Message"
 Scope = Literal["call", "attempt", "run"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ErrorResponse:
     """An error as the endpoint wrote it: untrusted."""
 
@@ -49,7 +49,7 @@ class ErrorResponse:
         return self.status in (400, 413, 422) and _is_too_long(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ErrorVerdict:
     """What an error ends, and the next step of the user."""
 

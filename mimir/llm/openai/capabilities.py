@@ -5,8 +5,9 @@ A 400 that names a parameter changes the next request once: the parameter is dro
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mimir.domain.value_class import value_class
 from mimir.llm.openai.api_errors import ErrorResponse
 
 _DROPPABLE = ("temperature", "tool_choice", "response_format", "stream_options", "stream")
@@ -42,7 +43,7 @@ _AT_MOST = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Capabilities:
     """Form of a request for one endpoint and model."""
 
@@ -58,7 +59,7 @@ class Capabilities:
     """Parameters that it does not know."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RequestTokens:
     """Size of a request, for an error about the context length."""
 
@@ -68,7 +69,7 @@ class RequestTokens:
     """Requested limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CapabilityChange:
     """One fact about an endpoint, reported once."""
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-from dataclasses import dataclass
 
 import aiohttp
 
 from mimir.domain.json_value import as_object, as_objects, as_text
+from mimir.domain.value_class import value_class
 from mimir.llm.config import EndpointConfig
 from mimir.llm.openai.transport import ConnectionPool
 from mimir.llm.storable_text import clean
@@ -14,7 +14,7 @@ from mimir.llm.storable_text import clean
 _MOST_BYTES = 4_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ModelList:
     """Models of an endpoint, or why there is no list."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mimir.domain.json_value import JsonObject, as_object, as_text, is_object
 from mimir.domain.message import ToolCall
+from mimir.domain.value_class import value_class
 from mimir.llm.opaque_fields import OpaqueFields, pack_fields
 from mimir.llm.storable_text import clean
 
@@ -82,7 +83,7 @@ class _PartialCall:
         return pack_fields(self.fields.merged() | ({"function": function} if function else {}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Fragment:
     index: int | None
     id: str

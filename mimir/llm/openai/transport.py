@@ -9,7 +9,6 @@ import io
 import select
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import aiohttp
@@ -17,6 +16,7 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
 
+from mimir.domain.value_class import value_class
 from mimir.llm.config import EndpointConfig
 
 LANE_HEADER = "x-mimir-lane"
@@ -28,7 +28,7 @@ _IDLE_SECONDS = 30
 _MOST_STALE = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HttpReply:
     """A response whose body is not read yet; the reader closes it."""
 

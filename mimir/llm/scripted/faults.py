@@ -4,9 +4,9 @@ The scripted model raises the error of the real client; a test server sends the 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from mimir.domain.value_class import value_class
 from mimir.errors import ModelError
 from mimir.llm.openai.api_errors import LONGEST_WAIT_SECONDS, ErrorResponse, classify_error
 
@@ -15,7 +15,7 @@ Kind = Literal["status", "wire", "answer"]
 RetryAfter = Literal["", "seconds", "date", "absurd", "negative", "garbled"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ScriptedFault:
     """One fault of an endpoint."""
 

@@ -4,19 +4,20 @@ No part of a request is copied into an answer, except quotes that a scripted QC 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Literal
 
 from mimir.domain.message import Finish, Message
+from mimir.domain.value_class import value_class
 from mimir.errors import ModelError
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 FOREVER = 10**9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ScriptCondition:
     """Texts that must, or must not, occur in the messages; all of them together."""
 
@@ -40,7 +41,7 @@ class ScriptCondition:
 ALWAYS = ScriptCondition()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ScriptedCall:
     """A tool call of a scripted turn."""
 
@@ -53,7 +54,7 @@ class ScriptedCall:
     """Number of equal calls in one message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TurnFault:
     """A fault of a turn, by its name in `FAULTS`."""
 
@@ -68,7 +69,7 @@ class TurnFault:
     """Of `unsupported_parameter`: refused only if the request has it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ScriptedTurn:
     """One answer of a scripted model."""
 
@@ -94,7 +95,7 @@ class ScriptedTurn:
         return self.text is not None or bool(self.calls) or self.verdict is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ScriptedPart:
     """The turns of one kind of conversation."""
 
@@ -124,7 +125,7 @@ class ScriptedPart:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ModelScript:
     """A whole model script; the first matching part answers."""
 
@@ -136,7 +137,7 @@ class ModelScript:
     name: str = "play"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ScriptRequest:
     """One request, as a model script sees it."""
 

@@ -8,9 +8,9 @@ import json
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
+from mimir.domain.value_class import value_class
 from mimir.errors import ModelError
 from mimir.llm.scripted.script import Json
 
@@ -26,7 +26,7 @@ _LONGEST_QUOTE = 200
 _PASSING = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReviewPrompt:
     """Criteria, required fixes and sources of a QC prompt."""
 

@@ -9,11 +9,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mimir.domain.message import Answer, Finish, Message, ModelRequest, ToolCall
 from mimir.domain.usage import TokenUsage, estimate
+from mimir.domain.value_class import value_class
 from mimir.llm.protocol import ChatModel
 from mimir.llm.scripted import scripted_judge
 from mimir.llm.scripted.faults import ODD_TEXT, UNKNOWN_TOOL, as_error
@@ -31,7 +32,7 @@ from mimir.llm.storable_text import clean
 _ROLE = re.compile(r"[a-z]+(?:_[a-z]+)*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TranscriptName:
     """Parts of a transcript's name: `run/task/attempt/role`, the role perhaps with a mark."""
 

@@ -4,10 +4,10 @@ Every layer below raises at once. Every layer above gets an answer, a pause, or 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from mimir.domain.clock import Clock
 from mimir.domain.message import Answer, ModelRequest
+from mimir.domain.value_class import value_class
 from mimir.errors import ModelError, Paused
 from mimir.llm.protocol import ChatModel
 
@@ -17,7 +17,7 @@ _JITTER = 0.25
 _WAIT_JITTER = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RetryPolicy:
     """Number and spacing of tries."""
 

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from mimir.domain.clock import Clock
+from mimir.domain.value_class import value_class
 from mimir.mcp_server.project_access import ProjectAccess
 from mimir.tools.calls.arguments import ToolArguments
 
@@ -15,7 +16,7 @@ EXECUTING = "/execute"
 SCOPES: tuple[Scope, ...] = ("read", "work", "answer", "admin")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Principal:
     """Caller of the server."""
 
@@ -37,7 +38,7 @@ ANSWER_SECONDS = 1.0
 """Part of `CALL_SECONDS` that is left for the answer itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WaitLimit:
     """How long a call may wait, counted from its arrival, and where it reports progress."""
 
@@ -62,7 +63,7 @@ class WaitLimit:
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class IncomingCall:
     """One call of a tool, with checked arguments."""
 
@@ -78,7 +79,7 @@ class IncomingCall:
         return replace(self.wait, seconds=wanted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ToolAnswer:
     """Structured result of a call."""
 
@@ -93,7 +94,7 @@ class ToolAnswer:
 Handle = Callable[[IncomingCall], Awaitable[ToolAnswer]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ServedTool:
     """A tool as it is listed, and its handler."""
 

@@ -4,12 +4,12 @@ import asyncio
 import socket
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import uvicorn
 
 from mimir.bootstrap.clock import SystemClock
+from mimir.domain.value_class import value_class
 from mimir.errors import UnavailableError, UsageError
 from mimir.mcp_server.messages import log
 from mimir.mcp_server.project_access import ProjectAccess
@@ -26,7 +26,7 @@ TICK_SECONDS = 1.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HttpAddress:
     """Where the server listens, and as what it is known."""
 

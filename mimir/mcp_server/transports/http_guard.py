@@ -4,13 +4,13 @@ import asyncio
 import json
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
 from mimir.domain.clock import Clock
 from mimir.domain.json_value import as_object, as_text
+from mimir.domain.value_class import value_class
 from mimir.mcp_server.messages import log
 from mimir.mcp_server.tools.tool_values import Principal, Scope
 from mimir.mcp_server.transports.token_file import StoredToken, TokenFile
@@ -43,7 +43,7 @@ class RefusedRequestError(Exception):
         self.headers = headers or {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class GuardRules:
     """Which requests are served."""
 

@@ -7,13 +7,14 @@ import os
 import secrets
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from mimir.domain.clock import moment, stamp
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
 from mimir.domain.text_hash import hash_text
+from mimir.domain.value_class import value_class
 from mimir.errors import ConfigurationError, UsageError
 from mimir.mcp_server.tools.tool_values import SCOPES, Scope
 
@@ -22,7 +23,7 @@ FILE = "tokens.json"
 PREFIX = "mimir_"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StoredToken:
     """One token without its secret."""
 

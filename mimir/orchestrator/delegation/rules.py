@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
 from mimir.domain.invocation import DelegationLimits
+from mimir.domain.value_class import value_class
 
 OPEN_SESSIONS = 10
 """Most open sessions of a principal that it opened itself."""
@@ -22,7 +22,7 @@ Rule = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SessionCall:
     """One invocation of a session."""
 
@@ -40,7 +40,7 @@ class SessionCall:
     has_ended: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SessionRefusal:
     """A limit that an invocation exceeds."""
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.agents.context import agent
 from mimir.agents.context.quotation import fence_block
@@ -19,6 +19,7 @@ from mimir.domain.invocation import (
 from mimir.domain.plan import NO_REVIEWER, Check, Criterion, Plan, Task
 from mimir.domain.program import PinnedProgram
 from mimir.domain.usage import estimate
+from mimir.domain.value_class import value_class
 from mimir.errors import PlanError, UnavailableError, UsageError
 from mimir.registry.catalogue import AgentEntry
 from mimir.registry.domain_terms import domain_terms
@@ -34,7 +35,7 @@ MUST_CITE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class InvocationLimits:
     """Limits of a definition without own ones."""
 

@@ -1,7 +1,6 @@
 """Stops of a planning run at which the user approves or rejects a file."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.approval import (
@@ -12,6 +11,7 @@ from mimir.domain.approval import (
 )
 from mimir.domain.question import QuestionLimits, remove_control
 from mimir.domain.text_hash import hash_text
+from mimir.domain.value_class import value_class
 from mimir.errors import RejectedError
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.state_dir import write_state_file
@@ -22,7 +22,7 @@ Revise = Callable[[str], Awaitable[str]]
 """Returns the text that the author wrote after a rejection, from the words for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ApprovalStop:
     """One stop: a subject, asked about until the user approves it."""
 

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal, get_args
 
 from mimir.domain.json_value import as_member, as_object, as_text, as_texts, as_whole_number
 from mimir.domain.question import remove_control
+from mimir.domain.value_class import value_class
 
 PatternName = Literal["direct", "ask", "sdd", "auto"]
 PATTERNS: tuple[PatternName, ...] = get_args(PatternName)
@@ -28,7 +29,7 @@ Write no specification now. Decide two facts about the request from its own word
 - Each quote is copied from the request, word for word, and supports the fact. Leave a fact out if nothing in the request supports it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PatternOptions:
     """How a request is planned; a planning run pins it."""
 
@@ -54,7 +55,7 @@ class PatternOptions:
 DIRECT = PatternOptions()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlanFollowing:
     """What follows a plan."""
 
@@ -81,7 +82,7 @@ def read_options(settings: Mapping[str, object]) -> PatternOptions:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RequestFacts:
     """What a model found out about a request; None: unknown."""
 
@@ -90,7 +91,7 @@ class RequestFacts:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PatternChoice:
     """The chosen pattern."""
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mimir.domain.value_class import value_class
+
 SCHEMA = 1
 _META = ("run", "session", "status", "phase", "progress", "updated", "schema")
 _MARKS = {"completed": "x", "running": ">", "needs_input": ">", "stuck": ">", "pending": " "}
@@ -24,7 +26,7 @@ _ARCHIVED = re.compile(
 _NEW = re.compile(r"- (?:(?P<kind>Pattern|Decision|Correction): )?(?P<text>\S.*)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LedgerTask:
     """Line of one task; a failed, blocked or cancelled one has no title and no role."""
 
@@ -37,7 +39,7 @@ class LedgerTask:
     """In brackets. Of a failed task its cause, of a waiting one its question."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LedgerLearning:
     """Accepted note of the project's memory."""
 
@@ -49,7 +51,7 @@ class LedgerLearning:
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ArchivedRun:
     """Line of a run that has ended."""
 
@@ -59,7 +61,7 @@ class ArchivedRun:
     run: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Ledger:
     """State of a run as its ledger shows it; every text is one line."""
 
@@ -81,7 +83,7 @@ class Ledger:
     archive: tuple[ArchivedRun, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LedgerEdits:
     """Edits of a user since the file was written."""
 

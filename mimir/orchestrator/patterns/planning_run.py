@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from mimir.agents.agent_loop import LoopServices, ModelSettings, converse
@@ -22,6 +22,7 @@ from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan
 from mimir.domain.requirement import REQUIREMENTS_TEXT
 from mimir.domain.task_states import RunStatus
+from mimir.domain.value_class import value_class
 from mimir.llm import codec
 from mimir.orchestrator import preflight
 from mimir.orchestrator.delegation.plan_agents import check_plan_agents
@@ -66,7 +67,7 @@ CHOICE = 2
 PM_SECONDS = 3600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlanningResult:
     """Plan that a planning run wrote."""
 
@@ -85,7 +86,7 @@ class PlanningResult:
         return RunStatus.FAILED if self.exit_code else RunStatus.COMPLETED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _PlanAuthor:
     """The PM with its brief."""
 

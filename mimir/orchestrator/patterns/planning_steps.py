@@ -9,6 +9,7 @@ from mimir.agents.context import quotation
 from mimir.agents.preambles import templates
 from mimir.domain.invocation import PlanningStep
 from mimir.domain.requirement import Requirement, read_specification
+from mimir.domain.value_class import value_class
 from mimir.errors import AnswerError
 from mimir.orchestrator.patterns.approvals import ApprovalStop
 from mimir.orchestrator.patterns.choose import PatternOptions
@@ -25,7 +26,7 @@ LoopFactory = Callable[[str, StoredTranscript, Toolset, str], LoopServices]
 """Makes the services of a conversation from role, transcript, tools and model."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ApprovedSpecification:
     """Specification that the user approved."""
 

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.agents.context.inputs import FileView, PMInput
 from mimir.agents.preambles import templates
 from mimir.domain.invocation import PlanningStep
 from mimir.domain.requirement import Requirement
+from mimir.domain.value_class import value_class
 from mimir.orchestrator.delegation.material import find_memory
 from mimir.orchestrator.sandbox_facts import describe_sandbox
 from mimir.orchestrator.services import ProjectServices
@@ -29,7 +29,7 @@ PM_ALONE = PlanningStep(prompt="")
 """Of a plan without a definition."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PlanMaterial:
     """What earlier steps made for the PM."""
 

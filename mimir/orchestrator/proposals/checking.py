@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.agents.citations import (
     MAX_CITATIONS,
@@ -19,6 +19,7 @@ from mimir.domain.agent import MEMORY_TOOLS
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
 from mimir.domain.json_value import JsonObject, as_object, as_text, as_texts
 from mimir.domain.plan import Task
+from mimir.domain.value_class import value_class
 from mimir.errors import AnswerError, MimirError
 from mimir.orchestrator.proposals import rules
 from mimir.orchestrator.services import ProjectServices
@@ -38,7 +39,7 @@ from mimir.store.run_reading import find_records
 _BARE = re.compile(r"\A(call|file|memory):\s?([^\s\"]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckedProposals:
     """Memory operations of a run, as they are stored and shown."""
 
@@ -50,7 +51,7 @@ class CheckedProposals:
 NO_PROPOSALS = CheckedProposals()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _ProposingRun:
     run: RunRecord
     task: Task

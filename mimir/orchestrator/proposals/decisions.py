@@ -1,12 +1,12 @@
 """Decisions about proposed memories, each in one conditional change."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 from mimir.domain.clock import moment, stamp
 from mimir.domain.json_value import JsonObject, as_objects, as_text
+from mimir.domain.value_class import value_class
 from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.proposals import rules
 from mimir.orchestrator.proposals.checking import CheckedProposals
@@ -33,7 +33,7 @@ MAX_FEEDBACK = 20
 """Decisions that an agent is shown of its earlier proposals."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Decider:
     """Principal who decides."""
 

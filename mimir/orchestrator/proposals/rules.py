@@ -4,10 +4,10 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.json_value import JsonObject, as_objects, as_text, as_texts
+from mimir.domain.value_class import value_class
 
 Verb = Literal["accept", "reject", "edit"]
 USER = "user"
@@ -27,7 +27,7 @@ LOW_OVERLAP = 0.2
 _WORD = re.compile(r"\w{4,}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MemoryDecision:
     """What a principal decides about one proposal."""
 
@@ -40,7 +40,7 @@ class MemoryDecision:
     """Accepted memory whose place it takes. Empty: none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProposedMemory:
     """One memory operation as a memory would hold it."""
 

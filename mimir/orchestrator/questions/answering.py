@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from mimir.domain.question import (
 from mimir.domain.question_states import OPEN
 from mimir.domain.task_states import RUN_ENDED, TERMINAL, RunStatus
 from mimir.domain.text_hash import hash_text
+from mimir.domain.value_class import value_class
 from mimir.errors import MimirError, UsageError
 from mimir.orchestrator.questions.inbox import find_question
 from mimir.store.operations import runs
@@ -40,7 +41,7 @@ ENDED = "Its task has ended and assumed otherwise; the report says so. Nothing w
 """Effects of an answer to a question that did not wait."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class GivenAnswer:
     """Answer as the user typed it."""
 
@@ -55,7 +56,7 @@ class GivenAnswer:
     """Whether the user declined a form: an approval is rejected, else the default holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AnswerResult:
     """A question that was answered."""
 
@@ -84,7 +85,7 @@ class AnswerResult:
         return "" if self.is_served or self.effect == ENDED else f"mimir resume {self.run}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Answerer:
     """Origin of answers."""
 

@@ -1,13 +1,13 @@
 """Choice and list of a project's runs, from the store alone and without heavy imports."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from mimir.domain import money
 from mimir.domain.clock import moment
 from mimir.domain.ids import PROJECT_PREFIX
 from mimir.domain.task_states import RUN_ENDED, shown_state
+from mimir.domain.value_class import value_class
 from mimir.errors import UsageError
 from mimir.store.protocol import ReadOps, Where
 from mimir.store.records.run_records import RunOverviewRecord
@@ -92,7 +92,7 @@ def match_id(prefix: str, titles: Mapping[str, str], what: str) -> str:
     return near[0] if near else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunFilter:
     """Which runs of a project are listed."""
 

@@ -2,13 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from mimir.attempts.results import OUTPUT_ON_TASK
 from mimir.domain.json_value import as_text
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.reporting.render.narrative import NO_PROSE, Narrative
 from mimir.reporting.render.report import ReportDraft, as_json
 from mimir.reporting.render.sections import Link
@@ -24,7 +24,7 @@ from mimir.workspace.state_dir import put_all, write_state_file
 REPORT = "execution-report.md"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReportFiles:
     """Writer of report files from the store alone."""
 

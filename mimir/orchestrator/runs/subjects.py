@@ -1,8 +1,7 @@
 """Subjects of `mimir show`: what `RUN[/TASK[/ATTEMPT]]` names, without heavy imports."""
 
-from dataclasses import dataclass
-
 from mimir.domain import ids
+from mimir.domain.value_class import value_class
 from mimir.errors import UsageError
 from mimir.orchestrator.runs.listing import find_id, match_id
 from mimir.store.protocol import ReadOps
@@ -11,7 +10,7 @@ from mimir.store.run_reading import find_records
 from mimir.store.schema import EdgeType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Subject:
     """What `mimir show` shows: a run, one of its tasks, or one attempt of it."""
 

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
 from mimir.domain.json_value import as_object, as_objects, as_text, as_whole_number
 from mimir.domain.usage import estimate
+from mimir.domain.value_class import value_class
 from mimir.orchestrator.delegation.response import is_success
 
 GOALS: Mapping[str, str] = {
@@ -18,7 +18,7 @@ GOALS: Mapping[str, str] = {
 """Reported beside the numbers, never enforced."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CallFacts:
     """What the store knows of one invocation."""
 

@@ -4,11 +4,12 @@ A list is a run of kind `execute` with the plan `todo:NAME`. It grows, and ends 
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.plan import Plan, Task
 from mimir.domain.run import TODO_PLAN
 from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.orchestrator.sessions.limits import is_same_client, lock_project
 from mimir.store.operations import claims, runs
@@ -25,7 +26,7 @@ ROLE = "Client of the server"
 """Worker role of each todo."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TodoList:
     """Name of a list, and the client that uses it."""
 

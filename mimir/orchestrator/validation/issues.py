@@ -1,12 +1,12 @@
 """Issues of a validated response, and the decision that follows from them. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.json_value import JsonObject, as_object, as_objects, as_text, as_texts
 from mimir.domain.plan import Check
+from mimir.domain.value_class import value_class
 from mimir.orchestrator.proposals.rules import normalise
 
 Severity = Literal["critical", "important", "minor"]
@@ -16,7 +16,7 @@ SEVERITIES: tuple[Severity, ...] = ("critical", "important", "minor")
 CATEGORIES: tuple[Category, ...] = ("completeness", "accuracy", "integration", "requirements")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ValidationIssue:
     """One thing that is wrong with a response."""
 
@@ -35,7 +35,7 @@ class ValidationIssue:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Repetition:
     """What the repeated checks and look-ups of an invocation showed."""
 

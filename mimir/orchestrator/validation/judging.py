@@ -1,11 +1,12 @@
 """Invocation of the agent that judges a response, in a context of its own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.invocation import InvocationRequest
 from mimir.domain.json_value import as_object, as_objects, as_text
 from mimir.domain.run import RunBudget
+from mimir.domain.value_class import value_class
 from mimir.orchestrator.delegation.stored_response import load_response
 from mimir.orchestrator.delegation.task_building import InvocationLimits, build_plan, require_fit
 from mimir.orchestrator.runs import creation, execution
@@ -22,7 +23,7 @@ from mimir.registry.catalogue import AgentEntry
 from mimir.store.protocol import ReadOps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class JudgeSetup:
     """The agent that judges a response, with the limits of its run."""
 

@@ -1,7 +1,6 @@
 """Stored invocation as its validation reads it: work, tool log, accepted checks."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from mimir.agents.tool_log import ToolLogEntry
@@ -11,6 +10,7 @@ from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
 from mimir.domain.json_value import JsonObject
 from mimir.domain.plan import Task
 from mimir.domain.task_states import RUN_ENDED, TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import CriterionResult, Verdict
 from mimir.errors import UsageError
 from mimir.orchestrator.delegation.stored_response import load_response
@@ -29,7 +29,7 @@ from mimir.store.records.task_records import AcceptedTaskRecord
 from mimir.store.run_reading import find_records
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StoredInvocation:
     """An invocation that has ended, as its store holds it."""
 

@@ -1,9 +1,9 @@
 """Validation of an invocation: the stored run decides, whatever a caller was given."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mimir.domain.json_value import JsonObject, as_object, as_objects, as_text, as_texts
+from mimir.domain.value_class import value_class
 from mimir.orchestrator.runs.inspection import find_dead_processes
 from mimir.orchestrator.services import ProjectServices
 from mimir.orchestrator.validation.issues import (
@@ -21,7 +21,7 @@ from mimir.orchestrator.validation.repetition import repeat_proof
 from mimir.orchestrator.validation.stored_run import StoredInvocation, load_invocation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ValidationRequest:
     """What a caller wants to be validated beside the run's own proof."""
 

@@ -11,6 +11,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Literal
 
+from mimir.domain.value_class import value_class
+
 TextKey = Literal[
     "title", "worker_role", "agent", "qc_role", "prompt", "model", "tool_execution", "notes"
 ]
@@ -198,7 +200,7 @@ TASKS_HEADING = "Tasks"
 BY_KEY: dict[Key, TaskField] = {field.key: field for field in FIELDS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class LabelMatch:
     """Meaning of a label."""
 

@@ -4,13 +4,13 @@ import difflib
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 from mimir.domain.broken_pipes import early_readers
 from mimir.domain.finding import Finding, SourcePosition, quote_excerpt
 from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.domain.plan import Check, Task
+from mimir.domain.value_class import value_class
 from mimir.planning.format.diagnostics import SourceMap, make_finding
 from mimir.planning.lint.vacuous_checks import cannot_fail
 
@@ -21,7 +21,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\|\\")
 _TOOL_LIKE = re.compile(r"(?<![\w./-])([a-z]+(?:_[a-z]+)+)(?![\w/]|\.\w)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProjectFacts:
     """Facts that a plan is checked against."""
 

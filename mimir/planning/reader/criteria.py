@@ -6,12 +6,13 @@ a few letters and a number, or a word that a check of the task names; other word
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from mimir.domain.finding import Finding, SourcePosition, quote_excerpt
 from mimir.domain.located_tree import LocatedValue
 from mimir.domain.plan import Criterion
+from mimir.domain.value_class import value_class
 from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import words
 from mimir.planning.reader.line_syntax import ID
@@ -55,7 +56,7 @@ _LAST_CRITICAL = re.compile(r"[(\[]\s*critical\s*[)\]]$", re.IGNORECASE)
 _LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(_AFTER_POINTS) + r"$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RawCriterion:
     """A criterion as it was written."""
 

@@ -7,10 +7,11 @@ a criterion, and that was read as something else, is a finding. So no form of a 
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.finding import Finding, quote_excerpt
 from mimir.domain.plan import Task
+from mimir.domain.value_class import value_class
 from mimir.planning.format import labels
 from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import Key
@@ -81,7 +82,7 @@ _ONE_LINE: frozenset[Key] = frozenset(
 _NEEDED: frozenset[Key] = frozenset({"prompt", "dependencies", "criteria"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Line:
     """A line that the audit looks at, and its role in the reading."""
 

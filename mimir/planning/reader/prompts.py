@@ -4,8 +4,7 @@ A prompt is in `<prompt>`, in `<details>`, in a fence, indented below a bullet, 
 ends at the task's next field: a known label in the form of the task's labels, not given before.
 """
 
-from dataclasses import dataclass
-
+from mimir.domain.value_class import value_class
 from mimir.planning.format.labels import Key
 from mimir.planning.reader import line_syntax
 from mimir.planning.reader.block_text import dedent_lines, fence_text, tag_text, trim_blank_lines
@@ -14,7 +13,7 @@ from mimir.planning.reader.outline import Outline, TaskDraft
 from mimir.planning.reader.source import NESTING_INFO
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PromptBlock:
     """A prompt and the line after it."""
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from mimir.domain.finding import Finding, SourcePosition
+from mimir.domain.value_class import value_class
 from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.reader.line_normalization import normalize_line
 from mimir.planning.reader.line_syntax import FenceLine, fence_of, indent_of, is_task_start, tag_of
@@ -23,7 +24,7 @@ NESTING_INFO = frozenset({"", "markdown", "md", "text", "txt", "plaintext", "pla
 """Info strings of fences that wrap prose; fences with an info string nest inside them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SourceBlock:
     """Lines `start` to `end` (exclusive) that are one unit."""
 

@@ -7,12 +7,12 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from mimir.domain.finding import START, Finding, SourcePosition, quote_excerpt
 from mimir.domain.json_value import as_array, as_texts
 from mimir.domain.located_tree import LocatedValue
+from mimir.domain.value_class import value_class
 from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import Key, LabelMatch
 
@@ -26,7 +26,7 @@ _MAX_NONE = 500
 _UNKNOWN = re.compile(r"\s*(?:tbd|unknown|varies|\?+|default)\s*$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ValueLine:
     """A line of a value, with its indent."""
 
@@ -37,7 +37,7 @@ class ValueLine:
     """True: it follows the label on the same line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RawField:
     """A field of a markdown or JSON plan before its value is read."""
 

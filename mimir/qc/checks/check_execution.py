@@ -8,7 +8,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.test_results import TestResults
 from mimir.domain.text_hash import hash_text
+from mimir.domain.value_class import value_class
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
 from mimir.qc.results import request
@@ -43,7 +44,7 @@ _REPORTS = "results"
 _REPORTERS = Path(__file__).parent.parent / "results" / "reporters"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ObservedRun:
     """An executed check run."""
 

@@ -7,11 +7,12 @@ earlier tests shows the fault.
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
+from mimir.domain.value_class import value_class
 from mimir.qc.integrity.check_files import CheckFiles
 from mimir.qc.mutations.lexed_tests import LANGUAGES
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
@@ -22,7 +23,7 @@ FINDING = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckTarget:
     """Subject of the checks of one attempt: its trees, answer and changes."""
 
@@ -43,7 +44,7 @@ class CheckTarget:
     """Path → `added`, `modified` or `deleted` by this attempt; found by the runner."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckChanges:
     """The changed paths that belong to one check."""
 

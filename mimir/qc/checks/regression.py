@@ -7,12 +7,13 @@ check runs once more without them.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check, Task
 from mimir.domain.test_results import TestResults
+from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_execution import Phase
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.controls.control_runner import ControlCase
@@ -24,7 +25,7 @@ from mimir.store.schema import well_formed
 from mimir.workspace.git.history import GitHistory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AcceptedTask:
     """A completed task with what its accepted verdict counted."""
 

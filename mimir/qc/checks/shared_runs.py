@@ -6,12 +6,13 @@ file of its tree names the answer's variable. A shared result keeps the check an
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.text_hash import hash_text
+from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_execution import CheckExecution, ObservedRun, Phase
 from mimir.qc.controls.control_runner import ControlCase
 
@@ -21,7 +22,7 @@ MOST_RUNS = 500
 _Key = tuple[str, tuple[str, ...], float, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _KnownRun:
     run: CheckRun
     answer: str

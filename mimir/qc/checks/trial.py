@@ -6,7 +6,6 @@ A red run is no fault: the work is to turn it green. A finding names a check tha
 import posixpath
 import shlex
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from mimir.domain.command_causes import CAUSES, HIDDEN_PATH, missing_packages
@@ -14,6 +13,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import has_wildcard
 from mimir.domain.overlap import overlap
 from mimir.domain.plan import Check, Task
+from mimir.domain.value_class import value_class
 from mimir.qc.integrity.check_files import find_check_files, is_work
 from mimir.qc.scope.check_surface import is_config
 
@@ -32,7 +32,7 @@ _Fault = tuple[TrialCode, str, str]
 """Code, message, and what helps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TrialFinding:
     """One fault of a check that its trial shows."""
 

@@ -4,12 +4,13 @@ The order is: the tests of the tree, the scripts that the check executes, the wo
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from mimir.domain.evidence import CheckRun, ControlResult, ControlState
 from mimir.domain.plan import Check, CheckKind
+from mimir.domain.value_class import value_class
 from mimir.qc.controls import decision, scripts, surface
 from mimir.qc.controls.decision import WHOLE, SensitiveTests, decide_programs
 from mimir.qc.controls.script_discovery import Alter, ScriptDiscovery
@@ -41,7 +42,7 @@ _METHODS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ControlCase:
     """A passed check of a deliverable."""
 

@@ -8,10 +8,10 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.python_syntax import parse_module
+from mimir.domain.value_class import value_class
 from mimir.qc.integrity.command_line import PYTHON
 from mimir.qc.mutations import lexed_tests, python_tests
 from mimir.qc.mutations.mutation import Step
@@ -33,7 +33,7 @@ _MOST = 12
 """Most programs of one text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Program:
     """A program with its place in the text around it."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mimir.domain.globs import is_outside
+from mimir.domain.value_class import value_class
 from mimir.qc.controls.inline_programs import (
     count_programs,
     find_mutation,
@@ -54,7 +55,7 @@ _INTERPRETERS: Mapping[str, str] = {
 _USED = re.compile(r"\$\(|`|(?<!\|)\|(?!\|)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Script:
     """One script of the tree."""
 

@@ -3,10 +3,10 @@
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.globs import matches
+from mimir.domain.value_class import value_class
 from mimir.qc.controls.decision import TestNames
 from mimir.qc.controls.inline_programs import mutate_program
 from mimir.qc.controls.scripts import (
@@ -36,7 +36,7 @@ _MOST_BYTES = 1_000_000
 _UNPARSABLE = f"<<<<<<< {MARK} ((([[[{{{{{{ \"'\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TrustedFiles:
     """Rule of which files of a tree may hold the expectations of a check."""
 

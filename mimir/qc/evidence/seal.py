@@ -8,12 +8,12 @@ to another attempt does not verify. There is no key: a change of store, report a
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from mimir.domain.evidence import EvidenceRecord, RecordKind
+from mimir.domain.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ChainProblem:
     """One thing that is wrong with a chain."""
 

@@ -10,18 +10,18 @@ Rules and reasons: docs/decisions/0017-write-scope-and-test-owners.md.
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from mimir.domain.globs import is_outside, matches
 from mimir.domain.plan import Check, Task
+from mimir.domain.value_class import value_class
 from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.command_line import SHELLS, ProgramCall, find_programs
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckFiles:
     """Files of a check, as globs; they may match nothing."""
 

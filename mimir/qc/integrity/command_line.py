@@ -7,7 +7,9 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from mimir.domain.value_class import value_class
 
 SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh"))
 _WRAPPERS = frozenset(
@@ -56,7 +58,7 @@ _WRAPPED_TOOLS = {"gradlew": "gradle", "mvnw": "mvn"}
 """Scripts of a project that wrap a program and take its arguments."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProgramCall:
     """Call of one program."""
 

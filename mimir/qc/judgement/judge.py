@@ -6,7 +6,7 @@ QC is unavailable, and no attempt is used up. Only QC's own closing answers are 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.agents import agent_loop
 from mimir.agents.agent_loop import Conversation, ModelSettings, converse
@@ -18,6 +18,7 @@ from mimir.domain.agent import ROLES
 from mimir.domain.message import Message
 from mimir.domain.plan import Task
 from mimir.domain.usage import TokenUsage
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import QCAnswer, Verdict
 from mimir.errors import AnswerError, ModelError
 from mimir.qc.judgement.quotes import (
@@ -45,7 +46,7 @@ _UNFOUNDED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReviewSession:
     """Services of one conversation with QC."""
 
@@ -59,7 +60,7 @@ ReviewSessions = Callable[[int], Awaitable[ReviewSession]]
 """Opens conversation number 1, then 2 after a failure: transcripts `qc` and `qc.2`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReviewServices:
     """Services of a review."""
 
@@ -72,7 +73,7 @@ class ReviewServices:
     """Transcript of the first conversation, for the context receipt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Review:
     """Verdict on a deliverable, with the effort of its review."""
 
@@ -87,7 +88,7 @@ class Review:
     receipt: ContextReceipt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReviewUnavailable:
     """Review without a valid QC answer: cause `qc_unavailable`, no attempt used up."""
 

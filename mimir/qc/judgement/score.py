@@ -13,12 +13,13 @@
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Criterion, Task, weights
 from mimir.domain.task_states import Cause
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import CriterionOpinion, CriterionResult, QCAnswer, State, Verdict
 from mimir.qc.judgement.quotes import (
     NO_COMMANDS,
@@ -34,7 +35,7 @@ HALF = Fraction(50)
 """Of 100 points; if more are unverified, the attempt cannot pass."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ScoreInput:
     """Input of a verdict."""
 

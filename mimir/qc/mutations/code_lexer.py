@@ -6,8 +6,9 @@ The lexer is linear and bounded. It does not parse: a text whose brackets do not
 """
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from mimir.domain.value_class import value_class
 
 Language = Literal["javascript", "go", "rust", "java", "c"]
 
@@ -26,7 +27,7 @@ _BEFORE_REGEX = re.compile(
 _REGEX = re.compile(r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MaskedCode:
     """A text, and the same text with blanks for comments and the insides of strings."""
 

@@ -7,8 +7,9 @@ Edits keep the lines.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from mimir.domain.value_class import value_class
 from mimir.qc.mutations.code_lexer import Language, MaskedCode, list_arguments, mask_code
 from mimir.qc.mutations.javascript_values import (
     find_conditions,
@@ -92,7 +93,7 @@ _LATER = re.compile(r"\.\s*(?:resolves|rejects)\b")
 _CONTINUES = re.compile(r"\s*[.?:+\-*/%&|^=<>,)\](\[`]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Expectation:
     """One assertion whose expected value can change."""
 
@@ -108,7 +109,7 @@ class _Expectation:
     """Places of its compared values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Body:
     """Body of one test."""
 

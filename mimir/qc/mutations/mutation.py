@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from mimir.domain.value_class import value_class
 
 Step = Literal["expectations", "strict", "statements", "replaced", "end"]
 """Expected values, first statements (strict: beside an equality), whole files, ends."""
@@ -23,7 +24,7 @@ _FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
 STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Edit:
     """One replacement in a text."""
 

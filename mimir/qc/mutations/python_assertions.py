@@ -2,7 +2,8 @@
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from mimir.domain.value_class import value_class
 
 RELATIONS: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -18,7 +19,7 @@ METHODS = {"assertIn": "in"} | {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Comparison:
     """A comparison, or a call that compares."""
 

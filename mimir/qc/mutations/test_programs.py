@@ -7,8 +7,8 @@ Only its failing end shows that it is reached, and only its failing assertions s
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from mimir.domain.value_class import value_class
 from mimir.qc.mutations.code_lexer import Language, MaskedCode, list_arguments, mask_code
 from mimir.qc.mutations.lexed_tests import LANGUAGES, other_literal
 from mimir.qc.mutations.mutation import Edit, Step, apply_edits
@@ -78,7 +78,7 @@ _START = (
 _PACKAGE = re.compile(r"(?m)^\s*package\s+[\w.]+\s*;")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TestProgram:
     """One file of tests whose results are known by an exit code."""
 

@@ -6,8 +6,8 @@ behind another program a report is used if there is one.
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 
+from mimir.domain.value_class import value_class
 from mimir.qc.integrity.command_line import ProgramCall, find_programs
 from mimir.qc.results.reporters import programs
 
@@ -49,7 +49,7 @@ _ISOLATED = re.compile(r"-[bBdOqsuvx]*[EIS]")
 """Options with which Python ignores the environment or its start module."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReportRequest:
     """What the engine asks of a command, and expects of it."""
 

@@ -3,11 +3,11 @@
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check
+from mimir.domain.value_class import value_class
 from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.check_files import find_check_files, says_it_tests
 from mimir.qc.integrity.command_line import PYTHON, find_programs
@@ -48,7 +48,7 @@ _ANY_TESTS = tuple(g for g in test_runners.STARTED_TESTS if g.startswith("**/") 
 """Tests by their own names, for checks that start an unknown runner."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckSurface:
     """Files of one base tree that decide what the checks of a run mean."""
 

@@ -7,8 +7,8 @@ its runner imports.
 import posixpath
 import sys
 from collections.abc import Collection, Container, Iterable, Iterator
-from dataclasses import dataclass
 
+from mimir.domain.value_class import value_class
 from mimir.qc.integrity.check_files import says_it_tests
 
 _ENDINGS = (".py", ".pyc", ".so", ".pyd")
@@ -18,7 +18,7 @@ _STARTED = frozenset(("sitecustomize", "usercustomize"))
 _USUAL_ROOTS = ("", "src", "lib")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ImportRoots:
     """Folders from which a project's Python imports, and the modules in them."""
 

@@ -2,11 +2,11 @@
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Plan, Task
+from mimir.domain.value_class import value_class
 from mimir.qc.scope.test_owners import FileOwners, find_test_owners, named_tests
 
 _MOST_COMPARED = 20_000
@@ -14,7 +14,7 @@ _MOST_COMPARED = 20_000
 _PROJECT = "the project"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class OwnedTest:
     """A test file with its owners."""
 

@@ -6,16 +6,16 @@ with a check that names it. A test file of the base that no `files` name belongs
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan, Task
+from mimir.domain.value_class import value_class
 from mimir.qc.integrity.check_files import find_check_files
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FileOwners:
     """Test files of a plan with their owners."""
 
@@ -74,7 +74,7 @@ def list_test_globs(task: Task) -> Iterator[str]:
         yield from check.protect
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PendingTests:
     """Tests that may be red on purpose: a `hold` check runs with them as they are in `base`."""
 

@@ -8,10 +8,10 @@ modules that hide others. The file tools, the deliverable and the trees of check
 import posixpath
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 
 from mimir.domain.globs import matches
 from mimir.domain.plan import Task
+from mimir.domain.value_class import value_class
 from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.check_files import is_declared_file
 from mimir.qc.scope.check_surface import CheckSurface
@@ -29,7 +29,7 @@ _TYPED = ("mts", "cts", "jsx", "ts", "tsx")
 _LOADED = "is loaded by the project's build or test settings."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WriteRefusal:
     """Refusal of a change, with the rule that refuses it."""
 

@@ -1,9 +1,10 @@
 """Result of a replay, and its differences from the recording."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.event import Event
+from mimir.domain.value_class import value_class
 from mimir.recordings.format.recording import RecordedOutcome, RecordedRun
 from mimir.recordings.format.recording_file import BrokenLine
 from mimir.recordings.format.request_match import SHOWN, differing_characters
@@ -15,7 +16,7 @@ IGNORED: Mapping[str, tuple[str, ...]] = {
 """Members of event data that depend on concurrency: a replay has none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReplayDifference:
     """One difference between a replay and its recording."""
 
@@ -24,7 +25,7 @@ class ReplayDifference:
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReplayResult:
     """Result of one replayed run."""
 

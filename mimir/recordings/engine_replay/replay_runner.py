@@ -1,7 +1,7 @@
 """Replays of recorded runs: each has its own simulation and is compared with its record."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from mimir.domain.clock import Clock
 from mimir.domain.event import EventKind
 from mimir.domain.plan import preamble_roles
 from mimir.domain.task_states import ANSWERED
+from mimir.domain.value_class import value_class
 from mimir.errors import MimirError, PlanError
 from mimir.orchestrator import run_models
 from mimir.orchestrator.services import ProjectServices
@@ -38,7 +39,7 @@ from mimir.store.protocol import GraphStore
 from mimir.store.schema import pack
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReplaySetup:
     """Store, services and directory of replays, from the caller."""
 

@@ -13,6 +13,7 @@ from mimir.domain.invocation import PlanAgent
 from mimir.domain.json_value import JsonObject, as_object, as_text
 from mimir.domain.plan import Plan
 from mimir.domain.usage import MOST, TokenUsage
+from mimir.domain.value_class import value_class
 from mimir.llm import codec as words
 from mimir.store import codec
 from mimir.store.schema import pack
@@ -26,7 +27,7 @@ _Preambles = tuple[tuple[str, str, str, str], ...]
 """(kind, role, text, hash)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RecordedCall:
     """One call of a transcript with its outcome."""
 
@@ -43,7 +44,7 @@ class RecordedCall:
     lane_hash: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RecordedCheckRun:
     """One check run."""
 
@@ -65,7 +66,7 @@ class RecordedAttempt:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RecordedOutcome:
     """Outcome of a run with everything that a replay compares."""
 

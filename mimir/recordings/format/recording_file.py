@@ -8,10 +8,10 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.json_value import is_object
+from mimir.domain.value_class import value_class
 from mimir.errors import Location, MimirError, PlanError, StoreError
 from mimir.recordings.format.recording import Recording, add, in_order
 from mimir.recordings.format.recording_export import Line
@@ -24,7 +24,7 @@ MAX_LINE_BYTES = 64_000_000
 _WHOLE = "Record the run again, or restore the file from a complete copy."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class BrokenLine:
     """Line whose hash is not that of its content."""
 

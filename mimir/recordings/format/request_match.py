@@ -5,12 +5,12 @@ Outputs of tools and checks, and durations, do not count; names, arguments and e
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from mimir.agents.context.pm import AGENTS, MEMORY, SANDBOX
 from mimir.domain.json_value import as_array, is_object
 from mimir.domain.message import Message, ModelRequest
+from mimir.domain.value_class import value_class
 from mimir.llm import codec
 from mimir.llm.wrappers.journaled_model import settings_json
 from mimir.recordings.format.recording import RecordedCall
@@ -40,7 +40,7 @@ _OUTPUT = "end of its output after the work:"
 _EXIT = re.compile(r"\A(?:\[(?:call|qc):\d+\]\n)?(exit code -?\d+|Error: )")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RecordedRequest:
     """One request: its messages, and the settings that influence the answer."""
 
@@ -48,7 +48,7 @@ class RecordedRequest:
     settings: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RequestDifference:
     """First difference of two requests."""
 

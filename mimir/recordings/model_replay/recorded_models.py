@@ -15,6 +15,7 @@ from mimir.domain.invocation import SpawnCaller
 from mimir.domain.json_value import as_text, as_texts
 from mimir.domain.message import Answer, ModelRequest, ToolResult
 from mimir.domain.program import PROGRAM_TOOL
+from mimir.domain.value_class import value_class
 from mimir.errors import Paused
 from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
@@ -36,7 +37,7 @@ MISSED = "recording"
 """Reason of the pause."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RecordingUsage:
     """Calls of a recording that a run used."""
 

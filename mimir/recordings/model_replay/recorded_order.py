@@ -7,10 +7,10 @@ is abandoned; the next requests show whether that matters.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.task_states import TERMINAL, TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.recordings.format.recording import RecordedRun
 from mimir.scheduling.attempt_order import AttemptOrder
 
@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 5.0
 _AT_REST = frozenset(status.value for status in (*TERMINAL, TaskStatus.PREPARING_RETRY))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RecordedOrder:
     """Order in which attempts started and merged."""
 

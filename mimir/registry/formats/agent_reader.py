@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from mimir.domain.agent_definition import (
@@ -14,6 +14,7 @@ from mimir.domain.agent_definition import (
 )
 from mimir.domain.finding import START, Finding, SourcePosition
 from mimir.domain.located_tree import LocatedValue
+from mimir.domain.value_class import value_class
 from mimir.registry.findings import make_agent_finding
 from mimir.registry.formats.fields import FieldReader
 from mimir.registry.formats.format_readers import read_own_keys
@@ -36,7 +37,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NEW_LINE = re.compile(r"\r\n?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AgentFile:
     """One definition as found: the bytes of its files, nothing read yet."""
 

@@ -4,13 +4,13 @@ Sources: the public documentation of each format.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from mimir.domain.agent_definition import AgentFormat
 from mimir.domain.finding import Finding
 from mimir.domain.located_tree import LocatedValue
+from mimir.domain.value_class import value_class
 from mimir.registry.findings import make_agent_finding
 
 KeyUse = Literal["used", "unsupported", "refused"]
@@ -27,7 +27,7 @@ MAX_KEY = 40
 """Characters of a word that can nearly be a key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class KeyTable:
     """The keys of one format."""
 

@@ -1,8 +1,8 @@
 """Instructions that a project has for agents: `AGENTS.md`, files of Copilot, skills."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.registry.formats.agent_reader import AgentFile, read_agent_file, slug_of
 from mimir.workspace.paths import DirectoryTree
@@ -16,7 +16,7 @@ MAX_BYTES = 200_000
 MAX_DESCRIPTION = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProjectInstruction:
     """Instructions with their text; what they say is untrusted."""
 

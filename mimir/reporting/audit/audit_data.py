@@ -1,11 +1,11 @@
 """Input of the audit: a stored run, its evidence chains, and the statuses by its events."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mimir.domain.event import EventKind
 from mimir.domain.json_value import as_text
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.reporting.audit.chain_audit import EvidenceChain, chain_of
 from mimir.reporting.audit.run_audit import RunAudit, audit_run
 from mimir.store.operations import runs
@@ -22,7 +22,7 @@ _STATUS_EVENTS = (
 """Events that change a status, or say how the run ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditData:
     """One run under audit."""
 

@@ -1,16 +1,16 @@
 """Audit of one evidence chain: each record is unchanged, in order, and correctly shown."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.json_value import JsonObject, as_object, as_objects, as_text, as_texts
+from mimir.domain.value_class import value_class
 from mimir.qc.evidence import seal
 from mimir.reporting.summary.proofs import members, record_id
 from mimir.store.operations.audit_loading import AuditedEvidence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditedRecord:
     """One evidence record with its body."""
 
@@ -57,7 +57,7 @@ class AuditedRecord:
         return self.body.get("passed") is True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class EvidenceChain:
     """Evidence chain as stored, with the length and hash that its owner states."""
 

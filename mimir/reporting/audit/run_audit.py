@@ -1,9 +1,9 @@
 """Audit of the record of a run: each fact, each stored node and the report are as sealed."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from mimir.domain.json_value import NO_MEMBERS, JsonObject, as_object, as_text
+from mimir.domain.value_class import value_class
 from mimir.errors import DamagedNode, StoreError
 from mimir.reporting.audit.chain_audit import EvidenceChain
 from mimir.store.protocol import ReadOps
@@ -15,7 +15,7 @@ ReportHash = Callable[[str], str | None]
 """Returns the SHA-256 of a file of the project; None: there is no such file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunAudit:
     """Comparison of a run with its record."""
 

@@ -5,9 +5,9 @@ reported with its record: an edit, a deletion, another order or a truncation of 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
+from mimir.domain.value_class import value_class
 from mimir.errors import DamagedNode
 from mimir.reporting.audit import attempt_audit, chain_audit, claim_audit, git_objects, run_audit
 from mimir.reporting.audit.audit_data import AuditData, load_audit_data
@@ -17,7 +17,7 @@ from mimir.store.sealing.row_digests import run_chain
 from mimir.workspace.git.history import GitHistory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditResult:
     """Result of the verification of a run."""
 

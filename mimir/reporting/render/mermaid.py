@@ -5,9 +5,9 @@ Titles may come from a model: labels have no character that Mermaid or a page re
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.reporting.render.markdown_escape import escape_text
 
 MOST_CHARS = 60
@@ -26,7 +26,7 @@ _PLAIN = re.compile(r"[^\w .,;:!?+*/()=-]")
 """Characters that Mermaid or a page could read as markup."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DiagramNode:
     """One task of the diagram."""
 

@@ -4,12 +4,13 @@ The narrative is in sections of its own, marked in their headings. Without them 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from mimir.domain.json_value import is_array, is_object
+from mimir.domain.value_class import value_class
 from mimir.reporting.render import metric_sections, sections
 from mimir.reporting.render.markdown_escape import code, escape_text, fence_text
 from mimir.reporting.render.narrative import Narrative
@@ -28,7 +29,7 @@ _BY_A_MODEL = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _NarrativeSlot:
     """Place for a text of the narrative."""
 

@@ -5,10 +5,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_text, as_texts
+from mimir.domain.value_class import value_class
 from mimir.reporting.summary.proofs import CheckLine
 from mimir.reporting.summary.run_data import AttemptData, TaskData, without_places
 from mimir.reporting.summary.task_lines import describe_trip
@@ -27,7 +27,7 @@ _DENIAL = re.compile(r"\b(not|no|fail\w*|cannot|unable|without|red)\b|n't\b", re
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReportedDecision:
     """One decision of the engine, or one thing that it caught."""
 

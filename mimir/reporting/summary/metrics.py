@@ -4,8 +4,9 @@ A metric without inputs has no value and says why. `docs/metrics.md` has a query
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from mimir.domain.value_class import value_class
 
 Unit = Literal["share", "seconds"]
 Number = int | float | None
@@ -15,7 +16,7 @@ WORKER_SECONDS = 300
 PM_SECONDS = 3600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MetricInputs:
     """Counts and sums of a run, from which its metrics are computed."""
 
@@ -59,7 +60,7 @@ class MetricInputs:
 NOTHING = MetricInputs()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Metric:
     """One metric of a run."""
 
@@ -77,7 +78,7 @@ class Metric:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ContextUse:
     """Tokens that the agents of a run were given, out of all available ones."""
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain.evidence import EvidenceRecord, describe_exit
 from mimir.domain.json_value import (
@@ -15,6 +15,7 @@ from mimir.domain.json_value import (
     as_texts,
     as_whole_number,
 )
+from mimir.domain.value_class import value_class
 from mimir.reporting.summary.run_data import AttemptData, RunData, TaskData
 
 
@@ -26,7 +27,7 @@ def members(record: EvidenceRecord) -> JsonObject:
         return NO_MEMBERS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckRunLine:
     """One check run."""
 
@@ -52,7 +53,7 @@ class CheckRunLine:
     """True: the result of an equal command on this tree, which was not executed again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ControlLine:
     """Negative control of one check."""
 
@@ -72,7 +73,7 @@ class ControlLine:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckLine:
     """One check of one attempt with its runs."""
 
@@ -91,7 +92,7 @@ class CheckLine:
     """None: no control was run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class VerdictLine:
     """One sealed verdict."""
 
@@ -104,7 +105,7 @@ class VerdictLine:
     """Tree that was judged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MergedLine:
     """One check run on a merged tree."""
 
@@ -116,7 +117,7 @@ class MergedLine:
     run: CheckRunLine
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class GateReport:
     """Last passage of the final gate."""
 
@@ -128,7 +129,7 @@ class GateReport:
     """Red checks in words. Empty: the gate is green."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProofReport:
     """Everything that the engine executed and sealed."""
 
@@ -143,7 +144,7 @@ class ProofReport:
     gate: GateReport | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskProof:
     """Proof of one task: the records of the attempt that decided it."""
 

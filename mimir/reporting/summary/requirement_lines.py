@@ -1,12 +1,12 @@
 """Lines of the report about the requirements that the user approved. Pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from mimir.domain.plan import Criterion, Plan
 from mimir.domain.requirement import Requirement, find_named
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import CriterionResult
 from mimir.reporting.summary.task_lines import TaskLine
 
@@ -16,7 +16,7 @@ STATES: Sequence[RequirementState] = get_args(RequirementState)
 UNVERIFIED: RequirementState = "unverified"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RequirementLine:
     """One requirement, with the criteria that name it."""
 

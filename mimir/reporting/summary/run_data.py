@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context.receipt import ReceiptTotals
@@ -11,6 +11,7 @@ from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.plan import Plan
 from mimir.domain.requirement import Requirement
 from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import Verdict
 from mimir.reporting.summary.event_totals import EventTotals
 from mimir.reporting.summary.metrics import NOTHING, MetricInputs
@@ -24,7 +25,7 @@ def without_places(text: str) -> str:
     return _PLACES.sub("", text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class DeliverableData:
     """Deliverable of an attempt, without its tool log."""
 
@@ -41,7 +42,7 @@ class DeliverableData:
     """Citations that the tool log does not support."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptData:
     """One attempt with its evidence records."""
 
@@ -82,7 +83,7 @@ class AttemptData:
     """Empty: no answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskData:
     """One task with its attempts."""
 
@@ -127,7 +128,7 @@ class TaskData:
         return self.attempts[-1] if self.attempts else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReportedQuestion:
     """One question to the user."""
 
@@ -151,7 +152,7 @@ class ReportedQuestion:
     """Empty: it is open."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class StateTriangle:
     """Direction, assumptions and decisions of a run, in the words of users and agents."""
 
@@ -167,7 +168,7 @@ class StateTriangle:
         return {name: list(texts) for name, texts in asdict(self).items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunData:
     """One run."""
 

@@ -6,7 +6,7 @@ Words of models (feedback, issues, claims) are quoted as such; they decide nothi
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mimir.domain import ids, money
 from mimir.domain.clock import moment
@@ -19,6 +19,7 @@ from mimir.domain.pace import TaskTime, measure_pace
 from mimir.domain.question import describe_unanswered, is_unanswered
 from mimir.domain.run import exit_code
 from mimir.domain.task_states import ANSWERED, RUN_ENDED, Cause, RunStatus, TaskStatus, shown_state
+from mimir.domain.value_class import value_class
 from mimir.qc.judgement.diagnosis import failure_report, failure_summary
 from mimir.reporting.summary import decisions
 from mimir.reporting.summary.decisions import ReportedDecision
@@ -36,7 +37,7 @@ from mimir.reporting.summary.run_data import (
 from mimir.reporting.summary.task_lines import TaskLine, describe_trip, task_line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunTotals:
     """Counts and sums of a run."""
 
@@ -57,7 +58,7 @@ class RunTotals:
     """Date of the price list. Empty: the user has set the prices, or there are none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunSchedule:
     """Time of a run against its lower bound."""
 
@@ -69,7 +70,7 @@ class RunSchedule:
     """Time of the run beyond the bound: waiting for agents, merges, the final gate, pauses."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NextStep:
     """A command that the user can run next."""
 
@@ -77,7 +78,7 @@ class NextStep:
     command: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunSummary:
     """Facts of a report, without its narrative."""
 

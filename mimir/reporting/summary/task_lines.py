@@ -1,17 +1,16 @@
 """Lines of the report about tasks, criteria and attempts. Pure."""
 
-from dataclasses import dataclass
-
 from mimir.agents.context.receipt import ReceiptTotals
 from mimir.domain.criteria_counts import NO_CRITERIA, CriteriaCounts, count_criteria
 from mimir.domain.task_states import TaskStatus, shown_state
 from mimir.domain.tool_call_limit import call_limit
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import CriterionResult
 from mimir.reporting.summary.proofs import deciding_attempt
 from mimir.reporting.summary.run_data import AttemptData, TaskData
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptLine:
     """One attempt."""
 
@@ -31,7 +30,7 @@ class AttemptLine:
     receipts: tuple[ReceiptTotals, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskLine:
     """One task."""
 

@@ -1,7 +1,7 @@
 """Outcome of an attempt that was not accepted, with the changes that store it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from mimir.attempts.results import (
     OUTPUT_ON_TASK,
@@ -16,6 +16,7 @@ from mimir.domain.json_value import as_number, as_object, as_text, as_whole_numb
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause
 from mimir.domain.text_hash import hash_text
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import Verdict
 from mimir.qc.judgement import score
 from mimir.qc.judgement.diagnosis import failure_report
@@ -31,7 +32,7 @@ MAX_OUTPUT = 8_000
 """Characters of a failed check's output that a retry is given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptOutcome:
     """End of an attempt that was not accepted."""
 
@@ -57,7 +58,7 @@ class AttemptOutcome:
     """Changes of a program that did not succeed. None: there are none, or they are stored."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RetryContext:
     """Part of the failed attempt that the next attempt starts from."""
 

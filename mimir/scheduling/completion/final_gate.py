@@ -5,15 +5,15 @@ of other tasks (`qc.checks.regression`). The result names the merge after which 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
+from mimir.domain.value_class import value_class
 from mimir.qc.checks.regression import AcceptedTask
 from mimir.workspace.aio import await_all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MergeStep:
     """One merge on the run branch."""
 
@@ -21,7 +21,7 @@ class MergeStep:
     tree: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FailedGateCheck:
     """A check that passed before and is red on the final tree."""
 
@@ -38,7 +38,7 @@ RunCheck = Callable[
 """(task, check, tree, all accepted tasks) → runs of the check; the last one decides."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class GateResult:
     """Check runs of the final gate."""
 

@@ -7,7 +7,7 @@ QC judges a file that both sides changed.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -20,6 +20,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.plan import Check
 from mimir.domain.task_states import Cause
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.regression import AcceptedTask, accepted_results
 from mimir.qc.integrity.check_files import find_check_files
@@ -40,7 +41,7 @@ INTEGRATOR = "integrator"
 """Lease under which one task at a time is integrated; its holder is `process/task`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunBranch:
     """Tip of the run branch."""
 
@@ -49,7 +50,7 @@ class RunBranch:
     completed: tuple[AcceptedTask, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MergeCandidate:
     """Commit that may become the head of the run branch."""
 
@@ -63,7 +64,7 @@ class MergeCandidate:
     """Second verdict, on the merged tree. None: no file was changed on both sides."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MergeConflict:
     """Reason why an accepted attempt cannot be merged."""
 

@@ -7,7 +7,6 @@ under the new ids, because a chain belongs to its attempt by name.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from mimir.attempts.results import Deliverable
@@ -20,6 +19,7 @@ from mimir.domain.ids import attempt_id
 from mimir.domain.json_value import as_object
 from mimir.domain.plan import Plan, Task
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.regression import AcceptedTask
@@ -36,7 +36,7 @@ from mimir.workspace.aio import await_all
 from mimir.workspace.git.history import GitHistory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReusableTask:
     """A completed task of the earlier run, with its accepted attempt."""
 
@@ -51,7 +51,7 @@ class ReusableTask:
     records: tuple[EvidenceRecord, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _MergedResult:
     source: ReusableTask
     commit: str

@@ -1,7 +1,6 @@
 """Outcome of a run: the final gate, the seals, and the status that follows from them."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from mimir.attempts.results import Deliverable
@@ -18,6 +17,7 @@ from mimir.domain.evidence import (
 from mimir.domain.plan import Check, Plan
 from mimir.domain.question import describe_unanswered, is_unanswered
 from mimir.domain.task_states import RunStatus, TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.regression import AcceptedTask
 from mimir.qc.evidence import seal
@@ -45,7 +45,7 @@ from mimir.store.sealing.run_facts import Facts, has_record_form, load_facts
 from mimir.workspace.git.history import GitHistory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunOutcome:
     """How a run ended."""
 
@@ -64,7 +64,7 @@ class RunOutcome:
     """Branch of the final commit. Empty: none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _OutcomeInput:
     """One view of a run whose tasks have all ended."""
 

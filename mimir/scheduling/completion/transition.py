@@ -12,6 +12,7 @@ from mimir.domain.ids import attempt_id
 from mimir.domain.plan import Task
 from mimir.domain.task_states import Cause, TaskStatus, TransitionActor
 from mimir.domain.turn_hook import give_way
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import Verdict
 from mimir.scheduling import retry
 from mimir.scheduling.completion import attempt_outcome
@@ -36,7 +37,7 @@ _BY_MACHINE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class HeadUpdate:
     """Change of the run's head that is committed together with a status."""
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from mimir.agents.circuit_breaker import Trip
@@ -28,6 +27,7 @@ from mimir.domain.evidence import CheckOutcome
 from mimir.domain.message import CallContext
 from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.turn_hook import YIELD_TURN
+from mimir.domain.value_class import value_class
 from mimir.domain.verdict import Verdict
 from mimir.errors import MimirError, Waiting
 from mimir.qc.checks.check_runner import CheckRunner
@@ -53,7 +53,7 @@ _FEW = 20
 """Dependencies that one brief read can load; each is loaded with its answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkerServices:
     """Services that all attempts of this process share."""
 
@@ -66,7 +66,7 @@ class WorkerServices:
     redact: Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ClaimedTask:
     """A claimed task with its stored state."""
 

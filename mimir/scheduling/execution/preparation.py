@@ -1,7 +1,7 @@
 """Preparation of an attempt: base, workspace tree and brief, stored for a resume."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -26,6 +26,7 @@ from mimir.domain.plan import Task
 from mimir.domain.task_states import TaskStatus
 from mimir.domain.tool_call_limit import call_limit
 from mimir.domain.usage import estimate
+from mimir.domain.value_class import value_class
 from mimir.qc.scope.owned_tests import describe_owners, list_foreign_tests
 from mimir.scheduling.completion.attempt_outcome import RetryContext
 from mimir.scheduling.execution.earlier_attempts import (
@@ -55,7 +56,7 @@ CONTEXT_BYTES = 200_000
 Relation = Literal["needs", "needed_by"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskView:
     """Stored surroundings of a task, from one view of the store."""
 

@@ -1,9 +1,10 @@
 """Address of a Neo4j store: a URI, parted into values for the driver and secrets."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
+from mimir.domain.value_class import value_class
 from mimir.errors import ConfigurationError
 
 # `+s`: encrypted; `+ssc`: encrypted with a certificate that no authority signed.
@@ -14,7 +15,7 @@ DEFAULT_STORE = "mimir"
 _STORE = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Neo4jAddress:
     """Address of a Neo4j store."""
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.plan import Plan
+from mimir.domain.value_class import value_class
 from mimir.errors import StoreError
 from mimir.store import run_reading
 from mimir.store.operations import evidence, record_loading, runs
@@ -32,7 +33,7 @@ _EDGES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditedEvidence:
     """One evidence node as stored."""
 
@@ -46,7 +47,7 @@ class AuditedEvidence:
     """Why the node cannot be compared with its record. Empty: it was compared."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditedRun:
     """One run as stored."""
 

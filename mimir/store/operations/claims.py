@@ -5,13 +5,13 @@ lease increases the fence, and a write under an older one raises `LeaseLost`. Le
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from mimir.domain import ids
 from mimir.domain.clock import moment, stamp
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import TERMINAL, Cause, RunStatus, TaskStatus, TransitionActor, guard
+from mimir.domain.value_class import value_class
 from mimir.errors import LeaseLost, StoreError
 from mimir.store.operations import claim_candidates, runs
 from mimir.store.protocol import ReadOps, Row, Value, Where, WriteOps
@@ -34,7 +34,7 @@ _COPIED = ("status", "attemptNumber", "isRetry", "retryReason", "workerStartTime
 _NEW_ATTEMPT = (TaskStatus.PENDING, TaskStatus.PREPARING_RETRY)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Claim:
     """Task that a process may work on until its lease ends."""
 
@@ -304,7 +304,7 @@ def cancel(ops: WriteOps, run: str) -> list[str]:
     return [text_field(row, "taskId") for row in rows]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _LeaseGrant:
     """Changes of one claim."""
 

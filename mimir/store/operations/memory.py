@@ -3,7 +3,6 @@
 import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -11,6 +10,7 @@ from mimir.domain.json_value import as_array
 from mimir.domain.plan import Check
 from mimir.domain.run import is_todo_list
 from mimir.domain.text_hash import hash_text
+from mimir.domain.value_class import value_class
 from mimir.errors import StoreError, ToolError
 from mimir.store.operations.record_loading import decode_plan, load_run_with_plan
 from mimir.store.protocol import Compare, Direction, GraphStore, ReadOps, Row, Value, WriteOps
@@ -50,7 +50,7 @@ _MOST_RUNS = 200
 MAX_TEXT = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MemoryScope:
     """Visible part of the memory."""
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Literal, TypeVar
 
@@ -11,6 +11,7 @@ from mimir.domain.event import Event, EventKind
 from mimir.domain.money import ModelPrice, encode_price
 from mimir.domain.plan import Plan, Task
 from mimir.domain.task_states import RUN_ENDED, RunStatus, TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.errors import StoreError
 from mimir.store import codec
 from mimir.store.protocol import ReadOps, Row, Where, WriteOps
@@ -27,7 +28,7 @@ AT_ONCE = 25
 _EVENTS_AT_ONCE = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NewRun:
     """Everything that is pinned when a run is created."""
 
@@ -71,7 +72,7 @@ class NewRun:
     """Form of the seals. None: the gate seals no facts, and the run gets no record."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NewEvent:
     """Event without its number."""
 

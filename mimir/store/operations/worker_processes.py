@@ -4,10 +4,10 @@ A registration decides nothing; leases do. It names the lock file of a process, 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 
 from mimir.domain.clock import moment, stamp
+from mimir.domain.value_class import value_class
 from mimir.store.protocol import Row, WriteOps
 from mimir.store.records.artifact_records import PoolCounters, ProcessRecord
 from mimir.store.records.record_codec import encode
@@ -18,7 +18,7 @@ from mimir.store.schema import NodeLabel
 KIND = "worker"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkerProcess:
     """One process of mimir."""
 

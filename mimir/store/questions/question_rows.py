@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from mimir.domain import ids
@@ -10,6 +10,7 @@ from mimir.domain.clock import moment, stamp
 from mimir.domain.event import EventKind
 from mimir.domain.question import NewQuestion, QuestionClosing, QuestionLimits, correction_text
 from mimir.domain.question_states import OPEN, QuestionKind
+from mimir.domain.value_class import value_class
 from mimir.errors import StoreError
 from mimir.store import run_reading
 from mimir.store.operations import runs
@@ -22,7 +23,7 @@ _DIGITS = 10
 _RISKS: Mapping[QuestionKind, int] = {"input": 1, "approval": 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QuestionPlace:
     """Call of a transcript that asks."""
 

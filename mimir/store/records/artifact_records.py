@@ -1,14 +1,14 @@
 """Records of artifacts: texts of a run, registrations of processes, and check runs."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from mimir.domain.evidence import CheckRun
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Stored text: an answer, the narrative of a report, the plan as it was written."""
 
@@ -22,7 +22,7 @@ class ArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Characters of the text when it was stored. None: not recorded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class JsonArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Stored JSON of a run: its preambles, the PM's brief, the PM's context receipt."""
 
@@ -32,7 +32,7 @@ class JsonArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     value: Annotated[PackedJson, Property(name="text")] = ABSENT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class PoolCounters(StoredRecord, label=NodeLabel.ARTIFACT):
     """Work of a process for a run."""
 
@@ -52,7 +52,7 @@ class PoolCounters(StoredRecord, label=NodeLabel.ARTIFACT):
     """Summed over its agents, since each started."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProcessRecord(PoolCounters):
     """Registration of a process that serves a run. It decides nothing; leases do."""
 
@@ -75,7 +75,7 @@ class ProcessRecord(PoolCounters):
     """ISO-8601 UTC. Empty: it did not leave in order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckRunRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Stored check run, written before any conclusion is drawn from it."""
 

@@ -1,13 +1,13 @@
 """Changes of an attempt: properties of one phase. None removes one, unless skipped."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptStartChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Start of an attempt; its context figures are written beside it."""
 
@@ -21,7 +21,7 @@ class AttemptStartChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """ISO-8601 UTC."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkerContextChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Context of the worker in numbers, for queries that cannot look into JSON."""
 
@@ -35,7 +35,7 @@ class WorkerContextChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """One `name (tokens, why)` for each piece that was withheld."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QCContextChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """Context of QC in numbers, for queries that cannot look into JSON."""
 
@@ -49,7 +49,7 @@ class QCContextChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """One `name (tokens, why)` for each piece that was withheld."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptResultChange(StoredRecord, label=NodeLabel.ATTEMPT, skips_none=True):
     """Results of an attempt after a phase; what is absent stays as it is."""
 
@@ -67,7 +67,7 @@ class AttemptResultChange(StoredRecord, label=NodeLabel.ATTEMPT, skips_none=True
     """None: nothing was merged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RejectedAttemptChange(StoredRecord, label=NodeLabel.ATTEMPT):
     """End of an attempt that was not accepted."""
 

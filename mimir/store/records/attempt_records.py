@@ -1,14 +1,14 @@
 """Records of attempts."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
     """Stored state of one attempt."""
 
@@ -97,7 +97,7 @@ class AttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
         return bool(self.end_cause)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AttemptSummaryRecord(StoredRecord, label=NodeLabel.ATTEMPT, is_partial=True):
     """Projection of an attempt for the seal of its run and for metrics."""
 

@@ -4,9 +4,9 @@ A text of a wrong type counts as empty, and None is absent or damaged. A field o
 kept exactly as it is stored.
 """
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import (
     ABSENT,
     PackedJson,
@@ -20,7 +20,7 @@ _TOLERANT = Property(is_tolerant=True)
 _TolerantNumber = Annotated[int, Property(name="seq", is_tolerant=True)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditedRunRecord(StoredRecord, label=NodeLabel.RUN):
     """Properties of a run that the audit compares with seals and events."""
 
@@ -37,7 +37,7 @@ class AuditedRunRecord(StoredRecord, label=NodeLabel.RUN):
     gate_hash: Annotated[str | None, _TOLERANT] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditedTaskRecord(StoredRecord, label=NodeLabel.TASK):
     """Properties of a task that the audit compares with seals and events."""
 
@@ -62,7 +62,7 @@ class AuditedTaskRecord(StoredRecord, label=NodeLabel.TASK):
     criteria_open: object = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditedAttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
     """Properties of an attempt that the audit compares with seals."""
 
@@ -84,7 +84,7 @@ class AuditedAttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
     evidence_hash: Annotated[str | None, Property(name="chainHash", is_tolerant=True)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditedArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     """Answer of an attempt under audit."""
 
@@ -95,7 +95,7 @@ class AuditedArtifactRecord(StoredRecord, label=NodeLabel.ARTIFACT):
     length: object = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AuditedVerdictRecord(StoredRecord, label=NodeLabel.VERDICT):
     """Verdict node under audit."""
 

@@ -1,15 +1,15 @@
 """Records of calls in a transcript."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.usage import TokenUsage
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CallOverviewRecord(StoredRecord, label=NodeLabel.CALL, is_partial=True):
     """Projection of a call for lists: no request and no outcome."""
 
@@ -43,7 +43,7 @@ class CallOverviewRecord(StoredRecord, label=NodeLabel.CALL, is_partial=True):
     """None: unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CallRecord(CallOverviewRecord, is_partial=False):
     """Stored model or tool call: its intent, and its outcome once it is known."""
 

@@ -1,14 +1,14 @@
 """Records of questions to the user."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from mimir.domain.question_states import QuestionKind, QuestionState
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QuestionRecord(StoredRecord, label=NodeLabel.QUESTION):
     """Stored question of an agent."""
 
@@ -68,7 +68,7 @@ class QuestionRecord(StoredRecord, label=NodeLabel.QUESTION):
         return not self.is_blocking and bool(self.answer) and self.values != self.default_values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QuestionCloseChange(StoredRecord, label=NodeLabel.QUESTION):
     """End of a question."""
 

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Annotated, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from mimir.domain import json_value
+from mimir.domain.value_class import value_class
 from mimir.errors import StoreError
 from mimir.store import codec
 from mimir.store.protocol import Row, Value
@@ -58,7 +59,7 @@ class StoredRecord:
         return decode(cls, row)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class Property:
     """How a field is stored where that differs from the rule."""
 
@@ -135,7 +136,7 @@ ABSENT = PackedJson()
 _DEFAULT, _REQUIRED = object(), object()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _Entry:
     """One row of a record's table: a field and its property."""
 

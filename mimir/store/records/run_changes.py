@@ -1,13 +1,13 @@
 """Changes of a run: properties of one write. None removes one, unless skipped."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunEnvironmentChange(StoredRecord, label=NodeLabel.RUN):
     """Environment that is pinned when a run is created."""
 
@@ -21,7 +21,7 @@ class RunEnvironmentChange(StoredRecord, label=NodeLabel.RUN):
     """None: nothing is reused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunLimitsChange(StoredRecord, label=NodeLabel.RUN, skips_none=True):
     """New totals of a run, and the time that it used; None keeps a value."""
 
@@ -34,7 +34,7 @@ class RunLimitsChange(StoredRecord, label=NodeLabel.RUN, skips_none=True):
     """Units of money."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunPauseChange(StoredRecord, label=NodeLabel.RUN):
     """Reason of a pause; None for both when the run resumes."""
 
@@ -42,7 +42,7 @@ class RunPauseChange(StoredRecord, label=NodeLabel.RUN):
     pause_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunQueueChange(StoredRecord, label=NodeLabel.RUN):
     """Place of an invocation in the queue of its session; None for both: its work has begun."""
 
@@ -50,7 +50,7 @@ class RunQueueChange(StoredRecord, label=NodeLabel.RUN):
     dequeued_at: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunSealChange(StoredRecord, label=NodeLabel.RUN):
     """Result of the final gate."""
 
@@ -66,7 +66,7 @@ class RunSealChange(StoredRecord, label=NodeLabel.RUN):
     """None: the usual name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunApplicationChange(StoredRecord, label=NodeLabel.RUN):
     """Journal of an application: the steps before the first file changes."""
 
@@ -74,7 +74,7 @@ class RunApplicationChange(StoredRecord, label=NodeLabel.RUN):
     """Absent: the application was undone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunAppliedChange(StoredRecord, label=NodeLabel.RUN):
     """End of an application."""
 
@@ -84,7 +84,7 @@ class RunAppliedChange(StoredRecord, label=NodeLabel.RUN):
     """None: no commit was made."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunPinnedChange(StoredRecord, label=NodeLabel.RUN, skips_none=True):
     """Values that are pinned after a run is stored; what is absent stays as it is."""
 
@@ -96,7 +96,7 @@ class RunPinnedChange(StoredRecord, label=NodeLabel.RUN, skips_none=True):
     """Role → model that replaces the pinned one when the run resumes, a JSON object."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunAssuranceChange(StoredRecord, label=NodeLabel.RUN):
     """Assurance level of an invocation that ends."""
 

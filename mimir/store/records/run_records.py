@@ -1,17 +1,17 @@
 """Records of runs and of the project that they belong to."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from mimir.domain.json_value import as_member, as_object
 from mimir.domain.run import CONTROL_MODES, ControlMode, is_todo_list
 from mimir.domain.task_states import RunStatus
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunOverviewRecord(StoredRecord, label=NodeLabel.RUN, is_partial=True):
     """Projection of a run for lists: no plan, no settings."""
 
@@ -91,7 +91,7 @@ class RunOverviewRecord(StoredRecord, label=NodeLabel.RUN, is_partial=True):
         return RunStatus.PAUSED if self.status is RunStatus.RUNNING and not holds else self.status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RunRecord(RunOverviewRecord, is_partial=False):
     """Stored state of one run."""
 
@@ -191,7 +191,7 @@ class RunRecord(RunOverviewRecord, is_partial=False):
         return self.head != self.base_commit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProjectRecord(StoredRecord, label=NodeLabel.PROJECT):
     """Stored state of one project."""
 
@@ -201,7 +201,7 @@ class ProjectRecord(StoredRecord, label=NodeLabel.PROJECT):
     """Runs that were created in the project."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class NoteRecord(StoredRecord, label=NodeLabel.MEMORY, is_partial=True):
     """Note in the memory of a project."""
 

@@ -1,12 +1,11 @@
 """Records of sessions of invocations."""
 
-from dataclasses import dataclass
-
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SessionRecord(StoredRecord, label=NodeLabel.SESSION):
     """Stored session; its invocations are the runs that name it."""
 
@@ -40,7 +39,7 @@ class SessionRecord(StoredRecord, label=NodeLabel.SESSION):
     """Rule → number of refused invocations, a JSON object."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SessionBudgetChange(StoredRecord, label=NodeLabel.SESSION):
     """Limits of a session; None: no limit."""
 

@@ -4,17 +4,17 @@ Times are texts of ISO-8601 in UTC.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Annotated
 
 from mimir.domain.criteria_counts import CriteriaCounts
 from mimir.domain.task_states import TERMINAL, TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.store.protocol import Row
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import PHASES, NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskStartChange(StoredRecord, label=NodeLabel.TASK):
     """Start of a task's worker (phase 2)."""
 
@@ -24,7 +24,7 @@ class TaskStartChange(StoredRecord, label=NodeLabel.TASK):
     worker_start_time: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkAnsweredChange(StoredRecord, label=NodeLabel.TASK):
     """Answer of the worker (phase 3)."""
 
@@ -38,7 +38,7 @@ class WorkAnsweredChange(StoredRecord, label=NodeLabel.TASK):
     worker_completed_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ChecksCompletedChange(StoredRecord, label=NodeLabel.TASK):
     """End of the checks and start of QC (phases 4 and 5)."""
 
@@ -47,7 +47,7 @@ class ChecksCompletedChange(StoredRecord, label=NodeLabel.TASK):
     qc_attempt_number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RetryChange(StoredRecord, label=NodeLabel.TASK):
     """Preparation of a retry (phase 7)."""
 
@@ -62,7 +62,7 @@ class RetryChange(StoredRecord, label=NodeLabel.TASK):
     integration_retries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CompletionChange(StoredRecord, label=NodeLabel.TASK):
     """Completion and merge of a task (phases 8 and 10), with `CriteriaCountsChange`."""
 
@@ -84,7 +84,7 @@ class CompletionChange(StoredRecord, label=NodeLabel.TASK):
     passed_checks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FailureChange(StoredRecord, label=NodeLabel.TASK):
     """Failure of a task with its report (phase 9)."""
 
@@ -101,14 +101,14 @@ class FailureChange(StoredRecord, label=NodeLabel.TASK):
     qc_attempt_metrics: PackedJson
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class QCFeedbackChange(StoredRecord, label=NodeLabel.TASK):
     """Reason why QC was unavailable; written together with `FailureChange`."""
 
     qc_feedback: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class VerdictChange(StoredRecord, label=NodeLabel.TASK):
     """Verdict on an attempt (phase 6), written together with `CriteriaCountsChange`."""
 
@@ -122,7 +122,7 @@ class VerdictChange(StoredRecord, label=NodeLabel.TASK):
     qc_completed_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CriteriaCountsChange(StoredRecord, label=NodeLabel.TASK):
     """Criteria of a verdict in numbers; written beside `VerdictChange` and `CompletionChange`."""
 
@@ -145,7 +145,7 @@ class CriteriaCountsChange(StoredRecord, label=NodeLabel.TASK):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CheckResultsChange(StoredRecord, label=NodeLabel.TASK):
     """Required checks of a verdict in short; written beside `VerdictChange`."""
 
@@ -153,7 +153,7 @@ class CheckResultsChange(StoredRecord, label=NodeLabel.TASK):
     """`unit: 12 of 12 tests, control red`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class VerdictHistoryChange(StoredRecord, label=NodeLabel.TASK, skips_none=True):
     """Verdicts of a task so far; what is absent stays as it is."""
 
@@ -164,7 +164,7 @@ class VerdictHistoryChange(StoredRecord, label=NodeLabel.TASK, skips_none=True):
     qc_failures_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ReuseChange(StoredRecord, label=NodeLabel.TASK):
     """Completion of a task with the accepted attempt of another run."""
 

@@ -1,15 +1,15 @@
 """Records of tasks: the whole node, and projections for queries over thousands of tasks."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from mimir.domain.criteria_counts import CriteriaCounts
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.store.records.record_codec import ABSENT, PackedJson, Property, StoredRecord
 from mimir.store.schema import NodeLabel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskStatusRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for `status`: no prompt, answer or JSON."""
 
@@ -64,7 +64,7 @@ class TaskStatusRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
         return bool(self.locked_by) and self.expires_at > now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskRecord(TaskStatusRecord, is_partial=False):
     """Stored state of one task."""
 
@@ -134,7 +134,7 @@ class TaskRecord(TaskStatusRecord, is_partial=False):
         return bool(self.taken_from)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class EndedTaskRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for the end of a run."""
 
@@ -149,7 +149,7 @@ class EndedTaskRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Failed or unverified criteria."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class AcceptedTaskRecord(EndedTaskRecord):
     """Projection of a task for the checks that later trees must pass; without its answer."""
 
@@ -162,7 +162,7 @@ class AcceptedTaskRecord(EndedTaskRecord):
     """Empty: it was worked on in this run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskAnswerRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for its answer."""
 
@@ -175,7 +175,7 @@ class TaskAnswerRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """0: none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskEffortRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for forecasts of later runs."""
 
@@ -191,7 +191,7 @@ class TaskEffortRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Of all attempts, worker and QC."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TaskProgressRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     """Projection of a task for the coordinator's snapshot."""
 

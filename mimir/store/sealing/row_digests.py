@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.text_hash import hash_text
+from mimir.domain.value_class import value_class
 from mimir.store.operations import worker_processes
 from mimir.store.protocol import ReadOps, Row, Where
 from mimir.store.schema import EdgeType, NodeLabel, pack
@@ -44,7 +44,7 @@ _MARK = 8
 _AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class RowDigest:
     """Digest of the nodes of one label."""
 

@@ -5,7 +5,7 @@ A run's budget is computed from these rows: what it has spent is its outcomes an
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NamedTuple, cast
 
 from mimir.domain import ids, money
@@ -13,6 +13,7 @@ from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
 from mimir.domain.json_value import as_text
 from mimir.domain.usage import ChargedUsage, TokenUsage, read_cached_tokens
+from mimir.domain.value_class import value_class
 from mimir.store.operations import budget, claims, runs
 from mimir.store.protocol import ReadOps, Row, Value, WriteOps
 from mimir.store.row_fields import bool_field, int_field, json_field, text_field
@@ -22,7 +23,7 @@ from mimir.store.transcripts import shared_texts
 CallKind = Literal["model", "tool"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TranscriptKey:
     """Owner and fence of a transcript."""
 
@@ -35,7 +36,7 @@ class TranscriptKey:
     lane: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CallRequest:
     """One call as the agent requested it."""
 
@@ -112,7 +113,7 @@ class StoredCall(NamedTuple):
         return cls(asked, CallOutcome(value=value, tree=outcome.tree, usage=outcome.usage), text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CompletedCall:
     """One call with its outcome and hash."""
 

@@ -5,9 +5,9 @@ removes it. Existing data is never changed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from mimir.domain.value_class import value_class
 from mimir.errors import StoreError
 from mimir.store.protocol import GraphStore, ReadOps, Row, WriteOps
 from mimir.store.row_fields import int_field, text_field
@@ -21,7 +21,7 @@ _COUNTERS = ("runCount", "version")
 _STEP = "Name a store without it, or resume the run that exists."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CopyResult:
     """Result of a copy; all of it was read back and compared."""
 

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimir.domain.agent import SKILL_TOOL
 from mimir.domain.invocation import PinnedSkill
 from mimir.domain.message import ToolResult
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, string
@@ -51,7 +51,7 @@ class SkillTools(LocalTools):
         return ToolResult(text=f"{skill.body}{more}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SkillScripts:
     """The scripts of pinned skills, as commands see them."""
 

@@ -2,8 +2,8 @@
 
 import difflib
 import re
-from dataclasses import dataclass
 
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.tools.calls.messages import count_noun, list_names, quote_text
 
@@ -17,7 +17,7 @@ MAX_COMPARED = 50
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TextEdit:
     """A text with one part replaced."""
 

@@ -1,12 +1,12 @@
 """Pages of a long text for a model: whole lines, a mark at each gap, and how to read on."""
 
-from dataclasses import dataclass
+from mimir.domain.value_class import value_class
 
 MAX_CHARS = 20_000
 """Default limit of the characters of one result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TextPage:
     """A range of lines."""
 

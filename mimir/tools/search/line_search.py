@@ -9,11 +9,11 @@ import contextlib
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from mimir.domain.turn_hook import give_way
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.tools.calls.messages import count_noun, quote_text
 
@@ -26,7 +26,7 @@ _SPECIAL = frozenset("\\.^$*+?{}[]|()")
 _MATCHER = Path(__file__).with_name("matcher.py")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SearchHits:
     """Matching lines, in the order of the texts."""
 

@@ -5,12 +5,13 @@ A refused call is recorded too. The tree of the workspace is recorded after each
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from mimir.domain.call_outcome import CallOutcome, Transcript, encode_result
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.domain.question import NewQuestion
+from mimir.domain.value_class import value_class
 from mimir.errors import StoreError
 from mimir.tools.calls.failures import pause_if_full
 from mimir.tools.calls.messages import storable
@@ -22,7 +23,7 @@ MAX_RECORDED_CHARS = 1_000_000
 """Longer arguments are recorded by their start, length and hash; they are refused anyway."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class GateDecision:
     """The decision on a call, made before anything is executed."""
 

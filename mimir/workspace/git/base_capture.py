@@ -8,10 +8,10 @@ import contextlib
 import json
 import os
 from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.errors import WorkspaceError
 from mimir.workspace.aio import gather_both
 from mimir.workspace.atomic_write import write_atomically
@@ -30,7 +30,7 @@ MESSAGE = "The project as it was when the run started\n"
 _MAX_NAMES = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class BaseCommit:
     """The commit that a run starts from."""
 
@@ -43,7 +43,7 @@ class BaseCommit:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _TrackedFiles:
     entries: tuple[TreeEntry, ...] = ()
     absent: frozenset[str] = frozenset()

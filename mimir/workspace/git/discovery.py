@@ -4,15 +4,15 @@ It only reads; `user_refs` and `user_branch` write the few things that mimir add
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.errors import WorkspaceError
 from mimir.workspace.git import user_ignores
 from mimir.workspace.git.git_command import GitCommand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UserRepository:
     """The repository that a project is, or is a part of."""
 

@@ -8,10 +8,11 @@ import contextlib
 import os
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mimir.domain.turn_hook import give_way
+from mimir.domain.value_class import value_class
 from mimir.errors import Paused, WorkspaceError
 from mimir.workspace.child_processes import listen
 from mimir.workspace.git.git_environment import ENVIRONMENT, SETTINGS
@@ -23,7 +24,7 @@ OLDEST = (2, 38)
 _PIECE = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class GitResult:
     """Exit code and output of a git command."""
 
@@ -44,7 +45,7 @@ class GitResult:
         return [os.fsdecode(name) for name in self.out.split(b"\0") if name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class GitCommand:
     """Git for one repository and its alternates."""
 

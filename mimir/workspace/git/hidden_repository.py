@@ -8,6 +8,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.workspace.aio import gather_both
 from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git.discovery import UserRepository, find
@@ -26,7 +27,7 @@ DEFAULT_TIME = 1_700_000_000
 _numbers = itertools.count()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class IgnoredPaths:
     """What snapshots of workspaces on one base leave out."""
 

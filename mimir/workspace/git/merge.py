@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.errors import WorkspaceError
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.git.commits import tree_of
@@ -18,7 +19,7 @@ OURS = "head"
 THEIRS = "attempt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TreeMerge:
     """A merged tree and its conflicts."""
 

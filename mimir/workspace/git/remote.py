@@ -7,8 +7,8 @@ Each process alone writes its ref `refs/mimir/run/<run>/<process>`.
 import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from mimir.domain.value_class import value_class
 from mimir.errors import WorkspaceError
 from mimir.workspace.git.commits import commit
 from mimir.workspace.git.git_command import GitResult, failure
@@ -27,7 +27,7 @@ _CREDENTIALS = re.compile(r"(?<=//)[^/@\s]+@")
 _NAME = "exchange"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class GitRemote:
     """Where objects are exchanged."""
 

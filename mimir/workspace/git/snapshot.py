@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from mimir.domain.globs import has_wildcard, is_outside, matches
+from mimir.domain.value_class import value_class
 from mimir.workspace.git.checkout import refresh
 from mimir.workspace.git.git_command import GitResult
 from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
@@ -34,7 +35,7 @@ _SHOWN_NAME = 200
 _Git = Callable[..., Awaitable[GitResult]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class WorkspaceSnapshot:
     """The content of a workspace."""
 
@@ -47,7 +48,7 @@ class WorkspaceSnapshot:
     """Pipes, sockets and devices; too long paths, names that git refuses; not in the tree."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _WorkTreeListing:
     tracked: frozenset[str]
     changed: tuple[str, ...]

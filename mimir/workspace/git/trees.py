@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
+from mimir.domain.value_class import value_class
 from mimir.errors import WorkspaceError
 from mimir.workspace.git.commits import is_object
 from mimir.workspace.git.hidden_repository import HiddenRepository
@@ -22,7 +22,7 @@ MOST_LISTINGS = 64
 _RAW = re.compile(r":(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TreeEntry:
     """One file of a tree."""
 
@@ -32,7 +32,7 @@ class TreeEntry:
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class TreeChange:
     """One file that differs between two trees."""
 

@@ -5,8 +5,8 @@ import itertools
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from mimir.domain.value_class import value_class
 from mimir.errors import WorkspaceError
 from mimir.workspace.aio import gather_both
 from mimir.workspace.git.commits import commit, tree_of
@@ -21,7 +21,7 @@ FOLDERS = ("mimir", "mimir-runs")
 _BAD = re.compile(r"(?:[^A-Za-z0-9._-]|\.{2,})+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _BranchOrigin:
     head: str | None
     left_out: tuple[str, ...]

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from mimir.domain.value_class import value_class
 
 _PROC = Path("/proc/sys")
 _OFF = (
@@ -11,7 +12,7 @@ _OFF = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SandboxReport:
     """Whether commands can run in a sandbox here."""
 

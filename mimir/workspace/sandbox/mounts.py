@@ -7,9 +7,10 @@ project appears in the workspace. The finished root is read-only.
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.workspace.paths import make_directories
 from mimir.workspace.sandbox import toolchain
@@ -26,7 +27,7 @@ VIEW = "/git-view"
 USER = 65534
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MountRequest:
     """What one command can see."""
 
@@ -51,7 +52,7 @@ class MountRequest:
     """None: an ordinary command."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class MountLayout:
     """Options of bubblewrap and facts for the command."""
 

@@ -10,11 +10,12 @@ import marshal
 import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from mimir.domain.turn_hook import give_way
+from mimir.domain.value_class import value_class
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.child_processes import listen
 from mimir.workspace.sandbox.descriptors import DescriptorSet
@@ -31,7 +32,7 @@ _GRACE_SECONDS = 5.0
 _LAUNCHER = Path(__file__).with_name("launcher.py").read_bytes()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProcessLimits:
     """Limits of one command."""
 
@@ -47,7 +48,7 @@ class ProcessLimits:
     """Size of /tmp, which is in memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SandboxCommand:
     """What to start, and the command that it becomes."""
 
@@ -71,7 +72,7 @@ class SandboxCommand:
     """With more output it is ended."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProcessExit:
     """How a command ended."""
 
@@ -182,7 +183,7 @@ def _is_number(word: str) -> bool:
     return word.startswith("{") and word.endswith("}") and word[1:-1].isdecimal()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class _RunningProcess:
     process: asyncio.subprocess.Process
     descriptors: DescriptorSet

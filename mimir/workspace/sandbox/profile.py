@@ -6,14 +6,15 @@ named as writable.
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from mimir.domain.value_class import value_class
 
 PRIVATE_HOME = "/tmp"
 RESOLVER = "/etc/resolv.conf"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProgramProfile:
     """What a program gets that commands do not."""
 

@@ -12,12 +12,13 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
 from mimir.domain.clock import Clock
 from mimir.domain.command_causes import explain_failure, missing_paths
+from mimir.domain.value_class import value_class
 from mimir.errors import SandboxError
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.safe_walk import workspace_error
@@ -44,7 +45,7 @@ _TRIAL = ("sh", "-c", "echo works > it && cat it")
 _numbers = itertools.count()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SandboxConfig:
     """Settings of the user; never of a project."""
 
@@ -60,7 +61,7 @@ class SandboxConfig:
     limits: ProcessLimits = field(default_factory=ProcessLimits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class CommandResult:
     """Result of a command."""
 

@@ -7,10 +7,10 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.workspace.sandbox.secret_names import may_be_secret
 
 # Bound as a whole.
@@ -56,7 +56,7 @@ _PARTS_OF_PYTHON = ("bin", "lib", "lib64", "libexec", "include")
 _PARTS_OF_ENVIRONMENT = (*_PARTS_OF_PYTHON, "share", "pyvenv.cfg")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class BindMount:
     """A path of this machine, and its path inside."""
 

@@ -7,9 +7,9 @@ steps are journaled first, so that the next command can finish or undo them.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.errors import MimirError, ToolError
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.git.trees import TreeChange, TreeEntry
@@ -17,7 +17,7 @@ from mimir.workspace.user_tree import user_file
 from mimir.workspace.user_tree.user_file import FileChange, UserFileConflict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ApplyPlan:
     """The steps of an application."""
 

@@ -8,9 +8,9 @@ import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.workspace.git.trees import (
     EXECUTABLE,
@@ -36,7 +36,7 @@ _DIRECTORY = "directory"
 _OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UserFileConflict:
     """A file that may not be changed."""
 
@@ -44,7 +44,7 @@ class UserFileConflict:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class FileChange:
     """State of a file before and after (`<mode>:<blob id>`, None: no file), as journaled."""
 
@@ -53,7 +53,7 @@ class FileChange:
     new: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UserFile:
     """A file or link of the user's directory."""
 

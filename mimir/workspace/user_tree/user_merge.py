@@ -6,9 +6,9 @@ The user's files enter the hidden repository only; the directory is not touched.
 import asyncio
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.git.trees import LINK, TreeChange, TreeEntry
 from mimir.workspace.user_tree import user_file
@@ -22,7 +22,7 @@ MOST_LINES = 5_000
 """A longer file is named without the numbers of its lines."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class UserMerge:
     """Changes of the user's directory, with their files merged."""
 

@@ -4,8 +4,9 @@ import contextlib
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from mimir.domain.value_class import value_class
 
 _ROOT = Path("/sys/fs/cgroup")
 _PREFIX = "mimir-"
@@ -14,7 +15,7 @@ _CONTROLLERS = ("memory", "pids")
 _numbers = itertools.count()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ControlGroup:
     """The control groups of one command: one a limit, or one for all (version 2)."""
 

@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from mimir.domain.value_class import value_class
 
 INTERVAL_SECONDS = 0.1
 _PROC = Path("/proc")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class ProcessUsage:
     """Usage of a process and all below it."""
 

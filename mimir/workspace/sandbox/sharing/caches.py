@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@value_class
 class UserMachine:
     """Facts of the user's environment that decide where tools and caches are."""
 
@@ -22,7 +23,7 @@ class UserMachine:
         return Path(value) if value.startswith("/") else self.home / default
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SharedCache:
     """A directory of downloads or build results."""
 

@@ -7,9 +7,9 @@ its package manager is beside it. Other ignored folders stay hidden, because the
 import os
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.workspace.sandbox.secret_names import may_be_secret
 
 _MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
@@ -39,7 +39,7 @@ _MAX_DIRECTORIES = 4000
 _SUBMODULE_PATH = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SharedPath:
     """A file or directory that commands see in the workspace, or beside it."""
 

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from mimir.domain.value_class import value_class
 from mimir.errors import SandboxError
 from mimir.workspace.sandbox.sharing.caches import (
     SharedCache,
@@ -30,7 +31,7 @@ from mimir.workspace.sandbox.toolchain import BindMount
 _MAX_NAMES = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class
 class SharedView:
     """Files, folders, caches and toolchains for the commands of one project."""
 
