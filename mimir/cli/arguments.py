@@ -46,7 +46,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def read_request(words: Sequence[str], project: Path) -> str:
-    """Return the request of the arguments: text, `-` for standard input, or `@file`.
+    """Return a request or other text: the arguments, `-` for standard input, or `@file`.
 
     Raises:
         UsageError: The request is empty or too long, or its file cannot be read.
@@ -66,7 +66,7 @@ def read_request(words: Sequence[str], project: Path) -> str:
                 "The request is not UTF-8 text.", next_step="Write the request in UTF-8."
             ) from None
     if not text.strip():
-        raise UsageError("The request is empty.", next_step=f"Write it: {_MAKE_PLAN}")
+        raise UsageError("The text is empty.", next_step="Write it, or name a file: @FILE")
     if len(text) > MAX_REQUEST_CHARS:
         raise UsageError(f"The request is longer than {MAX_REQUEST_CHARS} characters.")
     return text

@@ -108,7 +108,9 @@ def test_a_new_definition_is_usable_at_once(desk: Desk):
     for step in (made.err.partition("next: mimir ")[2].split(), ["agents", "check"]):
         done = desk.type(*step)
         assert done.code == 0, done.out + done.err
-    assert desk.type("agents", "new", "code_reviewer").code == 2
+    again = desk.type("agents", "new", "code_reviewer")
+    assert again.code == 2
+    assert desk.type(*again.err.partition("mimir ")[2].split()).code == 0
     assert desk.type("agents", "new", "../out").code == 2
 
 

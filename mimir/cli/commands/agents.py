@@ -196,7 +196,9 @@ def new(session: CommandSession, name: Name, kind: Kind = "sdk") -> int:
         raise UsageError(f"{kind[:40]!r} is no kind of agent.", next_step="Use --type sdk or cli.")
     folder = session.project / ".agents" / "agents" / name
     if folder.exists():
-        raise UsageError(f"{folder} exists.", next_step=f"Read it: mimir agents show {name}")
+        raise UsageError(
+            f"{folder} exists.", next_step=f"Read it: mimir agents show project:{plain}"
+        )
     folder.mkdir(parents=True)
     own = "program: claude\n" if kind == "cli" else "tools: [Read, Glob, Grep]\n"
     written = {

@@ -275,7 +275,7 @@ def _usable_tools(
     ]
     if not tools:
         raise PlanError(
-            f"{entry.address} has no tool for this request.",
+            f"{entry.address} has no tool for this request; it has {', '.join(entry.grant.granted) or 'none'}.",
             next_step=f"See: mimir agents show {entry.address}",
         )
     return tuple(tools)
