@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import posixpath
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mimir.domain.actor import CURRENT_ACTOR
@@ -46,20 +46,22 @@ class CheckRunner:
         self,
         history: GitHistory,
         execution: CheckExecutor,
-        known: MutableMapping[str, CheckRun] | None = None,
         unrecorded: RunsAhead | None = None,
+        *,
+        is_replay: bool = False,
     ) -> None:
         """Bind the runner.
 
         Args:
             history: Reader of trees.
             execution: Executor of all runs that a decision uses.
-            known: Cache of runs before the work, by check and tree.
             unrecorded: Executor of runs that may not be needed. None: none is made ahead.
+            is_replay: True: the recording says which process made each run, so none is reused here.
         """
         self._history = history
         self._execution = execution
-        self._known: MutableMapping[str, CheckRun] = {} if known is None else known
+        self._is_replay = is_replay
+        self._known: dict[str, CheckRun] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._unrecorded = unrecorded
 
@@ -289,7 +291,8 @@ class CheckRunner:
             run = self._known.get(key)
             if run is None:
                 run = await self._execution.run(check, tree, "before")
-                self._known[key] = run
+                if not self._is_replay:
+                    self._known[key] = run
         return replace(run, check=check.id)
 
     async def _with(self, tree: str, from_tree: str, paths: Sequence[str]) -> str:

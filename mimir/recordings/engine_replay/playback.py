@@ -229,13 +229,6 @@ class PlaybackTools:
         return PlaybackTranscript(lane, self.state, name)
 
 
-class NullCache(dict[str, CheckRun]):
-    """Cache of check runs that keeps nothing: the recording says which process made each run."""
-
-    def __setitem__(self, key: str, value: CheckRun) -> None:
-        """Keep nothing."""
-
-
 class PlaybackChecks:
     """Recorded check runs, each used as often as it was made."""
 

@@ -29,7 +29,7 @@ from mimir.orchestrator.services import ProjectServices
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.recordings.engine_replay import recorded_moves
 from mimir.recordings.engine_replay.differences import event_label
-from mimir.recordings.engine_replay.playback import NullCache, PlaybackChecks, PlaybackState
+from mimir.recordings.engine_replay.playback import PlaybackChecks, PlaybackState
 from mimir.recordings.engine_replay.simulation import (
     RUN,
     Actor,
@@ -277,7 +277,7 @@ class RunReplay:
         self._pursuit = AttemptRunner(run_services, workers)
 
     def _check_runner(self) -> CheckRunner:
-        return CheckRunner(self.services.history, PlaybackChecks(self.state), NullCache())
+        return CheckRunner(self.services.history, PlaybackChecks(self.state), is_replay=True)
 
     def _require_services(self) -> RunServices:
         if self.run_services is None:

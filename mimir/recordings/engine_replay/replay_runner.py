@@ -23,7 +23,6 @@ from mimir.recordings.engine_replay.differences import (
 )
 from mimir.recordings.engine_replay.playback import (
     Delay,
-    NullCache,
     PlaybackChecks,
     PlaybackModels,
     PlaybackState,
@@ -182,7 +181,7 @@ def _replay_services(
         project=own,
         room=work_dir,
         store=state.store,
-        checks=CheckRunner(services.history, PlaybackChecks(state), NullCache()),
+        checks=CheckRunner(services.history, PlaybackChecks(state), is_replay=True),
         models=PlaybackModels(state),
         tools=tools,
         planner_tools=tools.planner,
