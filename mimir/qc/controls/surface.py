@@ -96,10 +96,10 @@ def outline_tests(
         if path in skipped and not _may_skip_near(checkout, path, suffix, trusted):
             wanted |= skipped[path]
         found |= names & wanted
-    # A package of Go holds its tests and the work.
     for path in trusted.work:
-        if path.endswith(".go") and path not in listed and (text := read_text(checkout, path)):
-            outlines[path] = test_outlines.empty_package(text)
+        text = None if path in listed else read_text(checkout, path)
+        if text is not None and (other := test_outlines.empty_work(text, path)):
+            outlines[path] = other
     for path, other in outlines.items():
         _write(checkout, path, other)
     return found

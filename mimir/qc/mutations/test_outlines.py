@@ -18,6 +18,11 @@ _JS_HEAD = re.compile(
 _JS_TEST = re.compile(r"(?m)^[ \t]*(?:test|it)\s*\(\s*(?=['\"`])")
 _TITLE = re.compile(r"(['\"`])([^\\$%\n]*?)\1\s*,")
 _JS_GROUP = re.compile(r"\b(?:describe|suite)\b[^{}\n]*$")
+_EMPTY_MODULE = """def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return type(name, (), {})
+"""
 _GO_HEAD = re.compile(r"(?ms)\A.*?^package[ \t]+\w+[^\n]*\n")
 _GO_TEST = re.compile(r"(?m)^func\s+((?:Test|Fuzz)[A-Z0-9_]\w*)\s*\(\s*\w+\s+\*testing\.[TF]\s*\)")
 _JAVA_HEAD = re.compile(r"(?m)^(?:package\s|import\s+(?:static\s+)?org\.(?:junit|testng)\b)[^\n]*$")
@@ -64,10 +69,13 @@ def may_skip(text: str, language: Language) -> bool:
     return code is None or _SKIPS.search(code.mask) is not None
 
 
-def empty_package(text: str) -> str:
-    """Return a file of Go without declarations."""
-    head = _GO_HEAD.match(text)
-    return head[0] if head else text
+def empty_work(text: str, path: str) -> str:
+    """Return a file of the work without effect; empty: tests are not loaded with it.
+
+    A package of Go holds its tests and the work; files such as `conftest.py` may import the work.
+    """
+    head = _GO_HEAD.match(text) if path.endswith(".go") else None
+    return _EMPTY_MODULE if path.endswith(".py") else head[0] if head else ""
 
 
 def _python_tests(body: Iterable[ast.stmt], is_in_class: bool = False) -> Iterator[str]:
@@ -126,7 +134,7 @@ def _outline_go(text: str, names: Collection[str]) -> str:
         f'func {name}(t *testing.{"F" if name.startswith("Fuzz") else "T"}) {{ t.Fatal("{MARK}") }}\n'
         for name in names
     )
-    return empty_package(text) + (f'import "testing"\n{tests}' if names else "")
+    return empty_work(text, ".go") + (f'import "testing"\n{tests}' if names else "")
 
 
 def _outline_java(text: str, names: Iterable[str]) -> str:

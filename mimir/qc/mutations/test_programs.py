@@ -57,6 +57,12 @@ _FAILS = re.compile(
 """Statement of a condition that must not hold."""
 _UNEQUAL_VALUE = re.compile(r"\s*[^=!<>&|?]+!=\s*(?P<value>[^=!<>&|?]+?)\s*")
 _EQUAL_VALUE = re.compile(r"\s*[^=!<>&|?]+==\s*(?P<value>[^=!<>&|?]+?)\s*")
+_STRCMP = r"strcmp\s*\([^;]*,\s*(?P<value>\"[^\"]*\")\s*\)"
+_TEXTS = {
+    _EQUAL_VALUE: re.compile(rf"\s*(?P<not>!\s*)?{_STRCMP}(?(not)|\s*==\s*0)\s*"),
+    _UNEQUAL_VALUE: re.compile(rf"\s*{_STRCMP}\s*(?:!=\s*0\s*)?"),
+}
+"""Comparisons of texts in C, which work may redefine by a macro."""
 _ASSERTION = re.compile(
     r"(?<![\w.>#])(?!static_assert|_Static_assert)(?P<name>\w*(?:(?i:assert|expect|check|require|verify|ensure)\w*|_eq|EQ|\bok))(?P<macro>!?)\s*(?=\()"
 )
@@ -280,7 +286,8 @@ def _negate(
 
     Work in C++ may redefine equality, so there another literal replaces the compared one.
     """
-    found = pattern.fullmatch(code.mask, start, end) if language == "c" else None
+    patterns = (_TEXTS[pattern], pattern) if language == "c" else ()
+    found = next(filter(None, (one.fullmatch(code.mask, start, end) for one in patterns)), None)
     if found and (other := other_literal(code.text[slice(*found.span("value"))], found["value"])):
         return Edit(start=found.start("value"), end=found.end("value"), text=other)
     return Edit(start=start, end=end, text=f" !({code.text[start:end].strip()}) ")

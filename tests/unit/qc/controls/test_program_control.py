@@ -83,3 +83,18 @@ async def test_one_test_that_the_work_ends_is_not_saved_by_another():
         return both if step == "replaced" else one
 
     assert await decide_programs(programs, SensitiveTests(counted=both), failed) == "insensitive"
+
+
+TEXTS = {
+    'assert(strcmp(name(1), "one") == 0);': 'assert(strcmp(name(1), "onezq7") == 0);',
+    'assert(!strcmp(name(1), "one"));': 'assert(!strcmp(name(1), "onezq7"));',
+    'assert(strcmp(name(1), "one") != 0);': 'assert( !(strcmp(name(1), "one") != 0) );',
+    'if (strcmp(name(1), "one")) return 1;': 'if (strcmp(name(1), "onezq7")) return 1;',
+}
+
+
+@pytest.mark.parametrize("line", TEXTS)
+def test_an_expected_text_of_c_changes_and_not_the_result_of_its_comparison(line: str):
+    text = "int main(void) {\n  %s\n  return 0;\n}\n"
+
+    assert mutate_program("tests/test_a.c", text % line, "expectations") == text % TEXTS[line]
