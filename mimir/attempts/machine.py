@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypedDict, cast
 
+from mimir.attempts.deferred_package import defer_package
 from mimir.attempts.nodes.check import run_checks
 from mimir.attempts.nodes.judge import judge_attempt
 from mimir.attempts.nodes.work import run_worker
@@ -89,6 +90,8 @@ async def run_attempt(state: AttemptState, advance: Advance) -> AttemptState:
     if entry not in NODES:
         return state
     start: MachineState = {"attempt": state}
+    # LangGraph imports one part of these types, and LangSmith would import all 150: a quarter of a second.
+    defer_package("langsmith.types")
     from langsmith import tracing_context
 
     # LANGSMITH_TRACING in the user's environment would send every prompt to a third party.
