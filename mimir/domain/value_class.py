@@ -28,9 +28,11 @@ class _Shared:
     """Methods of each value class."""
 
     def __init__(self, /, **values: object) -> None:
-        owner: Any = next(c for c in type(self).__mro__ if vars(c).get("__init__") is FIRST_INIT)
-        owner.__init__ = _compile_init(owner)
-        owner.__init__(self, **values)
+        kind: Any = type(self)
+        # Another thread may have replaced this method since the call began.
+        if kind.__init__ is FIRST_INIT:
+            kind.__init__ = _compile_init(kind)
+        kind.__init__(self, **values)
 
     @recursive_repr()
     def __repr__(self) -> str:
