@@ -155,11 +155,14 @@ def unexecuted_tests(runs: Iterable[CheckRun], listed: ChangedTests) -> tuple[Te
     done: set[str] = set()
     skipped: set[str] = set()
     files: set[str] = set()
+    whole: set[str] = set()
     for run in runs:
         for test, state in run.results.states.items() if run.results else ():
             (skipped if state in ("skipped", "xfailed") else done).update(_words_of(test))
             files.add(test.partition("::")[0])
-    used = {path: tests.keys() - done for path, tests in listed.items() if path in files or tests.keys() & done}  # fmt: skip
+            # A whole file: its tests skip it.
+            whole |= {test} if state == "skipped" else set[str]()
+    used = {path: tests.keys() - done for path, tests in listed.items() if path not in whole and (path in files or tests.keys() & done)}  # fmt: skip
     # Parameters are part of a name in Java. Of Python, the reporter tells whose a skip is; of Go, the work has no means.
     absent = {path: names - skipped for path, names in used.items() if path[-5:] != ".java"}
     ignored = {path: names & skipped for path, names in used.items() if path[-3:] not in (".py", ".go")}  # fmt: skip

@@ -14,6 +14,7 @@ from mimir.qc.controls.decision import (
     flipped_tests,
     silenced_tests,
     time_limit,
+    unexecuted_tests,
 )
 
 GREEN = CheckRun(check="unit", argv=("t",), phase="after", tree="t", exit_code=0)
@@ -56,7 +57,7 @@ def test_a_test_with_a_failing_statement_that_passes_is_silenced():
     names = {"t.py": "test_a", "c_test.go": "TestC", "u.py": "test_e", "t.js": "it's d"}
     changed = {path: {name: False} for path, name in names.items()}
     tally = SensitiveTests(counted=frozenset(tests))
-    statements = replace(run("a"), results=replace(run("a").results, passed=tests))
+    statements = replace(run("a"), results=TestResults(runner="pytest", passed=tests))
 
     found = silenced_tests(tally, statements, changed)
 
@@ -102,3 +103,18 @@ def test_a_check_that_flips_needs_a_sensitive_test_that_flipped():
 def test_a_control_has_twice_the_time_of_the_green_run():
     limits = (time_limit(1, 60), time_limit(45, 600), time_limit(45, 80), time_limit(25, 30))
     assert limits == (60, 90, 80, 60)
+
+
+def test_a_file_that_its_own_tests_skip_hides_none():
+    listed = {"tests/test_a.py": {"test_one": True}, "tests/test_b.py": {"test_two": True}}
+    before = replace(GREEN, results=TestResults(runner="pytest", errored=tuple(listed)))
+    after = run("tests/test_a.py::test_one")
+    skipped = replace(
+        after,
+        results=TestResults(
+            runner="pytest", passed=("tests/test_a.py::test_one",), skipped=("tests/test_b.py",)
+        ),
+    )
+
+    assert unexecuted_tests((before, after), listed)[0] == {"tests/test_b.py": {"test_two"}}
+    assert unexecuted_tests((before, skipped), listed) == ({}, {})
