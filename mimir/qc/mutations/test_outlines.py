@@ -17,7 +17,7 @@ _JS_HEAD = re.compile(
 )
 _JS_TEST = re.compile(r"(?m)^[ \t]*(?:test|it)\s*\(\s*(?=['\"`])")
 _TITLE = re.compile(r"(['\"`])([^\\$%\n]*?)\1\s*,")
-_JS_GROUP = re.compile(r"\b(?:describe|suite)\b[^{}\n]*$")
+_JS_GROUP = re.compile(r"\b(?:describe|suite)\s*\([^{}\n]*$")
 _EMPTY_MODULE = """def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)

@@ -10,6 +10,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.test_results import TestResults
 from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
+from mimir.qc.mutations.test_outlines import list_plain
 from tests.support.projects import write_files
 
 FILES = {
@@ -219,3 +220,9 @@ async def test_tests_that_run_only_without_the_work_make_a_check_insensitive(
     found = (await run_control(case, execute)).control
     assert found is not None
     assert found.state == ("insensitive" if is_selected else "red")
+
+
+def test_a_test_in_a_group_that_is_skipped_is_not_plain():
+    text = "describe('a', () => {\n  it('one', () => { f(); });\n});\ndescribe.skip('b', () => {\n  it('two', () => { f(); });\n});\ndescribe('c', { skip: true }, () => {\n  it('three', () => { f(); });\n});\n"  # fmt: skip
+
+    assert list(list_plain(text, "js")) == ["one"]
