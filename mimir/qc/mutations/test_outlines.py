@@ -51,7 +51,8 @@ def list_plain(text: str, suffix: str) -> Iterable[str]:
     """Return the tests of a file that nothing in it excludes on any machine."""
     match suffix:
         case "py":
-            tree = parse_module(text)
+            # Marks of a whole file or class may deselect its tests.
+            tree = None if "pytestmark" in text else parse_module(text)
             return _python_tests(tree.body) if tree else ()
         case "go":
             return _GO_TEST.findall(text)

@@ -226,3 +226,5 @@ def test_a_test_in_a_group_that_is_skipped_is_not_plain():
     text = "describe('a', () => {\n  it('one', () => { f(); });\n});\ndescribe.skip('b', () => {\n  it('two', () => { f(); });\n});\ndescribe('c', { skip: true }, () => {\n  it('three', () => { f(); });\n});\n"  # fmt: skip
 
     assert list(list_plain(text, "js")) == ["one"]
+    assert list(list_plain("def test_a(): pass\n", "py")) == ["test_a"]
+    assert list(list_plain("pytestmark = mark.slow\ndef test_a(): pass\n", "py")) == []
