@@ -1,7 +1,7 @@
 """Decorator of values: frozen, slotted, keyword-only dataclasses. Pure.
 
-`dataclass` compiles six methods of each class at import, and a process uses few of its classes. Here the first object compiles `__init__`, and
-all classes share the other methods.
+`dataclass` compiles six methods of each class at import, and a process uses few of its classes. Here `__init__` is compiled at its
+first use, and all classes share the other methods.
 """
 
 from collections.abc import Callable
@@ -21,18 +21,23 @@ def value_class(cls: type[T], /) -> type[T]:
     for name, method in vars(_Shared).items():
         if callable(method) and cls.__dict__.get(name) is None:
             setattr(cls, name, method)
+    kind: Any = cls
+    if "__init__" not in vars(cls):
+        kind.__init__ = _FirstInit()
     return dataclass(slots=True, kw_only=True, init=False, repr=False, eq=False)(cls)
+
+
+class _FirstInit:
+    """`__init__` of a class without objects: it is compiled when it is read."""
+
+    def __get__(self, value: object, kind: Any) -> Callable[..., None]:
+        # Two threads may compile it: both results are equal.
+        kind.__init__ = _compile_init(kind)
+        return kind.__init__ if value is None else kind.__init__.__get__(value)
 
 
 class _Shared:
     """Methods of each value class."""
-
-    def __init__(self, /, **values: object) -> None:
-        kind: Any = type(self)
-        # Another thread may have replaced this method since the call began.
-        if kind.__init__ is FIRST_INIT:
-            kind.__init__ = _compile_init(kind)
-        kind.__init__(self, **values)
 
     @recursive_repr()
     def __repr__(self) -> str:
@@ -60,9 +65,6 @@ class _Shared:
     def __setstate__(self, state: list[object]) -> None:
         for one, value in zip(_fields(self), state, strict=True):
             object.__setattr__(self, one.name, value)
-
-
-FIRST_INIT = _Shared.__init__
 
 
 def _fields(value: Any) -> tuple[Field[Any], ...]:

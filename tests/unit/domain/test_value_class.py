@@ -1,4 +1,5 @@
 import copy
+import inspect
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
@@ -79,6 +80,8 @@ def seen(kind: Any, given: Mapping[str, Any]) -> object:
 def test_objects_are_as_those_of_dataclass():
     frozen = dataclass(frozen=True, slots=True, kw_only=True)
     for made, wanted in zip(declare(value_class), declare(frozen), strict=True):
+        names = [list(inspect.signature(kind).parameters) for kind in (made, wanted)]
+        assert names[0] == names[1]
         for given in GIVEN:
             assert seen(made, given) == seen(wanted, given)
 
