@@ -21,7 +21,7 @@ PERMISSION_KEYS = (
 )  # fmt: skip
 """A tool that ignores a misspelt one of these may grant every tool."""
 SETTINGS_KEYS = ("mcpServers", "mcp-servers", "hooks")
-"""Of them, those that choose programs to run: no key of another name stands for them."""
+"""Of them, those that choose programs to run: no other name means one of them."""
 MAX_DISTANCE = 2
 MAX_KEY = 40
 """Characters of a word that can nearly be a key."""
