@@ -13,7 +13,7 @@ from mimir.attempts.services import AttemptServices
 from mimir.domain.message import Answer, ModelRequest
 from mimir.errors import MimirError
 from mimir.llm.protocol import ChatModel
-from mimir.qc.checks.earlier_tests import CheckTarget
+from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.scope.test_owners import find_pending_tests
 
 AFTER_SECONDS = 1.0

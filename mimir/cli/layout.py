@@ -74,7 +74,7 @@ def shorten(text: str, width: int, cut: str, *, measure: Callable[[str], int] = 
     """
     if measure(text) <= width:
         return text
-    # Many lists shorten hundreds of long texts: a search by characters would dominate their time.
+    # A list shortens hundreds of texts: trying each length in turn took half of its time.
     fitting = bisect_right(range(len(text)), width, key=lambda end: measure(text[:end] + cut))
     kept = text[: max(0, fitting - 1)]
     ends = [at for at, character in enumerate(kept) if not character.isalnum()]

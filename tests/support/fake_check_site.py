@@ -8,7 +8,7 @@ from typing import Any
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, CheckKind, Task
 from mimir.qc.checks.check_runner import CheckRunner
-from mimir.qc.checks.earlier_tests import CheckTarget
+from mimir.qc.checks.check_target import CheckTarget
 from tests.support.fake_trees import GREEN, RED, FakeHistory, FakeRan, FakeSandbox, Seen
 from tests.support.scoped_deliverables import restrict
 

@@ -11,7 +11,7 @@ from mimir.bootstrap.toolsets import ProjectSandbox
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.check_runner import CheckRunner
-from mimir.qc.checks.earlier_tests import CheckTarget
+from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig

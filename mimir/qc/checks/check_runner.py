@@ -17,11 +17,11 @@ from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import Phase
+from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_run
 from mimir.qc.checks.earlier_tests import (
     FINDING,
     CheckChanges,
-    CheckTarget,
     describe_protected,
     find_changed_tests,
     is_without_tests,

@@ -6,42 +6,18 @@ earlier tests shows the fault.
 """
 
 import posixpath
-from collections.abc import Mapping, Sequence
-from dataclasses import field
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
-from mimir.domain.plan import Task
 from mimir.domain.value_class import value_class
+from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.integrity.check_files import CheckFiles
 from mimir.qc.mutations.lexed_tests import LANGUAGES
-from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 
 FINDING = (
     "With the tests as they were before the work, this check fails on the deliverable: it passes only together with the new ones or "
     "new data beside them, or because older ones are weaker now."
 )
-
-
-@value_class
-class CheckTarget:
-    """Subject of the checks of one attempt: its trees, answer and changes."""
-
-    task: Task
-    first_base: str
-    """Base of the task's first attempt."""
-    own_base: str
-    """Base of this attempt; it differs if the run branch moved since then."""
-    tree: str
-    changed: Sequence[str]
-    """Paths that differ from its own base."""
-    answer: str = ""
-    pending: PendingTests = NO_PENDING_TESTS
-    """Tests that a `hold` check does not see."""
-    green_runs: int = 1
-    """How many green runs in a row after the work a check needs; otherwise it is flaky."""
-    status: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Path → `added`, `modified` or `deleted` by this attempt; found by the runner."""
 
 
 @value_class

@@ -8,8 +8,8 @@ import pytest
 
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.checks.check_execution import MAX_TAIL
+from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.checks.decision_table import is_red
-from mimir.qc.checks.earlier_tests import CheckTarget
 from mimir.qc.checks.regression import AcceptedTask
 from tests.support.fake_check_site import BASE, GOOD, TEST, check, task
 from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
