@@ -125,7 +125,8 @@ async def compose_services(
     )
     execution = CheckExecution(
         history=history,
-        sandbox=project_sandbox,
+        # Not the sandbox of the tools, which shows git the base: checks see their own tree.
+        sandbox=ProjectSandbox(sandbox, history, project),
         room=state_dir / "work" / "checks",
         redact=redact,
         at_once=settings.run.parallel_checks,

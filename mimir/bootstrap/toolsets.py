@@ -192,7 +192,13 @@ class ToolFactory:
         memory = MemoryTools(self._memory(""))
         if step is not None:
             return self._step_tools([files, memory], lane, step, named)
-        probe = ProbeTool(self._sandbox, where, redact=self._redact)
+        # As for a check, the copy is a repository of its own, and git shows no other commit.
+        probe = ProbeTool(
+            self._sandbox.with_view(""),
+            where,
+            prepare=self._sandbox.make_repository,
+            redact=self._redact,
+        )
         tools = [files, probe, memory]
         return self._reading(tools, rights, lane, CallQuota({"probe": MAX_PROBES}))
 
@@ -312,6 +318,10 @@ class ProjectSandbox:
     def with_view(self, base: str, scripts: SkillScripts | None = None) -> "ProjectSandbox":
         """Return this sandbox with another commit in view, and scripts of skills."""
         return ProjectSandbox(self._sandbox, self._history, self._project, base, scripts)
+
+    async def make_repository(self, where: Path) -> None:
+        """Make a directory a git repository of its own; its one commit holds every file."""
+        await self._history.make_repository(where)
 
     async def run(
         self,

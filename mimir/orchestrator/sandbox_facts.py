@@ -9,14 +9,14 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from mimir.domain.agent import ROLES
 from mimir.domain.broken_pipes import forgive_broken_pipes
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS
 from mimir.domain.value_class import value_class
-from mimir.errors import ConfigurationError, SandboxError, ToolError
+from mimir.errors import ConfigurationError, SandboxError, ToolError, WorkspaceError
 from mimir.orchestrator.services import ProjectServices
 from mimir.workspace.sandbox.sandbox import CommandResult
 from mimir.workspace.tree_removal import remove_tree
@@ -25,7 +25,7 @@ TEST_SECONDS = 60.0
 """Longest run of the test command; planning waits for it."""
 _VERSION_SECONDS = 20.0
 _MOST_LINE = 120
-_TEST_TARGET = re.compile(r"^test\s*:", re.MULTILINE)
+_TEST_TARGET = re.compile(r"^(test|check)\s*:", re.MULTILINE)
 _ALWAYS = ("bash", "git", "python")
 
 
@@ -54,17 +54,43 @@ _TOOLCHAINS = (
         programs=("java", "gradle"),
         test="gradle --offline test",
     ),
-    _Toolchain(files=("Makefile", "GNUmakefile"), programs=("make",)),
+    _Toolchain(
+        files=("CMakeLists.txt",),
+        programs=("cmake", "ctest"),
+        test="cmake -B build && cmake --build build && ctest --test-dir build",
+    ),
+    _Toolchain(
+        files=("meson.build",),
+        programs=("meson", "ninja"),
+        test="meson setup build && meson test -C build",
+    ),
+    _Toolchain(
+        files=("Makefile.PL", "Build.PL", "cpanfile"),
+        programs=("perl", "prove"),
+        test="prove -lr t",
+    ),
+    _Toolchain(files=("Gemfile",), programs=("ruby", "bundle", "rake")),
+    _Toolchain(files=("composer.json",), programs=("php", "composer")),
+    _Toolchain(files=("Makefile", "GNUmakefile", "configure"), programs=("make",)),
 )
+_COMPILERS: Mapping[str, str] = {".c": "cc", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
+_INTEGRATION = re.compile(
+    r"\.github/workflows/[^/]+\.ya?ml|\.gitlab-ci\.yml|\.circleci/config\.yml|\.travis\.yml|"
+    r"azure-pipelines\.yml|Jenkinsfile"
+)
+"""Files with the commands of continuous integration."""
+_MOST_INTEGRATION = 5
 _MANAGERS: Mapping[str, str] = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun"}
 
 
-def find_programs(top: Iterable[str]) -> tuple[str, ...]:
-    """Return the programs to look for, by the files at the top of a project. Pure."""
-    names = frozenset(top)
+def find_programs(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the programs to look for, by files at the top and suffixes anywhere. Pure."""
+    names = frozenset(paths)
     found = [p for one in _TOOLCHAINS if names.intersection(one.files) for p in one.programs]
     managers = [program for file, program in _MANAGERS.items() if file in names]
-    return tuple(dict.fromkeys((*_ALWAYS, *found, *managers)))
+    suffixes = {PurePosixPath(name).suffix for name in names}
+    compilers = [program for suffix, program in _COMPILERS.items() if suffix in suffixes]
+    return tuple(dict.fromkeys((*_ALWAYS, *found, *compilers, *managers)))
 
 
 def find_test_command(paths: Iterable[str], read: Callable[[str], str]) -> str:
@@ -78,8 +104,8 @@ def find_test_command(paths: Iterable[str], read: Callable[[str], str]) -> str:
         if one.test and paths.intersection(one.files):
             return one.test
     for file in ("Makefile", "GNUmakefile"):
-        if file in paths and _TEST_TARGET.search(read(file)):
-            return "make test"
+        if file in paths and (target := _TEST_TARGET.search(read(file))):
+            return f"make {target[1]}"
     is_tested = any(re.fullmatch(r"(?:.*/)?(?:test_\w+|\w+_test)\.py", path) for path in paths)
     return "python -m pytest -q" if is_tested else ""
 
@@ -92,7 +118,6 @@ async def describe_sandbox(
     Raises:
         OSError: The copy cannot be written.
     """
-    top = [path for path in paths if "/" not in path]
 
     def read(path: str) -> str:
         try:
@@ -100,7 +125,7 @@ async def describe_sandbox(
         except OSError:  # a link that leads nowhere
             return ""
 
-    programs = find_programs(top)
+    programs = find_programs(paths)
     command = services.test_command or find_test_command(paths, read)
     copy = checkout.with_name(f"{checkout.name}-facts")
     await asyncio.to_thread(shutil.copytree, checkout, copy, symlinks=True)
@@ -114,10 +139,11 @@ async def describe_sandbox(
         )
 
     try:
+        await services.history.make_repository(copy)
         versions = await run(_ask_versions(programs), _VERSION_SECONDS)
         tests = await run(command, TEST_SECONDS) if command else None
         view = await services.sandbox.shared_view(services.project)
-    except (SandboxError, ToolError, ConfigurationError) as error:
+    except (SandboxError, ToolError, ConfigurationError, WorkspaceError) as error:
         return (f"The sandbox could not be tried: {error}",)
     finally:
         await asyncio.to_thread(remove_tree, copy)
@@ -128,16 +154,22 @@ async def describe_sandbox(
             [name for name in programs if name not in found],
             view.describe(),
             _describe_tests(command, tests, services.redact) if tests else "",
+            [] if tests and tests.exit_code == 0 else list(filter(_INTEGRATION.fullmatch, paths)),
         )
     )
 
 
 def _list_facts(
-    there: Sequence[str], missing: Sequence[str], shared: Sequence[str], tests: str
+    there: Sequence[str],
+    missing: Sequence[str],
+    shared: Sequence[str],
+    tests: str,
+    integration: Sequence[str],
 ) -> Iterator[str]:
     yield (
         "Commands of workers, of QC and of checks run in a sandbox: the workspace at /workspace, no network, no home, "
-        "no other process. What they write outside of the workspace is gone afterwards."
+        "no other process. What they write outside of the workspace is gone afterwards. For git, a check runs on "
+        "committed files: `git diff` shows what the check itself changed."
     )
     yield f"Programs: {', '.join(there) or 'none was found'}."
     if missing:
@@ -149,6 +181,9 @@ def _list_facts(
         "A command line runs in bash with pipefail."
     )
     yield tests or "No test command was found."
+    if integration:
+        names = ", ".join(integration[:_MOST_INTEGRATION])
+        yield f"Continuous integration runs the project's own test commands: {names}."
     yield f"Workers have these tools: {', '.join(ROLES['worker'].tools)}."
 
 
@@ -169,7 +204,12 @@ def _read_versions(output: str) -> Iterator[tuple[str, str]]:
 
 
 _KNOWN = frozenset(
-    (*_ALWAYS, *_MANAGERS.values(), *(name for one in _TOOLCHAINS for name in one.programs))
+    (
+        *_ALWAYS,
+        *_COMPILERS.values(),
+        *_MANAGERS.values(),
+        *(name for one in _TOOLCHAINS for name in one.programs),
+    )
 )
 
 

@@ -9,7 +9,11 @@ from tests.support.cli_runner import Desk
 from tests.support.script_server import PlayServer
 from tests.support.whole_run import calls, plan, step
 
-PROBE = calls("probe", command="echo new > made.txt; cat test_one.py made.txt", times=6)
+PROBE = calls(
+    "probe",
+    command="git diff --exit-code && echo new > made.txt && cat test_one.py made.txt",
+    times=6,
+)
 TURNS = [{"calls": [PROBE]}, {"calls": [calls("list_files")]}, {"text": render(plan(step("a")))}]
 
 
@@ -20,6 +24,8 @@ def test_pm_is_given_the_facts_of_the_sandbox_and_tries_commands_that_leave_noth
         desk = Desk(tmp_path / "project", monkeypatch, capsys).ask(server, MODEL="play")
         desk.write("pyproject.toml", "[project]\nname = 'x'\n")
         desk.write("test_one.py", "def test_one():\n    assert True\n")
+        desk.write(".gitlab-ci.yml", "test: {script: [pytest]}\n")
+        desk.write("test_two.py", "def test_two():\n    assert False\n")
         planned = desk.type("chain", "Write a.txt", "--record", "run.jsonl")
         first, *_, last = server.of("pm")
     assert planned.code == 0, planned.out
@@ -28,8 +34,9 @@ def test_pm_is_given_the_facts_of_the_sandbox_and_tries_commands_that_leave_noth
     assert "no network" in page
     assert "- Programs: bash (GNU bash" in page
     assert "pytest (pytest " in page
-    assert "`python -m pytest -q` ended with exit code 0 after " in page
-    assert "1 passed" in page
+    assert "`python -m pytest -q` ended with exit code 1 after " in page
+    assert "1 failed, 1 passed" in page
+    assert "test commands: .gitlab-ci.yml." in page
     assert "Workers have these tools: read_file" in page
     # Five probes ran, each on its own copy; the sixth was refused.
     results = [m["content"] for m in last.body["messages"] if m["role"] == "tool"]

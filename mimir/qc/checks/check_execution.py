@@ -1,11 +1,13 @@
 """Execution of one check on a clean checkout in the sandbox.
 
 A command sees exactly one tree and, as a read-only file at `$MIMIR_ANSWER`, the worker's closing answer (empty before the work).
+If it uses git, the tree is a repository with one commit: `git diff` shows the changes of the command alone.
 """
 
 import asyncio
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -39,6 +41,9 @@ _MOST_TEXT = 1_000_000
 """Bytes of a file that is searched for the name of the variable."""
 _MOST_SEARCHED = 5_000
 """Files that are searched; a larger tree counts as one that names it."""
+_GIT = re.compile(r"\bgit\b")
+_NO_REPOSITORY = re.compile(r"git ?repository", re.IGNORECASE)
+"""In messages of git, and of tools and libraries that call it, outside of a repository."""
 _CHECKOUT = "workspace"
 _REPORTS = "results"
 _REPORTERS = Path(__file__).parent.parent / "results" / "reporters"
@@ -51,6 +56,18 @@ class ObservedRun:
     run: CheckRun
     reads_answer: bool
     """True: its command, or a file of its tree, names the variable of the closing answer."""
+
+
+@value_class
+class _IsolatedRun:
+    """Outcome of a command in a directory of its own."""
+
+    result: CommandResult
+    directory: Path
+    """Its former place, which outputs must not show."""
+    tests: TestResults | None
+    reads_answer: bool
+    is_repository: bool
 
 
 class CheckExecution:
@@ -71,6 +88,8 @@ class CheckExecution:
         self._work_dir = room
         self._redact = redact
         self._slots = asyncio.Semaphore(at_once)
+        self._git_commands = set[tuple[str, ...]]()
+        """Commands whose output named a missing repository."""
 
     async def run(
         self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
@@ -116,6 +135,10 @@ class CheckExecution:
         async with self._slots:
             try:
                 made = await self._run_isolated(check, tree, answer, alter)
+                if made and not made.is_repository and _NO_REPOSITORY.search(made.result.output):
+                    # Most checks use no git, so a repository is made on demand.
+                    self._git_commands.add(check.argv)
+                    made = await self._run_isolated(check, tree, answer, alter)
             except ToolError as error:
                 # Words that no program can receive count as a missing program: a finding on the plan.
                 run = _unstartable_run(check, tree, phase, str(error), again=again)
@@ -135,7 +158,7 @@ class CheckExecution:
                 ) from error
         if made is None:
             return None
-        result, directory, tests, reads_answer = made
+        result, directory, tests = made.result, made.directory, made.tests
         # Directory names are random, so two runs of one check would differ by them.
         output = result.output.replace(str(directory / _CHECKOUT), request.WORKSPACE)
         # Everyone who reads the result sees the advice: QC, the next attempt, report and screen.
@@ -157,12 +180,13 @@ class CheckExecution:
             again=again,
             results=None if result.is_program_missing else tests,
         )
-        return ObservedRun(run=run, reads_answer=reads_answer)
+        return ObservedRun(run=run, reads_answer=made.reads_answer)
 
     async def _run_isolated(
         self, check: Check, tree: str, answer: str, alter: Alter | None
-    ) -> tuple[CommandResult, Path, TestResults | None, bool] | None:
-        """Run in a new directory; its path is returned so that outputs can hide it."""
+    ) -> "_IsolatedRun | None":
+        """Run in a new directory."""
+        is_repository = check.argv in self._git_commands or any(map(_GIT.search, check.argv))
         self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         directory = Path(tempfile.mkdtemp(dir=self._work_dir, prefix="check-"))
         try:
@@ -179,6 +203,8 @@ class CheckExecution:
             wanted = request.request_report(argv, str(toolchain.interpreter()))
             programs = await asyncio.to_thread(_prepare_report, directory)
             reads_answer = await asyncio.to_thread(_names_answer, argv, directory / _CHECKOUT)
+            if is_repository:
+                await self._history.make_repository(directory / _CHECKOUT)
             result = await self._sandbox.run(
                 wanted.argv,
                 workspace=directory / _CHECKOUT,
@@ -202,7 +228,13 @@ class CheckExecution:
             tests = await asyncio.to_thread(
                 read_results, directory / _REPORTS, wanted, own, self._redact
             )
-            return result, directory, tests, reads_answer
+            return _IsolatedRun(
+                result=result,
+                directory=directory,
+                tests=tests,
+                reads_answer=reads_answer,
+                is_repository=is_repository,
+            )
         finally:
             # Shielded, so that a cancelled run leaves no checkout; files that resist removal stay.
             with contextlib.suppress(WorkspaceError):

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from mimir.domain.message import ToolResult
@@ -19,10 +19,17 @@ class ProbeTool(LocalTools):
     """The toolset of the one tool `probe`; nothing that a command changes remains."""
 
     def __init__(
-        self, sandbox: CommandRunner, where: Path, *, redact: Callable[[str], str] = str
+        self,
+        sandbox: CommandRunner,
+        where: Path,
+        *,
+        prepare: Callable[[Path], Awaitable[None]],
+        redact: Callable[[str], str] = str,
     ) -> None:
+        """Bind the tool to a directory; `prepare` changes each copy before its command."""
         self._sandbox = sandbox
         self._where = where
+        self._prepare = prepare
         self._redact = redact
         super().__init__((_SPEC,))
 
@@ -34,6 +41,7 @@ class ProbeTool(LocalTools):
         try:
             copy = room / "workspace"
             await asyncio.to_thread(shutil.copytree, self._where, copy, symlinks=True)
+            await self._prepare(copy)
             return await RunTool(self._sandbox, copy, redact=self._redact).run_command(given)
         finally:
             await to_thread_shielded(remove_tree, room)

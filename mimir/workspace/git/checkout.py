@@ -9,7 +9,13 @@ from mimir.errors import WorkspaceError
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.atomic_write import write_atomically
 from mimir.workspace.git.commits import tree_of
-from mimir.workspace.git.hidden_repository import HiddenRepository, IgnoredPaths
+from mimir.workspace.git.git_command import GitCommand
+from mimir.workspace.git.hidden_repository import (
+    ATTRIBUTES,
+    DEFAULT_TIME,
+    HiddenRepository,
+    IgnoredPaths,
+)
 from mimir.workspace.git.ignore_rules import ignored_paths
 from mimir.workspace.safe_walk import workspace_error
 from mimir.workspace.tree_removal import give_all, remove_empty_directories, remove_tree
@@ -62,6 +68,25 @@ async def checkout(hidden: HiddenRepository, source: str, where: Path) -> None:
         await hidden.git.run("read-tree", "--reset", "-u", tree, tree=where, index=index)
     if hidden.owner is not None:
         await to_thread_shielded(give_all, where, hidden.owner)
+
+
+async def make_repository(hidden: HiddenRepository, where: Path) -> None:
+    """Make a directory a git repository of its own; its one commit holds every file."""
+    own = GitCommand(directory=where / ".git", program=hidden.git.program)
+    await own.run("init", "--quiet")
+    await to_thread_shielded(_write_attributes, where / ".git" / "info")
+    await own.run("add", "--all", "--force", tree=where)
+    date = f"@{DEFAULT_TIME} +0000"
+    dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+    await own.run("commit", "--quiet", "--allow-empty", "--message=Files", tree=where, extra=dates)
+    if hidden.owner is not None:
+        await to_thread_shielded(give_all, where / ".git", hidden.owner)
+
+
+def _write_attributes(info: Path) -> None:
+    # The files were checked out without conversion: git must compare them without it.
+    info.mkdir(exist_ok=True)
+    (info / "attributes").write_text(ATTRIBUTES)
 
 
 async def _clean(

@@ -170,6 +170,10 @@ class GitHistory(GitAnswers):
         await self._have(source)
         await checkout.checkout(self._hidden, source, where)
 
+    async def make_repository(self, where: Path) -> None:
+        """Make a directory a git repository of its own; its one commit holds every file."""
+        await checkout.make_repository(self._hidden, where)
+
     @git_question("commit", str, without="when")
     async def commit(
         self, tree: str, parents: Sequence[str], message: str, *, when: int | None = None

@@ -19,7 +19,9 @@ SCRIPT = '{"scripts": {"test": "vitest"}}'
         ({"package.json": "[broken", "go.mod": ""}, "go test ./..."),
         ({"Cargo.toml": ""}, "cargo test --offline"),
         ({"Makefile": "all:\n\ntest: all\n"}, "make test"),
+        ({"Makefile": "all:\n\ncheck: all\n"}, "make check"),
         ({"Makefile": "all:\n"}, ""),
+        ({"cpanfile": "", "t/a.t": ""}, "prove -lr t"),
         ({"README.md": ""}, ""),
     ],
 )
@@ -27,6 +29,7 @@ def test_test_command_follows_from_the_files(files: Mapping[str, str], command: 
     assert find_test_command(files, files.__getitem__) == command
 
 
-def test_programs_follow_from_the_files_at_the_top():
+def test_programs_follow_from_the_files():
     assert find_programs(["README.md"]) == ("bash", "git", "python")
     assert find_programs(["package.json", "yarn.lock"])[3:] == ("node", "npm", "yarn")
+    assert find_programs(["docs/package.json", "src/a.c", "src/b.cpp"])[3:] == ("cc", "c++")

@@ -75,6 +75,27 @@ async def test_work_that_ends_the_process_of_its_tests_passes_none(
     assert any("its tests decide" in finding for finding in wrong.findings)
 
 
+@pytest.mark.parametrize("place", ["the command", "a script"])
+async def test_git_shows_a_check_what_the_check_itself_changed(bench: Bench, place: str):
+    """As in continuous integration: a command makes files again, which must equal the stored ones."""
+    line = (
+        'python calc.py > table.txt && git diff --exit-code && test -z "$(git status --porcelain)"'
+    )
+    table = CALC + "\n\nprint(add(1, 1))\n"
+    write_files(
+        bench.project, {"calc.py": table, "table.txt": "2\n", "check.sh": f"set -e\n{line}\n"}
+    )
+    bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+    run = line if place == "the command" else ("bash", "check.sh")
+    more = table + "print(add(1, 2))\n"
+
+    right = await bench.outcome(check("hold", run), {"calc.py": more, "table.txt": "2\n3\n"})
+    wrong = await bench.outcome(check("hold", run), {"calc.py": more})
+
+    assert (right.state, wrong.state) == ("passed", "failed")
+    assert "+3" in wrong.after.output_tail
+
+
 ONE_OF_TWO = "--deselect=tests/test_calc.py::test_adds_two_numbers"
 MORE = "\n\ndef test_adds_nothing():\n    assert add(1, 0) == 1\n"
 WAYS_ROUND = {
