@@ -137,23 +137,10 @@ class AttemptWorkspace:
             self._scope = replace(scope, within=own)
         return self._scope
 
-    @property
-    def last_tree(self) -> str:
-        """Tree after the last call."""
-        return (self.transcript.tree if self.transcript else "") or self._services.start.tree
-
-    async def preview(self) -> WorkspaceDiff:
-        """Return what the deliverable would be now, without a note."""
-        notes = list(self._notes)
-        try:
-            return await self.deliverable()
-        finally:
-            self._notes = notes
-
     async def deliverable(self) -> WorkspaceDiff:
         """Compare the last tree with the base; changes outside the write scope are left out."""
         services = self._services
-        last = self.last_tree
+        last = (self.transcript.tree if self.transcript else "") or services.start.tree
         base = services.start.base_tree
         # Changes outside the task's `files` must not reach the run branch.
         tree, left_out = await services.history.restrict(last, base, files=services.task.files)

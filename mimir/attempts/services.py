@@ -1,6 +1,5 @@
 """Services and facts of one attempt; the process that claimed the task provides them."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -243,8 +242,6 @@ class AttemptServices:
     """False: an earlier holder of the lease began this attempt."""
     recorded_trip: Trip | None = None
     """Trip that an earlier holder recorded."""
-    background: "set[asyncio.Task[None]]" = field(default_factory=set["asyncio.Task[None]"])
-    """Anticipated checks that run beside the attempt."""
 
     @property
     def agent(self) -> PinnedDefinition | None:

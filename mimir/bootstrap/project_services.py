@@ -48,7 +48,7 @@ from mimir.orchestrator.services import ProjectServices
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.journaled_checks import JournaledChecks
-from mimir.qc.checks.shared_runs import RunsAhead, SharedRuns
+from mimir.qc.checks.shared_runs import SharedRuns
 from mimir.recordings.model_replay.recorded_models import RecordedModels
 from mimir.recordings.recorded_history import RecordingHistory
 from mimir.registry.catalogue import AgentEntry
@@ -131,7 +131,6 @@ async def compose_services(
         redact=redact,
         at_once=settings.run.parallel_checks,
     )
-    shared_runs = SharedRuns(execution)
     choices = {role: _choice(settings, role) for role in ROLES}
     own = open_preambles(project, loaded)
     return ProjectServices(
@@ -142,9 +141,7 @@ async def compose_services(
         leases=leases,
         history=history,
         sandbox=sandbox,
-        checks=CheckRunner(
-            history, JournaledChecks(shared_runs, store, owner), unrecorded=RunsAhead(shared_runs)
-        ),
+        checks=CheckRunner(history, JournaledChecks(SharedRuns(execution), store, owner)),
         models=endpoints,
         tools=tools,
         planner_tools=tools.planner,

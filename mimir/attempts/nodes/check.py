@@ -1,12 +1,13 @@
 """Check node: the task's checks run on clean checkouts, and their outcomes are sealed."""
 
-from mimir.attempts.anticipation import build_check_target, stop_background
 from mimir.attempts.results import Checking, Judging
 from mimir.attempts.services import AttemptServices, Bodies, seal_records
 from mimir.domain.clock import stamp
 from mimir.domain.event import EventKind
 from mimir.domain.task_states import TaskStatus
+from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.evidence.payloads import check_bodies, deliverable_body
+from mimir.qc.scope.test_owners import find_pending_tests
 from mimir.store.records.attempt_changes import AttemptResultChange
 from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.task_changes import ChecksCompletedChange
@@ -14,15 +15,20 @@ from mimir.store.records.task_changes import ChecksCompletedChange
 
 async def run_checks(services: AttemptServices, state: Checking) -> Judging:
     """Run the task's checks and seal the deliverable and their outcomes."""
-    try:
-        return await _run_checks(services, state)
-    finally:
-        await stop_background(services)
-
-
-async def _run_checks(services: AttemptServices, state: Checking) -> Judging:
-    work = state.work
-    target = build_check_target(services, work.tree, work.changed, work.answer)
+    work, facts, task = state.work, services.facts, services.task
+    target = CheckTarget(
+        task=task,
+        # A retry starts from a changed tree, on which a check may pass before any work.
+        first_base=services.start.first_base_tree,
+        own_base=services.start.base_tree,
+        tree=work.tree,
+        changed=work.changed,
+        answer=work.answer,
+        green_runs=facts.green_runs,
+        pending=find_pending_tests(
+            facts.plan, task, facts.graph.upstream(task.id), facts.base_tree
+        ),
+    )
     outcomes = await services.checks.outcomes(target)
     bodies: Bodies = [
         ("deliverable", deliverable_body(work.tree, work.base_tree, work.answer, work.changed)),

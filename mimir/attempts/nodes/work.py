@@ -11,7 +11,6 @@ from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.agent_answers.cited_sources import look_up_citations
 from mimir.attempts.agent_answers.form_request import require_form
 from mimir.attempts.agent_answers.response_form import answer_schema, find_words
-from mimir.attempts.anticipation import AnticipatingModel
 from mimir.attempts.attempt_workspace import AttemptWorkspace, WorkspaceDiff
 from mimir.attempts.deliverable import (
     DeliverableRefusal,
@@ -113,7 +112,7 @@ async def _converse(services: AttemptServices, workspace: AttemptWorkspace) -> C
     name = lane_id(services.facts.id, services.task.id, services.number, "worker")
     model = services.models.for_lane("worker", name, services.start.model)
     loop = LoopServices(
-        model=AnticipatingModel(JournaledModel(model, transcript), services, workspace),
+        model=JournaledModel(model, transcript),
         tools=tools,
         context=services.context,
         breaker=_circuit_breaker(services),

@@ -6,7 +6,6 @@ the runs prove, `check_files` which files make up a check, and `earlier_tests` w
 """
 
 import asyncio
-import contextlib
 import json
 import posixpath
 from collections.abc import Iterable, Sequence
@@ -30,7 +29,6 @@ from mimir.qc.checks.earlier_tests import (
 )
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
-from mimir.qc.checks.shared_runs import RedAheadError, RunsAhead
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_work
 from mimir.qc.results.comparison import complete_results, confirm_results
@@ -46,7 +44,6 @@ class CheckRunner:
         self,
         history: GitHistory,
         execution: CheckExecutor,
-        unrecorded: RunsAhead | None = None,
         *,
         is_replay: bool = False,
     ) -> None:
@@ -55,7 +52,6 @@ class CheckRunner:
         Args:
             history: Reader of trees.
             execution: Executor of all runs that a decision uses.
-            unrecorded: Executor of runs that may not be needed. None: none is made ahead.
             is_replay: True: the recording says which process made each run, so none is reused here.
         """
         self._history = history
@@ -63,13 +59,6 @@ class CheckRunner:
         self._is_replay = is_replay
         self._known: dict[str, CheckRun] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._unrecorded = unrecorded
-
-    async def anticipate(self, target: CheckTarget) -> None:
-        """Make the runs of `outcomes` ahead, up to the first red one after the work."""
-        if self._unrecorded is not None:
-            with contextlib.suppress(RedAheadError):
-                await CheckRunner(self._history, self._unrecorded).outcomes(target)
 
     async def prepare(self, task: Task, base_tree: str) -> tuple[CheckRun, ...]:
         """Make the runs before the work whose files exist already, before the first model call.

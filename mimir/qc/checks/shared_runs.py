@@ -27,8 +27,6 @@ class _KnownRun:
     run: CheckRun
     answer: str
     """Hash of the answer that it depends on. Empty: any answer."""
-    is_used: bool
-    """False: made ahead, and recorded for no check yet."""
 
 
 class SharedRuns:
@@ -40,19 +38,9 @@ class SharedRuns:
         self._locks: dict[_Key, asyncio.Lock] = {}
 
     async def run(
-        self,
-        check: Check,
-        tree: str,
-        phase: Phase,
-        *,
-        answer: str = "",
-        again: bool = False,
-        is_used: bool = True,
+        self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
     ) -> CheckRun:
-        """Run a check, or return the result of an equal run; `again` always runs it.
-
-        `is_used` is False for a run made ahead: the first check that needs it has made it.
-        """
+        """Run a check, or return the result of an equal run; `again` always runs it."""
         actor = CURRENT_ACTOR.get()
         key = (actor.run if actor else "", tuple(check.argv), check.timeout_seconds, tree)
         if again:
@@ -63,11 +51,10 @@ class SharedRuns:
             async with lock:
                 known = self._known.get(key)
                 if known is not None and _stands_for(known, phase, answer):
-                    self._known[key] = replace(known, is_used=known.is_used or is_used)
                     self._known.move_to_end(key)
-                    return replace(known.run, check=check.id, phase=phase, shared=known.is_used)
+                    return replace(known.run, check=check.id, phase=phase, shared=True)
                 made = await self._inner.observe(check, tree, phase, answer=answer)
-                self._keep(key, made, answer, is_used=is_used)
+                self._keep(key, made, answer)
                 return made.run
         finally:
             if not lock.locked():
@@ -77,10 +64,10 @@ class SharedRuns:
         """Run a control: its tree is altered, so it is never shared."""
         return await self._inner.control(case)
 
-    def _keep(self, key: _Key, made: ObservedRun, answer: str, *, is_used: bool) -> None:
+    def _keep(self, key: _Key, made: ObservedRun, answer: str) -> None:
         if made.run.green or made.run.phase == "before":
             depends = hash_text(answer) if made.reads_answer else ""
-            self._known[key] = _KnownRun(run=made.run, answer=depends, is_used=is_used)
+            self._known[key] = _KnownRun(run=made.run, answer=depends)
             while len(self._known) > MOST_RUNS:
                 self._known.popitem(last=False)
 
@@ -89,32 +76,3 @@ def _stands_for(known: _KnownRun, phase: Phase, answer: str) -> bool:
     # A red run before the work needs no confirmation: nothing is rejected by it.
     is_certain = known.run.green or phase == known.run.phase == "before"
     return is_certain and known.answer in ("", hash_text(answer))
-
-
-class RedAheadError(Exception):
-    """A check is red on work that probably continues."""
-
-
-class RunsAhead:
-    """Executor of runs that may not be needed; it stops at a red one after the work."""
-
-    def __init__(self, shared: SharedRuns) -> None:
-        self._shared = shared
-
-    async def run(
-        self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
-    ) -> CheckRun:
-        """Run a check once; its answer is not known yet.
-
-        Raises:
-            RedAheadError: It is red after the work.
-        """
-        del answer, again
-        run = await self._shared.run(check, tree, phase, is_used=False)
-        if phase == "after" and not run.green:
-            raise RedAheadError
-        return run
-
-    async def control(self, case: ControlCase) -> CheckRun:
-        """Run a control; no check asks for one ahead."""
-        return await self._shared.control(case)

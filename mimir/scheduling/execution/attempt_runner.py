@@ -8,7 +8,6 @@ from functools import partial
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.attempts import machine
-from mimir.attempts.anticipation import stop_background
 from mimir.attempts.results import (
     AttemptRejection,
     AttemptState,
@@ -162,8 +161,6 @@ class AttemptRunner:
             # The answer may come in days: its attempt restores the recorded tree.
             await _remove_workspace(services)
             raise
-        finally:
-            await stop_background(services)
         await self._complete(claimed, services, state)
         await _remove_workspace(services)
 

@@ -9,7 +9,7 @@ import pytest
 
 from mimir.bootstrap.toolsets import ProjectSandbox
 from mimir.qc.checks.check_execution import CheckExecution
-from mimir.qc.checks.shared_runs import RedAheadError, RunsAhead, SharedRuns
+from mimir.qc.checks.shared_runs import SharedRuns
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.sandbox.sandbox import CommandResult
@@ -94,20 +94,6 @@ async def test_repeated_run_is_executed_although_its_result_is_known(site):
     await runs.run(check("hold", "true"), here.base, "after")
     await runs.run(check("hold", "true"), here.base, "after", again=True)
 
-    assert len(sandbox.commands) == 2
-
-
-async def test_run_made_ahead_is_that_of_the_first_check_that_needs_it(site):
-    here, sandbox, runs = site
-    ahead = RunsAhead(runs)
-
-    await ahead.run(check("hold", "true"), here.base, "after")
-    first = await runs.run(check("hold", "true"), here.base, "after", answer="one")
-    second = await runs.run(check("hold", "true"), here.base, "gate", answer="one")
-    with pytest.raises(RedAheadError):
-        await ahead.run(check("hold", "false"), here.base, "after")
-
-    assert [first.shared, second.shared] == [False, True]
     assert len(sandbox.commands) == 2
 
 
