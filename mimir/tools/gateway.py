@@ -13,11 +13,11 @@ from mimir.domain.agent import ASK_TOOL, NAMED_TOOLS
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.domain.question import NewQuestion
+from mimir.domain.quoted_text import list_names, nearest, quote_text, storable
 from mimir.errors import MimirError, ToolError
 from mimir.tools.calls import arguments
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.failures import CallDenied, failure, pause_if_full
-from mimir.tools.calls.messages import list_names, nearest, quote_text, storable
 from mimir.tools.permissions import not_granted
 from mimir.tools.protocol import Toolset
 from mimir.tools.wrappers.journaled_tools import GateDecision, JournaledTools, Snapshot

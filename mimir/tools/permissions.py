@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from mimir.domain.quoted_text import list_names, quote_text
 from mimir.domain.value_class import value_class
-from mimir.tools.calls.messages import list_names, quote_text
 
 
 @value_class

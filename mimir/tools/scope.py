@@ -8,10 +8,10 @@ import unicodedata
 from collections.abc import Callable, Collection
 
 from mimir.domain.globs import matches
+from mimir.domain.quoted_text import list_names, quote_text
 from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.tools.calls.failures import CallDenied
-from mimir.tools.calls.messages import list_names, quote_text
 
 MAX_PATH_BYTES = 1024
 # The limit of common file systems, so that a long name is explained to the model.

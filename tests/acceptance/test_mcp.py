@@ -106,14 +106,14 @@ def list_ill_typed(tools: Sequence[Tool]) -> Iterator[tuple[str, str, dict[str, 
         types = {name: one.get("type", "") for name, one in tool.input_schema["properties"].items()}
         required: list[str] = tool.input_schema.get("required", [])
         needed = {name: RIGHT.get(types[name], "x") for name in required}
-        yield tool.name, "no argument 'aply'", {**needed, "aply": "auto"}
+        yield tool.name, "may not hold 'aply'", {**needed, "aply": "auto"}
         for name, kind in types.items():
-            words = f"argument {name} of" if kind else ""
+            words = f"{name!r} in the arguments of" if kind else ""
             yield tool.name, words, {**needed, name: WRONG.get(kind, 5)}
             yield tool.name, words, {**needed, name: None}
         for name in needed:
             kept = {one: value for one, value in needed.items() if one != name}
-            yield tool.name, f"was called without {name}", kept
+            yield tool.name, f"must hold {name}", kept
 
 
 async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: Path):

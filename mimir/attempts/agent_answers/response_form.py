@@ -6,11 +6,10 @@ An absent member counts as not said; a member of a wrong type refuses the answer
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Literal
 
-from mimir.attempts.agent_answers.schema_validation import find_mismatch
 from mimir.domain.invocation import PinnedDefinition
+from mimir.domain.json_schema import find_mismatch
 from mimir.domain.json_value import JsonObject, as_member, as_number, as_text, is_array, is_object
 from mimir.domain.value_class import value_class
 from mimir.errors import AnswerError
@@ -66,7 +65,7 @@ def read_answer(text: str, schema: JsonObject | None = None) -> AgentAnswer:
     Raises:
         AnswerError: It is not exactly one object of the response form, or does not match the schema.
     """
-    given = _plain_object(parse_object(text))
+    given = parse_object(text)
     if schema is not None and "deliverables" not in given:
         # Prompts of other programs ask for the object of the schema alone.
         _require_match(given, schema)
@@ -102,8 +101,8 @@ def find_words(text: str, schema: JsonObject | None = None) -> str:
 
 
 def _require_match(value: JsonObject, schema: JsonObject) -> None:
-    if why := find_mismatch(value, schema):
-        raise AnswerError(f"`structured` does not match the schema of the answer: {why}.")
+    if why := find_mismatch(value, schema, "answer"):
+        raise AnswerError(f"`structured` does not match the schema of the answer. {why}")
 
 
 def _memory_operations(
@@ -155,23 +154,6 @@ def _text(value: object, what: str) -> str:
 def _list(value: object, what: str) -> tuple[str, ...]:
     given = as_list(value or [], what)[:MAX_ITEMS]
     return tuple(_text(one, f"Each item of {what}") for one in given)
-
-
-def _plain_object(given: JsonObject) -> dict[str, object]:
-    return {name: _plain(one) for name, one in given.items()}
-
-
-def _plain(value: object) -> object:
-    """Return a JSON value with usual numbers instead of fractions."""
-    match value:
-        case Fraction():
-            return int(value) if value.denominator == 1 else float(value)
-        case _ if is_object(value):
-            return _plain_object(value)
-        case _ if is_array(value):
-            return [_plain(one) for one in value]
-        case _:
-            return value
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -13,13 +13,22 @@ A low score on a FAIL needs no further reason, and the model's number may differ
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args, overload
 
-from mimir.domain.json_value import as_member
+from mimir.domain.json_schema import find_mismatch
+from mimir.domain.json_value import (
+    as_array,
+    as_member,
+    as_objects,
+    as_text,
+    as_texts,
+    is_array,
+    is_object,
+)
 from mimir.domain.plan import Criterion, weights
 from mimir.domain.verdict import CriterionOpinion, FixOpinion, QCAnswer, State
 from mimir.errors import AnswerError
-from mimir.qc.judgement.json_object import as_list, as_object, parse_object
+from mimir.qc.judgement.json_object import parse_object
 
 PASS_SCORE = 80
 """Of 100; the model's score and the computed one must reach it."""
@@ -27,7 +36,6 @@ MAX_ITEMS = 200
 """Issues, fixes or criteria in one answer."""
 SCHEMA_NAME = "verdict"
 
-T = TypeVar("T")
 Json = Mapping[str, object]
 _DECISIONS: tuple[Literal["PASS", "FAIL"], ...] = ("PASS", "FAIL")
 _STATES: tuple[State, ...] = get_args(State)
@@ -140,16 +148,22 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
     Raises:
         AnswerError: It is not one valid, consistent answer; the message tells QC the fault.
     """
-    fields = _fields(parse_object(text), _VERDICT, "The verdict")
+    found = _complete(parse_object(text, is_exact=True), _VERDICT)
+    parts = (("criteria", _CRITERION), ("fixes", _FIX))
+    given = {**found, **{name: _complete(found[name], of) for name, of in parts if name in found}}
+    if fault := find_mismatch(given, VERDICT_SCHEMA, "verdict"):
+        raise AnswerError(fault)
+    if any(len(as_array(one)) > MAX_ITEMS for one in given.values()):
+        raise AnswerError(f"A list of the verdict has more than {MAX_ITEMS} entries.")
     verdict = QCAnswer(
-        verdict=_option(fields["verdict"], _DECISIONS, "`verdict`"),
-        score=_score(fields["score"]),
-        feedback=_text(fields["feedback"], "`feedback`"),
-        issues=_texts(fields["issues"], "`issues`"),
-        required_fixes=_texts(fields["requiredFixes"], "`requiredFixes`"),
-        criteria=_criteria(fields["criteria"], criteria),
-        fixes=_fixes(fields["fixes"], fixes),
-        criteria_impossible=_flag(fields["criteriaImpossible"], "`criteriaImpossible`"),
+        verdict=as_member(given["verdict"], _DECISIONS) or "FAIL",
+        score=_score(given["score"]),
+        feedback=as_text(given["feedback"]),
+        issues=tuple(as_texts(given["issues"])),
+        required_fixes=tuple(as_texts(given["requiredFixes"])),
+        criteria=_criteria(as_objects(given["criteria"]), criteria),
+        fixes=_fixes(as_objects(given["fixes"]), fixes),
+        criteria_impossible=given["criteriaImpossible"] is True,
     )
     if fault := contradiction(verdict, criteria):
         raise AnswerError(f"The verdict contradicts itself: {fault}.")
@@ -196,104 +210,63 @@ def _lines(fields: Sequence[_AnswerField]) -> list[str]:
     return [f"- `{field.name}`: {field.says}" for field in fields]
 
 
-def _fields(
-    found: dict[str, object], fields: Sequence[_AnswerField], what: str
-) -> dict[str, object]:
-    """Return every member of the table; absent ones as the empty value of their type."""
-    names = {field.name for field in fields}
-    if unknown := sorted(set(found) - names):
-        raise AnswerError(f"{what} has an unknown key {unknown[0][:60]!r}.")
-    if missing := [field.name for field in fields if field.needed and field.name not in found]:
-        raise AnswerError(f"{what} has no key {missing[0]!r}.")
-    return {
-        field.name: found.get(field.name, _EMPTY[str(field.schema["type"])]) for field in fields
-    }
+_EMPTY: Json = {"string": "", "array": [], "boolean": False}
 
 
-_EMPTY: Json = {"string": "", "array": [], "boolean": False, "number": None, "integer": None}
-
-
-def _option(value: object, options: tuple[T, ...], what: str) -> T:
-    option = as_member(value, options)
-    if option is None:
-        *others, last = (f'"{one}"' for one in options)
-        raise AnswerError(f"{what} must be {', '.join(others)} or {last}.")
-    return option
+@overload
+def _complete(value: Json, fields: Sequence[_AnswerField]) -> Json: ...
+@overload
+def _complete(value: object, fields: Sequence[_AnswerField]) -> object: ...
+def _complete(value: object, fields: Sequence[_AnswerField]) -> object:
+    """Return an object or list of objects; an absent member has an empty value."""
+    if is_array(value):
+        return [_complete(one, fields) for one in value]
+    if not is_object(value):
+        return value
+    # Models write null for "none".
+    said = {name: one for name, one in value.items() if one is not None}
+    return {one.name: _EMPTY[str(one.schema["type"])] for one in fields if not one.needed} | said
 
 
 def _score(value: object) -> Fraction:
-    if not isinstance(value, Fraction) or not 0 <= value <= 100:
+    score = Fraction(str(value))
+    if not 0 <= score <= 100:
         raise AnswerError("`score` must be a number from 0 to 100.")
-    return value
+    return score
 
 
-def _flag(value: object, what: str) -> bool:
-    if not isinstance(value, bool):
-        raise AnswerError(f"{what} must be true or false.")
-    return value
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise AnswerError(f"{what} must be a text.")
-    return value
-
-
-def _evidence(value: object, what: str) -> str:
-    # Models write null for "none"; without a quote nothing passes.
-    return "" if value is None else _text(value, what)
-
-
-def _texts(value: object, what: str) -> tuple[str, ...]:
-    return tuple(_text(item, f"Each entry of {what}") for item in _items(value, what))
-
-
-def _opinion(fields: Json, what: str) -> tuple[State, str, str]:
-    """Read state, quote and source of an opinion."""
-    state: State = _option(fields["state"], _STATES, f"The state of {what}")
-    return state, _evidence(fields["quote"], "`quote`"), _evidence(fields["source"], "`source`")
-
-
-def _items(value: object, what: str) -> Sequence[object]:
-    items = as_list(value, what)
-    if len(items) > MAX_ITEMS:
-        raise AnswerError(f"{what} has more than {MAX_ITEMS} entries.")
-    return items
-
-
-def _criteria(value: object, criteria: Sequence[Criterion]) -> tuple[CriterionOpinion, ...]:
+def _criteria(items: Sequence[Json], criteria: Sequence[Criterion]) -> tuple[CriterionOpinion, ...]:
     known = {criterion.id for criterion in criteria}
     opinions: dict[str, CriterionOpinion] = {}
-    for item in _items(value, "`criteria`"):
-        fields = _fields(as_object(item, "Each criterion"), _CRITERION, "A criterion")
-        id = _text(fields["id"], "The id of a criterion")
+    for item in items:
+        id = as_text(item["id"])
         if id not in known:
             raise AnswerError(f"There is no criterion {id[:60]!r}; they are {_format_ids(known)}.")
         if id in opinions:
             raise AnswerError(f"The criterion {id!r} is judged twice.")
-        state, quote, source = _opinion(fields, f"criterion {id!r}")
+        state, quote, source = _opinion(item)
         opinions[id] = CriterionOpinion(id=id, state=state, quote=quote, source=source)
     return tuple(opinions.values())
 
 
-def _fixes(value: object, count: int) -> tuple[FixOpinion, ...]:
+def _fixes(items: Sequence[Json], count: int) -> tuple[FixOpinion, ...]:
     opinions: dict[int, FixOpinion] = {}
-    for item in _items(value, "`fixes`"):
-        fields = _fields(as_object(item, "Each fix"), _FIX, "A fix")
-        index = _index(fields["index"], count)
+    for item in items:
+        index = int(Fraction(str(item["index"])))
+        if not 1 <= index <= count:
+            known = f"they are numbered 1 to {count}" if count else "there are none to judge"
+            raise AnswerError(f"`index` names no required fix of the attempt before; {known}.")
         if index in opinions:
             raise AnswerError(f"The fix {index} is judged twice.")
-        state, quote, source = _opinion(fields, f"fix {index}")
+        state, quote, source = _opinion(item)
         opinions[index] = FixOpinion(index=index, state=state, quote=quote, source=source)
     return tuple(opinions.values())
 
 
-def _index(value: object, count: int) -> int:
-    # Numbers are fractions here; `1.0` is accepted as 1, `1.5` is not.
-    if isinstance(value, Fraction) and value.denominator == 1 and 1 <= value <= count:
-        return int(value)
-    known = f"they are numbered 1 to {count}" if count else "there are none to judge"
-    raise AnswerError(f"`index` names no required fix of the attempt before; {known}.")
+def _opinion(item: Json) -> tuple[State, str, str]:
+    """Return state, quote and source of an opinion."""
+    state = as_member(item["state"], _STATES) or "unverified"
+    return state, as_text(item["quote"]), as_text(item["source"])
 
 
 def _format_ids(ids: set[str]) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from mimir.domain.message import ToolResult
+from mimir.domain.quoted_text import list_names, quote_text
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, string, whole_number
-from mimir.tools.calls.messages import list_names, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS
 
 MAX_OFFSET = 1_000_000_000

@@ -17,10 +17,10 @@ from mimir.domain.question import (
     read_form,
     require_plain,
 )
+from mimir.domain.quoted_text import quote_text
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, string
-from mimir.tools.calls.messages import quote_text
 
 
 class AskUserTool(LocalTools):

@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from mimir.domain.message import ToolResult
+from mimir.domain.quoted_text import count_noun, list_path, quote_text
 from mimir.errors import ToolError
 from mimir.tools.builtin import file_specs as specs
 from mimir.tools.builtin.text_edit import replace_unique
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools
-from mimir.tools.calls.messages import count_noun, list_path, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS, lines_of, page
 from mimir.tools.scope import EVERY_PATH, PathScope, normalise_path
 from mimir.tools.search.line_search import matching_lines

@@ -9,10 +9,10 @@ from typing import Literal, Protocol
 
 from mimir.domain.json_value import as_member, is_array, is_object
 from mimir.domain.message import ToolResult
+from mimir.domain.quoted_text import quote_text
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, whole_number
-from mimir.tools.calls.messages import quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS
 
 MAX_LIMIT = 50

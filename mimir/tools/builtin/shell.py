@@ -5,10 +5,10 @@ from functools import cache
 from pathlib import Path
 
 from mimir.domain.message import ToolResult, ToolSpec
+from mimir.domain.quoted_text import count_noun, quote_text
 from mimir.errors import Paused, SandboxError, ToolError
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, whole_number
-from mimir.tools.calls.messages import count_noun, quote_text
 from mimir.tools.calls.text_pages import MAX_CHARS, clip_both_ends
 from mimir.workspace.sandbox.sandbox import CommandResult, CommandRunner
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from mimir.domain.agent import SKILL_TOOL
 from mimir.domain.invocation import PinnedSkill
 from mimir.domain.message import ToolResult
+from mimir.domain.quoted_text import list_names, quote_text
 from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools, describe_tool, string
-from mimir.tools.calls.messages import list_names, quote_text
 from mimir.tools.scope import WORKSPACE
 
 SCRIPTS = ".skill"

@@ -3,9 +3,9 @@
 import difflib
 import re
 
+from mimir.domain.quoted_text import count_noun, list_names, quote_text
 from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
-from mimir.tools.calls.messages import count_noun, list_names, quote_text
 
 MAX_PLACES = 100
 """More occurrences than this are not counted."""

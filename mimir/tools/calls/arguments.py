@@ -3,14 +3,12 @@
 The result is one object of known names and right types, or a `ToolError` that explains the expected arguments.
 """
 
-import json
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
 
+from mimir.domain.json_schema import find_mismatch
 from mimir.domain.json_value import (
+    JsonObject,
     as_object,
     as_text,
     as_texts,
@@ -19,18 +17,14 @@ from mimir.domain.json_value import (
     is_object,
 )
 from mimir.domain.message import ToolSpec
+from mimir.domain.strict_json import JsonFault, decode_json
 from mimir.errors import ToolError
-from mimir.tools.calls import schema
-from mimir.tools.calls.messages import list_names, nearest, quote_text
 
 MAX_CHARS = 1_000_000
 """Longest text that is parsed."""
 MAX_DEPTH = 16
 """Deepest nesting; far below the depth at which the JSON parser runs out of stack."""
-MAX_DIGITS = 18
-
-# Strings are matched first, so that brackets inside them do not count.
-_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_BLANKS = " \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +68,17 @@ def parse_arguments(raw: str, spec: ToolSpec) -> ToolArguments:
     Raises:
         ToolError: The text is not one JSON object of the tool's arguments; `next_step` names these.
     """
+    known = as_object(spec.input_schema.get("properties"))
     try:
-        return ToolArguments(_check_arguments(_parse_object(raw, spec.name), spec))
+        values = _parse_object(raw, spec.name)
+        schema = {**spec.input_schema, "additionalProperties": False}
+        if fault := find_mismatch(values, schema, f"arguments of {spec.name}"):
+            raise ToolError(fault)
     except ToolError as error:
         # The model needs the whole signature to correct its call.
-        error.next_step = error.next_step or schema.usage(spec.name, spec.input_schema)
+        error.next_step = error.next_step or _describe_usage(spec.name, spec.input_schema)
         raise
+    return ToolArguments({name: values[name] for name in known if name in values})
 
 
 def _parse_object(raw: str, tool: str) -> Mapping[str, object]:
@@ -88,108 +87,34 @@ def _parse_object(raw: str, tool: str) -> Mapping[str, object]:
             f"The arguments of {tool} are {len(raw):,} characters long; at most {MAX_CHARS:,} are read.",
             next_step="Send less at once: write a long file in parts.",
         )
-    # Checked first: the JSON parser recurses, and its error would be a crash.
-    if _depth(raw) > MAX_DEPTH:
-        raise ToolError(
-            f"The arguments of {tool} are nested more than {MAX_DEPTH} levels deep; nothing was read."
-        )
+    # Providers send an empty text for a call without arguments.
+    text = raw.strip(_BLANKS) or "{}"
     try:
-        # Providers send an empty text for a call without arguments.
-        value = json.loads(
-            raw if raw.strip() else "{}",
-            object_pairs_hook=_unique_pairs,
-            parse_constant=_refuse_constant,
-            parse_float=_parse_float,
-            parse_int=_parse_int,
-        )
-    except json.JSONDecodeError as error:
+        value, end = decode_json(text, max_depth=MAX_DEPTH)
+    except JsonFault as fault:
         raise ToolError(
-            f"The arguments of {tool} are not valid JSON: {error.msg} (line {error.lineno}, column {error.colno}). "
-            "Nothing was run."
+            f"The arguments of {tool} cannot be read, and nothing was run. {fault}"
         ) from None
-    if not is_object(value):
+    if end < len(text) or not is_object(value):
         raise ToolError(f"The arguments of {tool} must be one JSON object, such as {{…}}.")
     return value
 
 
-def _check_arguments(values: Mapping[str, object], spec: ToolSpec) -> Mapping[str, object]:
-    known = schema.members(spec.input_schema)
-    for name in values:
-        if name not in known:
-            raise ToolError(
-                f"{spec.name} has no argument {quote_text(name)}.{nearest(name, known)}"
-            )
-    missing = [name for name in as_texts(spec.input_schema.get("required")) if name not in values]
-    if missing:
-        raise ToolError(f"{spec.name} was called without {list_names(missing)}.")
-    # Such text cannot be stored, so the call could not be recorded.
-    _require_encodable(values, spec.name)
-    return {
-        name: schema.check(values[name], known[name], f"argument {name} of {spec.name}")
-        for name in known
-        if name in values
-    }
+def _describe_usage(name: str, schema: JsonObject) -> str:
+    """Return one sentence that lists the arguments of a tool."""
+    required = as_texts(schema.get("required"))
+    parts = [
+        f"{key} ({_kind_of(as_object(value))}{'' if key in required else ', optional'})"
+        for key, value in as_object(schema.get("properties")).items()
+    ]
+    return (
+        f"{name} takes {'; '.join(parts)}." if parts else f"{name} takes no arguments: send {{}}."
+    )
 
 
-def _depth(raw: str) -> int:
-    """Return the deepest nesting outside strings, in linear time for any text."""
-    deepest = depth = 0
-    for found in _BRACKETS.finditer(raw):
-        match found[0][0]:
-            case "[" | "{":
-                depth += 1
-                deepest = max(deepest, depth)
-            case "]" | "}":
-                depth -= 1
-            case _:
-                pass
-    return deepest
-
-
-def _require_encodable(value: object, tool: str) -> None:
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise ToolError(
-                f"The arguments of {tool} hold half of a surrogate pair (\\ud800–\\udfff), which is no character.",
-                next_step="Write the character itself, or both halves of its escape.",
-            ) from None
-    elif is_array(value):
-        for item in value:
-            _require_encodable(item, tool)
-    elif is_object(value):
-        for item in (*value.keys(), *value.values()):
-            _require_encodable(item, tool)
-
-
-def _unique_pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    out: dict[str, object] = {}
-    for key, value in pairs:
-        # Parsers differ on the value of a repeated key, so neither is used.
-        if key in out:
-            raise ToolError(
-                f"The key {quote_text(key)} stands twice in the arguments; nothing was run."
-            )
-        out[key] = value
-    return out
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ToolError(f"{name} in the arguments is no JSON number; nothing was run.")
-
-
-def _parse_float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too large.")
-    # A number such as 1e-999 silently becomes zero.
-    if value == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
-        raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too small.")
-    return value
-
-
-def _parse_int(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        raise ToolError(f"The number {quote_text(text, 40)[1:-1]} in the arguments is too large.")
-    return int(text)
+def _kind_of(schema: JsonObject) -> str:
+    kind = str(schema.get("type", "any value"))
+    items = schema.get("items")
+    if kind == "array" and is_object(items):
+        return f"list of {_kind_of(items)}s"
+    return {"array": "list", "integer": "whole number"}.get(kind, kind)

@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
+from mimir.domain.quoted_text import nearest, quote_text
 from mimir.errors import ToolError
 from mimir.tools.calls.arguments import ToolArguments, parse_arguments
 from mimir.tools.calls.failures import failure
-from mimir.tools.calls.messages import nearest, quote_text
 
 Handler = Callable[[ToolArguments], Awaitable[ToolResult]]
 """Executes a call; raises `ToolError` for a mistake that the model can correct."""

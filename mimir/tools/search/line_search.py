@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+from mimir.domain.quoted_text import count_noun, quote_text
 from mimir.domain.turn_hook import give_way
 from mimir.domain.value_class import value_class
 from mimir.errors import ToolError
-from mimir.tools.calls.messages import count_noun, quote_text
 
 SECONDS = 5
 MAX_BYTES = 1_000_000_000

@@ -11,10 +11,10 @@ from typing import Protocol
 from mimir.domain.call_outcome import CallOutcome, Transcript, encode_result
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 from mimir.domain.question import NewQuestion
+from mimir.domain.quoted_text import storable
 from mimir.domain.value_class import value_class
 from mimir.errors import StoreError
 from mimir.tools.calls.failures import pause_if_full
-from mimir.tools.calls.messages import storable
 
 Snapshot = Callable[[], Awaitable[str]]
 """Returns the id of the workspace's tree."""

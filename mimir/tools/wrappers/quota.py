@@ -6,7 +6,7 @@ It counts once a call, in message order, also during the replay of a transcript,
 from collections import Counter
 from collections.abc import Mapping
 
-from mimir.tools.calls.messages import count_noun, quote_text
+from mimir.domain.quoted_text import count_noun, quote_text
 
 
 class CallQuota:

@@ -139,7 +139,7 @@ REFUSALS: dict[str, tuple[ToolCall, str, bool]] = {
     ),
     "wrong arguments": (
         wish("read_file", {"text": 1}),
-        "Error: The argument text of read_file must be a string, not the number 1. "
+        "Error: The 'text' in the arguments of read_file must be a string, not the number 1. "
         "read_file takes text (string, optional).",
         False,
     ),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mimir.attempts.agent_answers.response_form import read_answer
-from mimir.attempts.agent_answers.schema_validation import find_mismatch
+from mimir.domain.json_schema import find_mismatch
 from mimir.errors import AnswerError
 from tests.support.agent_corpus import answer
 
@@ -74,7 +74,7 @@ TREE = {
     ],
 )
 def test_a_value_is_compared_with_its_schema(value: dict[str, object], is_right: bool):
-    assert (find_mismatch(value, TREE) == "") is is_right
+    assert (find_mismatch(value, TREE, "answer") == "") is is_right
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_a_value_is_compared_with_its_schema(value: dict[str, object], is_right:
     ],
 )
 def test_a_schema_without_an_end_matches_nothing(schema: dict[str, object]):
-    assert find_mismatch(json.loads("{}"), schema)
+    assert find_mismatch(json.loads("{}"), schema, "answer")

@@ -78,7 +78,7 @@ WRONG = {
     "both": ({"argv": ["a"], "command": "a"}, "Error: run takes exactly one of argv and command. "),
     "no words": (
         {"argv": []},
-        "Error: The number of items of the argument argv of run must be at least 1",
+        "Error: The number of items of the 'argv' in the arguments of run must be at least 1",
     ),
     "no program": ({"argv": [" ", "a"]}, "Error: The first item of argv is empty. "),
     "NUL": ({"command": "a\0b"}, "Error: A command cannot hold a NUL character. "),
@@ -88,11 +88,11 @@ WRONG = {
     ),
     "too long": (
         {"command": "a", "timeout_seconds": 601},
-        "Error: The argument timeout_seconds of run must be at most 600, not 601.",
+        "Error: The 'timeout_seconds' in the arguments of run must be at most 600, not 601.",
     ),
     "not at all": (
         {"command": "a", "timeout_seconds": 0},
-        "Error: The argument timeout_seconds of run must be at least 1, not 0.",
+        "Error: The 'timeout_seconds' in the arguments of run must be at least 1, not 0.",
     ),
 }
 

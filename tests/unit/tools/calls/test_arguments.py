@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mimir.domain.message import ToolSpec
 from mimir.errors import ToolError
-from mimir.tools.calls import arguments, schema
+from mimir.tools.calls import arguments
 from mimir.tools.calls.arguments import MAX_CHARS, MAX_DEPTH, parse_arguments
 from mimir.tools.calls.local_tools import describe_tool
 
@@ -39,106 +39,107 @@ USAGE = (
     "filters (object, optional); place (object, optional)."
 )
 
+UNREAD = "The arguments of probe cannot be read, and nothing was run. "
 REFUSED = {
     "half a JSON text": (
         '{"path": "a',
-        "The arguments of probe are not valid JSON: Unterminated string starting at (line 1, column 10). Nothing was run.",
+        UNREAD + "The JSON is not valid: Unterminated string starting at (line 1, column 10).",
     ),
     "a fence around it": (
         '```json\n{"path": "a"}\n```',
-        "The arguments of probe are not valid JSON: Expecting value (line 1, column 1). Nothing was run.",
+        UNREAD + "The JSON is not valid: Expecting value (line 1, column 1).",
     ),
     "two objects": (
         '{"path": "a"}{"path": "b"}',
-        "The arguments of probe are not valid JSON: Extra data (line 1, column 14). Nothing was run.",
+        "The arguments of probe must be one JSON object, such as {…}.",
     ),
     "a list": ('["a"]', "The arguments of probe must be one JSON object, such as {…}."),
     "null": ("null", "The arguments of probe must be one JSON object, such as {…}."),
-    "nothing": ("", "probe was called without path."),
+    "nothing": ("", "The arguments of probe must hold path."),
     "the same key twice": (
         '{"path": "a", "path": "b"}',
-        "The key 'path' stands twice in the arguments; nothing was run.",
+        UNREAD + "The key 'path' occurs twice in one object.",
     ),
     "the same key twice, deep": (
         '{"path": "a", "filters": {"x": 1, "x": 2}}',
-        "The key 'x' stands twice in the arguments; nothing was run.",
+        UNREAD + "The key 'x' occurs twice in one object.",
     ),
     "NaN": (
         '{"path": "a", "ratio": NaN}',
-        "NaN in the arguments is no JSON number; nothing was run.",
+        UNREAD + "NaN is not a JSON number.",
     ),
     "infinity": (
         '{"path": "a", "ratio": -Infinity}',
-        "-Infinity in the arguments is no JSON number; nothing was run.",
+        UNREAD + "-Infinity is not a JSON number.",
     ),
     "a float that is too large": (
         '{"path": "a", "ratio": 1e999}',
-        "The number 1e999 in the arguments is too large.",
+        UNREAD + "The number 1e999 is out of range.",
     ),
     "a whole number that is too large": (
         '{"path": "a", "count": ' + "9" * 60 + "}",
-        f"The number {'9' * 40}… in the arguments is too large.",
+        UNREAD + "The number 999999999999999999999999999999 is out of range.",
     ),
     "an unknown name": (
         '{"path": "a", "cuont": 1}',
-        "probe has no argument 'cuont'. Did you mean 'count'?",
+        "The arguments of probe may not hold 'cuont'. Did you mean 'count'?",
     ),
-    "a missing name": ('{"count": 1}', "probe was called without path."),
+    "a missing name": ('{"count": 1}', "The arguments of probe must hold path."),
     "a number for a string": (
         '{"path": 7}',
-        "The argument path of probe must be a string, not the number 7.",
+        "The 'path' in the arguments of probe must be a string, not the number 7.",
     ),
     "null for a string": (
         '{"path": null}',
-        "The argument path of probe must be a string, not null.",
+        "The 'path' in the arguments of probe must be a string, not null.",
     ),
     "a string for a number": (
         '{"path": "a", "count": "3"}',
-        "The argument count of probe must be a whole number, not the string '3'.",
+        "The 'count' in the arguments of probe must be a whole number, not the string '3'.",
     ),
     "true for a number": (
         '{"path": "a", "count": true}',
-        "The argument count of probe must be a whole number, not true.",
+        "The 'count' in the arguments of probe must be a whole number, not true.",
     ),
     "a broken number": (
         '{"path": "a", "count": 2.5}',
-        "The argument count of probe must be a whole number, not the number 2.5.",
+        "The 'count' in the arguments of probe must be a whole number, not the number 2.5.",
     ),
     "a number that is too large": (
         '{"path": "a", "count": 10}',
-        "The argument count of probe must be at most 9, not 10.",
+        "The 'count' in the arguments of probe must be at most 9, not 10.",
     ),
     "an empty string": (
         '{"path": ""}',
-        "The length of the argument path of probe must be at least 1, not 0.",
+        "The length of the 'path' in the arguments of probe must be at least 1, not 0.",
     ),
     "a word that is none of those allowed": (
         '{"path": "a", "mode": "up"}',
-        "The argument mode of probe must be one of in, out, not 'up'.",
+        "The 'mode' in the arguments of probe must be one of in, out, not 'up'.",
     ),
     "a list that is too long": (
         '{"path": "a", "words": ["a", "b", "c", "d"]}',
-        "The number of items of the argument words of probe must be at most 3, not 4.",
+        "The number of items of the 'words' in the arguments of probe must be at most 3, not 4.",
     ),
     "a wrong item": (
         '{"path": "a", "words": ["a", {}]}',
-        "The item 2 of the argument words of probe must be a string, not an object.",
+        "The item 2 of the 'words' in the arguments of probe must be a string, not an object.",
     ),
     "a missing member": (
         '{"path": "a", "place": {}}',
-        "The argument place of probe must hold line.",
+        "The 'place' in the arguments of probe must hold line.",
     ),
     "an unknown member": (
         '{"path": "a", "place": {"line": 1, "lime": 2}}',
-        "The argument place of probe may not hold 'lime'. Did you mean 'line'?",
+        "The 'place' in the arguments of probe may not hold 'lime'. Did you mean 'line'?",
     ),
     "a lone surrogate": (
         '{"path": "\\ud800"}',
-        "The arguments of probe hold half of a surrogate pair (\\ud800–\\udfff), which is no character.",
+        UNREAD + "A text in the JSON holds half of a surrogate pair.",
     ),
     "deep nesting": (
         '{"path": ' + "[" * 100_000,
-        "The arguments of probe are nested more than 16 levels deep; nothing was read.",
+        UNREAD + "The JSON is nested more than 16 levels deep.",
     ),
 }
 
@@ -265,18 +266,8 @@ def test_nesting_is_measured_without_recursion(raw: str):
         parse_arguments(raw + "x", SPEC)
 
 
-def keywords(value: object) -> set[str]:
-    if not isinstance(value, dict):
-        return set()
-    found = set(value) - {"properties"}
-    for inner in value.get("properties", {}).values():
-        found |= keywords(inner)
-    return found | keywords(value.get("items")) | keywords(value.get("additionalProperties"))
-
-
-def test_every_tool_asks_only_for_what_is_checked(all_specs: tuple[ToolSpec, ...]):
+def test_every_tool_accepts_its_required_arguments(all_specs: tuple[ToolSpec, ...]):
     for spec in all_specs:
-        assert keywords(dict(spec.input_schema)) <= schema.KEYWORDS, spec.name
         assert arguments.parse_arguments(json.dumps(example_of(spec)), spec)
 
 

@@ -1,4 +1,4 @@
-"""Foreign text inside a message for a model: quoted, bounded, on one line."""
+"""Foreign text inside a message: quoted, bounded, on one line. Pure."""
 
 import difflib
 import json
