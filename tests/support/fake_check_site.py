@@ -9,6 +9,7 @@ from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Check, CheckKind, Task
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.check_target import CheckTarget
+from mimir.qc.scope.test_owners import PendingTests
 from tests.support.fake_trees import GREEN, RED, FakeHistory, FakeRan, FakeSandbox, Seen
 from tests.support.scoped_deliverables import restrict
 
@@ -43,8 +44,10 @@ class Bench:
         *,
         files: tuple[str, ...] = (),
         answer: str = "Done.",
+        run_base: Mapping[str, str] | None = None,
     ) -> CheckOutcome:
-        return (await self.outcomes((check,), base, after, files=files, answer=answer))[0]
+        args = ((check,), base, after)
+        return (await self.outcomes(*args, files=files, answer=answer, run_base=run_base))[0]
 
     async def outcomes(
         self,
@@ -54,6 +57,7 @@ class Bench:
         *,
         files: tuple[str, ...] = (),
         answer: str = "Done.",
+        run_base: Mapping[str, str] | None = None,
     ) -> tuple[CheckOutcome, ...]:
         before, tree = self.history.put(base), self.history.put(after)
         one = task(*checks, files=files)
@@ -66,6 +70,7 @@ class Bench:
                 tree=work.tree,
                 changed=work.changed,
                 answer=answer,
+                pending=PendingTests(base=self.history.put(run_base) if run_base else ""),
             )
         )
         return tuple(replace(o, findings=(*o.findings, *work.notes)) for o in outcomes)

@@ -6,6 +6,7 @@ the runs prove, `check_files` which files make up a check, and `earlier_tests` w
 """
 
 import asyncio
+import contextlib
 import json
 import posixpath
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.plan import Check, Task
+from mimir.errors import RecordingMiss
 from mimir.qc.checks.check_execution import Phase
 from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.checks.decision_table import decide_check, kind_of, needs_second_run
@@ -30,7 +32,7 @@ from mimir.qc.checks.earlier_tests import (
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
 from mimir.qc.controls.control_runner import ControlCase
-from mimir.qc.integrity.check_files import find_check_files, is_work
+from mimir.qc.integrity.check_files import find_check_files, is_work, says_it_tests
 from mimir.qc.results.comparison import complete_results, confirm_results
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
@@ -152,6 +154,8 @@ class CheckRunner:
         after = await self._execution.run(check, after_tree, "after", answer=target.answer)
         after = _confirm(check, target, then, _correct_missing(after, target.task))
         notes = describe_protected(changes)
+        if check.kind == "hold" and not (before.green or after.green):
+            before = await self._before_new_tests(check, target, before)
         if after.green and (kind_of(check, before) == "hold" or not before.green):
             earlier = await self._run_earlier_tests(check, changes, target, before, after)
             if earlier and not earlier.green:
@@ -177,6 +181,23 @@ class CheckRunner:
             self_authored=bool(changes.tests or changes.beside or is_new_evidence),
             notes=notes,
         )
+
+    async def _before_new_tests(
+        self, check: Check, target: CheckTarget, before: CheckRun
+    ) -> CheckRun:
+        """Return the run before without the tests of earlier tasks, if that is green.
+
+        Those are red on purpose: they excuse no other test.
+        """
+        base = target.pending.base
+        # A recording of an earlier version does not have the comparison.
+        with contextlib.suppress(RecordingMiss):
+            changes = await self._history.diff_trees(base, target.first_base) if base else ()
+            new = [c.path for c in changes if says_it_tests(c.path) and c.path not in target.status]
+            if new:
+                older = await self._before(check, await self._with(target.first_base, base, new))
+                return older if older.green else before
+        return before
 
     async def _run_earlier_tests(
         self,

@@ -14,6 +14,7 @@
 
 The first row that matches decides. Where the table is silent, "not 0" before the work is any run that is not green. A timeout after
 the work counts as "red as before" only if the run before timed out too: a result that became worse is the fault of the work.
+A `hold` that is red before only because of tests that earlier tasks wrote counts as green before.
 `broken` needs a run before the work on the base as it is. If the attempt has a part in that run, such as its own tests, the check is
 `unverified` instead, or failed after a timeout: the attempt could have made a check that works.
 A required check that fails runs once more on the same tree; if that run is green, the check is flaky and proves nothing.

@@ -239,4 +239,28 @@ async def test_hold_that_was_red_before_is_not_held_to_its_old_tests(bench):
     assert outcome.state == "passed"
 
 
+@pytest.mark.parametrize(
+    ("new", "work", "state"),
+    [
+        # An earlier task wrote the new test, so it is red on purpose: the old one was green.
+        ("wants new", "good, new", "passed"),
+        ("wants new", "new", "failed"),
+        ("wants new", "good", "failed"),
+        # Without the new test the suite is red too.
+        ("wants bad", "new", "broken"),
+    ],
+)
+async def test_hold_is_not_excused_by_the_red_tests_of_earlier_tasks(bench, new, work, state):
+    run_base = {"a.py": "good", TEST: "wants good"}
+    if state == "broken":
+        run_base[TEST] = "wants better"
+    base = {**run_base, "tests/test_new.py": new}
+
+    outcome = await bench().outcome(
+        check("hold", run="pytest"), base=base, after={**base, "a.py": work}, run_base=run_base
+    )
+
+    assert outcome.state == state
+
+
 # Protected files.
