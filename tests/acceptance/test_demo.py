@@ -1,4 +1,7 @@
-"""`mimir demo`, as a person starts it: what it shows, what it leaves behind, and what a kill costs it."""
+"""`mimir demo`, as a person starts it: what it shows, what it leaves behind, and what a kill costs it.
+
+The program of the first one is that of the wheel, and the guides go on where it ended.
+"""
 
 import asyncio
 import json
@@ -17,11 +20,19 @@ from tests.support.crash.process_forge import run_python
 from tests.support.projects import git
 from tests.support.run_facts import Facts, gather
 from tests.support.terminal import Terminal, environment
+from tests.support.wheel import ROOT, build, install, run
+
+pytestmark = pytest.mark.timeout(
+    500
+)  # a performance is played before the first test that looks at it
 
 MIMIR = Path(sys.executable).with_name("mimir")
 RECORDING = "demo.jsonl"
 TASKS = ("task-0", *(f"task-1.{n}" for n in range(1, 7)))
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
+GUIDES = ("first-run", "checks", "when-a-run-stops", "automation")
+MAY_FIND = {"mimir check --run": 65}
+"""The plan of a completed run: its checks are green before the work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +55,27 @@ class Shown:
         return {name: (self.project / name).read_text(encoding="utf-8") for name in names}
 
 
+def guided() -> list[str]:
+    """Return the commands of the guides, in their order."""
+    lines: list[str] = []
+    for guide in GUIDES:
+        text = (ROOT / f"docs/{guide}.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        assert blocks, guide
+        lines += "".join(blocks).splitlines()
+    return lines
+
+
+def in_shell(program: Path, line: str, place: Path) -> "subprocess.CompletedProcess[str]":
+    path = f"{program.parent}:{os.environ['PATH']}"
+    return run(["bash", "-c", line], place, 380, PATH=path)
+
+
 def mimir(where: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run_python([sys.executable, "-m", "mimir", *words], cwd=where, env=os.environ)
 
 
-def play(where: Path, *words: str) -> Shown:
-    project = where / "a project of its own"
-    done = mimir(where, "demo", "--directory", str(project), *words)
+def gathered(project: Path, done: "subprocess.CompletedProcess[str]") -> Shown:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     run = re.search(r"^run +(\S+)$", done.stdout, re.MULTILINE)
@@ -60,15 +85,26 @@ def play(where: Path, *words: str) -> Shown:
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """One performance, looked at from several sides."""
-    return play(tmp_path_factory.mktemp("demo"), "--record", RECORDING)
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of an environment that has the wheel and not the repository."""
+    wheel = build(tmp_path_factory.mktemp("dist"))
+    return install(wheel, tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture(scope="module")
+def shown(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """One performance, as the first guide begins it, looked at from several sides."""
+    place = tmp_path_factory.mktemp("demo")
+    done = in_shell(program, f"{guided()[0]} --record {RECORDING}", place)
+    return gathered(place / "demo", done)
 
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """One performance with a kill in it."""
-    return play(tmp_path_factory.mktemp("crash"), "--crash")
+    where = tmp_path_factory.mktemp("crash")
+    project = where / "a project of its own"
+    return gathered(project, mimir(where, "demo", "--directory", str(project), "--crash"))
 
 
 def test_a_recorded_demo_replays_to_the_same_bytes(shown: Shown):
@@ -218,6 +254,27 @@ def test_the_commands_that_it_names_work_without_a_key(shown: Shown):
     checked = json.loads(mimir(shown.project, "check", plan[1], "--json").stdout)
     # Two tasks change one file at the same time, so they name no files.
     assert [one["code"] for one in checked["findings"]] == ["files-missing"]
+
+
+def test_the_commands_work_outside_of_the_repository(program: Path, tmp_path: Path):
+    where = run([program.parent / "python", "-c", "import mimir; print(mimir.__file__)"], tmp_path)
+    assert str(program.parents[1]) in where.stdout
+    assert run([program, "--version"], tmp_path).stdout == "mimir 0.3.0\n"
+    assert "Commands:" in run([program, "--help"], tmp_path).stdout
+    doctor = run([program, "doctor", "--json"], tmp_path)
+    assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+    assert "agents" in run([program, "__complete", ""], tmp_path).stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_guides_work_line_by_line_outside_of_the_repository(program: Path, shown: Shown):
+    began, entered, *lines = guided()
+    assert (began, entered) == ("mimir demo --directory demo", "cd demo")
+    for line in lines:
+        done = in_shell(program, line, shown.project)
+        assert done.returncode in (0, MAY_FIND.get(line, 0)), f"{line}: {done.stderr}"
+    seals = json.loads((shown.project / "seals.json").read_text(encoding="utf-8"))
+    assert seals["ok"] is True
 
 
 def test_a_directory_that_holds_something_is_left_alone(tmp_path: Path):

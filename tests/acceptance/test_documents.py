@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from mimir.planning.renderer import render
-from tests.acceptance.test_wheel import GUIDES
+from tests.acceptance.test_demo import GUIDES
 from tests.support.agent_corpus import answer
 from tests.support.cli_runner import Desk
 from tests.support.whole_run import REST, Part, plan, step, writes, wrote
