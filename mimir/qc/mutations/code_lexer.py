@@ -9,6 +9,7 @@ import re
 from typing import Literal
 
 from mimir.domain.value_class import value_class
+from mimir.qc.mutations.mutation import Edit, Place, other_literal
 
 Language = Literal["javascript", "go", "rust", "java", "c"]
 
@@ -31,10 +32,22 @@ _REGEX = re.compile(r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*
 class MaskedCode:
     """A text, and the same text with blanks for comments and the insides of strings."""
 
+    language: Language
     text: str
     mask: str
     pairs: dict[int, int]
     """Place of each opening bracket → place of its closing one."""
+
+    def read(self, place: Place) -> str:
+        """Return the text at a place."""
+        return self.text[slice(*place)]
+
+    def change_literal(self, place: Place) -> Edit | None:
+        """Return the edit that makes a literal another one; None: the place holds none."""
+        is_character = self.language != "javascript"
+        mask = self.mask[slice(*place)]
+        other = other_literal(self.read(place), mask, has_characters=is_character)
+        return Edit(place, other) if other else None
 
     def open_braces(self, start: int, end: int) -> list[int]:
         """Return the places of the braces after `start` that are open at `end`."""
@@ -58,12 +71,14 @@ def mask_code(text: str, language: Language) -> MaskedCode | None:
         if not open_brackets or _OPENING[mask[open_brackets[-1]]] != char:
             return None
         pairs[open_brackets.pop()] = at
-    return None if open_brackets else MaskedCode(text=text, mask=mask, pairs=pairs)
+    return (
+        None if open_brackets else MaskedCode(language=language, text=text, mask=mask, pairs=pairs)
+    )
 
 
-def list_arguments(code: MaskedCode, start: int) -> list[tuple[int, int]]:
+def list_arguments(code: MaskedCode, start: int) -> list[Place]:
     """Return the places of the arguments of a call whose parenthesis is at `start`."""
-    end, found = code.pairs[start], list[tuple[int, int]]()
+    end, found = code.pairs[start], list[Place]()
     at = begin = start + 1
     while at < end:
         if code.mask[at] in "([{":

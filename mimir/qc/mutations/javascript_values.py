@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mimir.qc.mutations.code_lexer import MaskedCode, list_arguments
-from mimir.qc.mutations.mutation import SUFFIX
+from mimir.qc.mutations.mutation import SUFFIX, Edit, Place
 
-Place = tuple[int, int]
 _LEAF = re.compile(r"(?<![\w$.])(?:-?\d+(?:\.\d+)?|true|false|'[^'\n]*'|\"[^\"\n]*\")(?![\w$.])(?!\s*:)")  # fmt: skip
 _ASSERTION = re.compile(
     r"(?P<wait>\b(?:await|return)\s+)?(?<![\w$.])assert(?:\.(?P<method>ok|throws|rejects|match))?\s*(?=\()"
@@ -35,7 +34,7 @@ def reveal_parts(
     if not (others and start < actual[0] < actual[1] < expected[0]):
         return None
     head, middle = code.text[start : actual[0]], code.text[actual[1] : expected[0]]
-    value = code.text[slice(*actual)]
+    value = code.read(actual)
     called = f"{head}mimirActual{middle}mimirOther{code.text[expected[1] : end]}"
     texts = [one.replace("\n", " ") for one in (value, called, *others)]
     if any("//" in one for one in texts):
@@ -64,35 +63,28 @@ def find_parts(code: MaskedCode, container: Place) -> Iterator[Place]:
     yield from ((start + a, start + b) for a, b in free[:_MOST])
 
 
-def find_conditions(code: MaskedCode, start: int, end: int) -> Iterator[tuple[Place, str]]:
-    """Yield the places of conditions that must hold, and texts with which they must not."""
+def find_conditions(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
+    """Yield edits of conditions that must hold, after which they must not."""
     for found in _ASSERTION.finditer(code.mask, start, end):
         values = list_arguments(code, found.end())
         if not values:
             continue
-        first = values[0]
-        name, matcher = found["method"] or "ok", None
+        first, close = values[0], code.pairs[found.end()]
+        name = found["method"] or "ok"
         if found["actual"] is not None:
-            matcher = _MATCHER.match(code.mask, code.pairs[found.end()] + 1)
+            matcher = _MATCHER.match(code.mask, close + 1)
             name = matcher["name"] if matcher else ""
             values = [first, *(list_arguments(code, matcher.end()) if matcher else ())]
+            close = code.pairs[matcher.end()] if matcher else close
         match name:
             case "ok" | "toBeTruthy" | "toBeFalsy":
-                yield first, f"!({code.text[slice(*first)]})"
-            case "throws":
-                yield (
-                    first,
-                    _expect_other_error(code, found.start(), values, code.pairs[found.end()]),
-                )
+                yield Edit(first, f"!({code.read(first)})")
             case "rejects" if found["wait"]:
-                yield first, "Promise.resolve()"
+                yield Edit(first, "Promise.resolve()")
             case "match" | "toMatch" if len(values) > 1:
-                yield values[1], _NEVER
-            case _ if name.startswith("toThrow") and matcher:
-                yield (
-                    first,
-                    _expect_other_error(code, found.start(), values, code.pairs[matcher.end()]),
-                )
+                yield Edit(values[1], _NEVER)
+            case _ if name == "throws" or name.startswith("toThrow"):
+                yield Edit(first, _expect_other_error(code, found.start(), values, close))
             case _:
                 pass
 
@@ -103,10 +95,10 @@ def _expect_other_error(code: MaskedCode, start: int, values: Sequence[Place], e
     It raises none. If the assertion accepts another error than it names, it is the right function, and the test passes.
     """
     none, first = "() => {}", values[0]
-    wanted = code.text[slice(*values[1])] if len(values) > 1 else ""
+    wanted = code.read(values[1]) if len(values) > 1 else ""
     before, after = code.text[start : first[0]], code.text[first[1] : end + 1]
     if not _NAMED_ERROR.match(wanted) or "//" in after or before.startswith(("await", "return")):
         return none
     tried = f"{before}() => {{ throw '{SUFFIX}'; }}{after}".replace("\n", " ")
-    right = code.text[slice(*first)]
+    right = code.read(first)
     return f"(() => {{ try {{ {tried} }} catch {{ return {none}; }} return {right}; }})()"

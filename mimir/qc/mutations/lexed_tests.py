@@ -7,7 +7,6 @@ Edits keep the lines.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from mimir.domain.value_class import value_class
 from mimir.qc.mutations.code_lexer import Language, MaskedCode, list_arguments, mask_code
@@ -22,9 +21,11 @@ from mimir.qc.mutations.mutation import (
     STRING,
     SUFFIX,
     Edit,
+    Place,
     Step,
     apply_edits,
-    other_literal,
+    apply_inside,
+    insert,
 )
 
 LANGUAGES: Mapping[str, Language] = {
@@ -101,11 +102,9 @@ class _Expectation:
     is_equality: bool = False
     strict: Edit | None = None
     """Edit that fails where its values are computed."""
-    start: int = 0
-    """Place of the assertion's name."""
-    end: int = 0
-    """Place after its closing parenthesis."""
-    values: tuple[tuple[int, int], ...] = ()
+    place: Place = (0, 0)
+    """From the assertion's name to its closing parenthesis."""
+    values: tuple[Place, ...] = ()
     """Places of its compared values."""
 
 
@@ -134,22 +133,22 @@ def mutate_tests(text: str, language: Language, step: Step) -> str | None:
         line = _THROW if language == "javascript" else f"{MARK} )"
         return None if step == "strict" else f"{line}\n{text}"
     edits: list[Edit] = []
-    for body in _bodies(code, language):
-        first = Edit(start=body.start, end=body.start, text=f" {body.failing}")
-        expected = list(_expectations(code, language, body.start, body.end))
+    for body in _bodies(code):
+        first = insert(body.start, f" {body.failing}")
+        expected = list(_expectations(code, body.start, body.end))
         if language == "javascript" and not expected:
-            expected = list(_conditions(code, body.start, body.end))
+            found = find_conditions(code, body.start, body.end)
+            expected = [_Expectation(edit=one, strict=_fail_at(code, one.place)) for one in found]
         match step:
             case "expectations":
-                edits += _reveal_equalities(code, body, language, expected)
+                edits += _reveal_equalities(code, body, expected)
                 edits += [one.edit for one in expected] or [first]
             case "strict":
                 edits += [one.strict for one in expected if one.strict is not None]
             case _:
                 edits.append(first)
     if language == "go" and step != "strict":
-        places = [found.end() for found in _GO_OUTPUT.finditer(text)]
-        edits += [Edit(start=at, end=at, text=SUFFIX) for at in places]
+        edits += [insert(found.end(), SUFFIX) for found in _GO_OUTPUT.finditer(text)]
     return apply_edits(text, edits) if edits else None
 
 
@@ -157,12 +156,12 @@ def list_tests(text: str, language: Language) -> Mapping[str, bool]:
     """Return the names of the tests of a file; True: the test always reaches an equality."""
     code = mask_code(text, language)
     found: dict[str, bool] = {}
-    for body in _bodies(code, language) if code else ():
+    for body in _bodies(code) if code else ():
         # A computed title names no test.
         if code and body.name:
-            expected = _expectations(code, language, body.start, body.end)
+            expected = _expectations(code, body.start, body.end)
             # Work in Go cannot redefine a comparison, only avoid it.
-            places = [one.edit.start for one in expected if one.is_equality or language == "go"]
+            places = [one.edit.place[0] for one in expected if one.is_equality or language == "go"]
             is_strict = any(_is_unconditional(code, body.start, at) for at in places)
             found[body.name] = is_strict and found.get(body.name, True)
     return found
@@ -181,7 +180,7 @@ def mutate_script(text: str, step: Step) -> str | None:
     code = mask_code(text, "javascript")
     if code is None:
         return None
-    expected = list(_expectations(code, "javascript", 0, len(text)))
+    expected = list(_expectations(code, 0, len(text)))
     if step in ("expectations", "strict"):
         changed = [one.strict if step == "strict" else one.edit for one in expected]
         edits = [edit for edit in changed if edit is not None]
@@ -190,17 +189,14 @@ def mutate_script(text: str, step: Step) -> str | None:
         return f"{_THROW}\n"
     exits = [
         # A computed code is still computed, as a second argument.
-        Edit(
-            start=one.start(),
-            end=one.end(),
-            text="process.exit(1)" if one[0].endswith(")") else "process.exit(1, ",
-        )
+        Edit(one.span(), "process.exit(1)" if one[0].endswith(")") else "process.exit(1, ")
         for one in _EXITS.finditer(code.mask)
     ]
     return f"{apply_edits(text, exits).rstrip()}\n;{_THROW}\n"
 
 
-def _bodies(code: MaskedCode, language: Language) -> Iterator[_Body]:
+def _bodies(code: MaskedCode) -> Iterator[_Body]:
+    language = code.language
     if language == "javascript":
         yield from _javascript_bodies(code)
         return
@@ -226,7 +222,7 @@ def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
             start, end = end + 1, code.pairs[end + 1]
         body = _JS_BODY.search(code.mask, start, end)
         values = list_arguments(code, start)
-        title = STRING.match(code.text[slice(*values[0])]) if values else None
+        title = STRING.match(code.read(values[0])) if values else None
         name = title[0][1:-1] if title else ""
         if body is None:
             named = [at for at, _ in values[1:] if code.mask[at] != "{"]
@@ -240,10 +236,9 @@ def _javascript_bodies(code: MaskedCode) -> Iterator[_Body]:
             yield _Body(name=name, start=at, end=end, failing=f"(() => {{ {_THROW} }})() ||")
 
 
-def _expectations(
-    code: MaskedCode, language: Language, start: int, end: int
-) -> Iterator[_Expectation]:
+def _expectations(code: MaskedCode, start: int, end: int) -> Iterator[_Expectation]:
     """Yield the assertions with an expected value, in order."""
+    language = code.language
     if language == "go":
         yield from (_Expectation(edit=edit) for edit in _go_conditions(code, start, end))
     for found in _ASSERTIONS[language].finditer(code.mask, start, end):
@@ -260,79 +255,70 @@ def _expectations(
         is_equality = language != "go" and _EQUAL.search(name) is not None and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
         compared = values[: 2 if is_assert else 1]
         other = f'[{{0}}, "{MARK}"]' if is_assert or name == "toBe" else _OTHER_OBJECT
-        edit = _change_value(code, compared, language, other if is_equality else "")
+        edit = _change_value(code, compared, other if is_equality else "")
         if edit is not None:
-            strict = _fail_at(code, *compared[-1], language) if is_equality else None
+            strict = _fail_at(code, compared[-1]) if is_equality else None
             place = (found.start(), code.pairs[found.end()] + 1)
-            yield _Expectation(edit=edit, is_equality=is_equality, strict=strict, start=place[0], end=place[1], values=tuple(compared))  # fmt: skip
-
-
-def _conditions(code: MaskedCode, start: int, end: int) -> Iterator[_Expectation]:
-    for place, text in find_conditions(code, start, end):
-        edit = Edit(start=place[0], end=place[1], text=text)
-        yield _Expectation(edit=edit, strict=_fail_at(code, *place, "javascript"))
+            yield _Expectation(edit=edit, is_equality=is_equality, strict=strict, place=place, values=tuple(compared))  # fmt: skip
 
 
 def _reveal_equalities(
-    code: MaskedCode, body: _Body, language: Language, expected: Sequence[_Expectation]
+    code: MaskedCode, body: _Body, expected: Sequence[_Expectation]
 ) -> Iterator[Edit]:
     """Yield edits of all equalities but the last; one that still holds ends the test.
 
     Only whole statements of the test itself change. Right work passes them, so that the next equality is tried too.
     """
-    by_end = {one.end: one for one in expected if one.is_equality}
+    by_end = {one.place[1]: one for one in expected if one.is_equality}
     statements = [
-        (start, one)
-        for start, end in _statements(code, body, language)
-        if (one := by_end.get(end)) and _is_assertion(code, start, one)
+        (place, one)
+        for place in _statements(code, body)
+        if (one := by_end.get(place[1])) and _is_assertion(code, place[0], one)
     ]
-    for start, one in statements if language == "javascript" else ():
-        if text := _reveal_parts(code, start, one, is_last=one is statements[-1][1]):
-            yield Edit(start=start, end=one.end, text=text)
+    for place, one in statements if code.language == "javascript" else ():
+        if text := _reveal_parts(code, place, one, is_last=one is statements[-1][1]):
+            yield Edit(place, text)
     # A factory of tests in Java must return them.
-    is_factory = language == "java" and body.has_result
-    for start, one in statements[:-1] if body.failing != _NO_PANIC and not is_factory else ():
-        text = _end_if_equal(code, language, start, one)
-        if language == "rust":
+    is_factory = code.language == "java" and body.has_result
+    for place, one in statements[:-1] if body.failing != _NO_PANIC and not is_factory else ():
+        text = _end_if_equal(code, place, one)
+        if code.language == "rust":
             text = text.format("return Ok(())" if body.has_result else "return")
-        yield Edit(start=start, end=one.end, text=text)
+        yield Edit(place, text)
 
 
-def _reveal_parts(code: MaskedCode, start: int, one: _Expectation, *, is_last: bool) -> str | None:
+def _reveal_parts(
+    code: MaskedCode, place: Place, one: _Expectation, *, is_last: bool
+) -> str | None:
     """Return the statement that tries each part of an expected container.
 
     The last one of a test fails then, with all parts changed.
     """
+    start, end = place
     container = find_container(code, one.values)
     actual = one.values[0] if len(one.values) == 2 else None
     if found := _EXPECT.match(code.mask, start):
         actual = next(iter(list_arguments(code, found.end())), None)
-    if container is None or actual is None or _LATER.search(code.mask, start, one.start):
+    if container is None or actual is None or _LATER.search(code.mask, start, one.place[0]):
         return None
-    first, last = container
-    edits = [
-        Edit(start=a - first, end=b - first, text=other)
-        for a, b in find_parts(code, container)
-        if (other := other_literal(code.text[a:b], code.mask[a:b], has_characters=False))
-    ]
-    text = code.text[first:last]
-    others = [apply_edits(text, [edit]) for edit in edits]
-    head = reveal_parts(code, (start, one.end), actual, container, others)
+    edits = list(filter(None, map(code.change_literal, find_parts(code, container))))
+    others = [apply_inside(code.text, container, [edit]) for edit in edits]
+    head = reveal_parts(code, place, actual, container, others)
     if head is None:
         return None
-    middle, rest = code.text[actual[1] : first], code.text[last : one.end]
-    changed = f"{code.text[start : actual[0]]}mimirActual{middle}{apply_edits(text, edits)}{rest}"
+    changed = f"{code.text[start : actual[0]]}mimirActual{apply_inside(code.text, (actual[1], end), edits)}"
     changed = changed if is_last else ""
-    lines = code.text[start : one.end].count("\n") - changed.count("\n")
+    lines = code.read(place).count("\n") - changed.count("\n")
     return f"{head}{changed}{chr(10) * lines} }}"
 
 
-def _statements(code: MaskedCode, body: _Body, language: Language) -> Iterator[tuple[int, int]]:
+def _statements(code: MaskedCode, body: _Body) -> Iterator[Place]:
     """Yield the places of the statements of a test, without those in blocks."""
     mask, begin, at = code.mask, body.start, body.start
+    is_javascript = code.language == "javascript"
     while at <= body.end:
         # JavaScript needs no semicolon at the end of a line.
-        is_line_end = language == "javascript" and mask[at] == "\n"
+        is_line_end = is_javascript and mask[at] == "\n"
         if at == body.end or mask[at] == ";" or (is_line_end and not _CONTINUES.match(mask, at)):
             text = mask[begin:at]
             if text.strip():
@@ -341,40 +327,34 @@ def _statements(code: MaskedCode, body: _Body, language: Language) -> Iterator[t
         elif mask[at] in "([{":
             at = code.pairs[at]
             # Other languages need none after a block.
-            begin = at + 1 if mask[at] == "}" and language != "javascript" else begin
+            begin = at + 1 if mask[at] == "}" and not is_javascript else begin
         at += 1
 
 
 def _is_assertion(code: MaskedCode, start: int, one: _Expectation) -> bool:
     """True if a statement is nothing but an assertion that is complete at its end."""
-    if start == one.start:
+    begin, end = one.place
+    if start == begin:
         return True
-    head = _HEAD.match(code.mask, start, one.end)
+    head = _HEAD.match(code.mask, start, end)
     if head is None:
         return False
     at = head.end()
-    while at < one.start and code.mask[at] == "(":
+    while at < begin and code.mask[at] == "(":
         chain = _CHAIN.match(code.mask, code.pairs[at] + 1)
-        at = chain.end() if chain else one.end
-    is_late = _LATER.search(code.mask, start, one.start) is not None
-    return at >= one.start and at <= one.end and (head["wait"] is not None or not is_late)
+        at = chain.end() if chain else end
+    is_late = _LATER.search(code.mask, start, begin) is not None
+    return begin <= at <= end and (head["wait"] is not None or not is_late)
 
 
-def _end_if_equal(code: MaskedCode, language: Language, start: int, one: _Expectation) -> str:
+def _end_if_equal(code: MaskedCode, place: Place, one: _Expectation) -> str:
     """Return the statement that ends the test if an equality holds with another value."""
-
-    def changed(begin: int, end: int) -> str:
-        inner = replace(one.edit, start=one.edit.start - begin, end=one.edit.end - begin)
-        is_inside = begin <= one.edit.start and one.edit.end <= end
-        return apply_edits(code.text[begin:end], [inner] if is_inside else [])
-
-    if language == "rust":
-        left, right = (
-            changed(*place).replace("{", "{{").replace("}", "}}") for place in one.values
-        )
+    if code.language == "rust":
+        values = (apply_inside(code.text, value, [one.edit]) for value in one.values)
+        left, right = (value.replace("{", "{{").replace("}", "}}") for value in values)
         return f"match (&({left}), &({right})) {{{{ (l, r) => if *l == *r {{{{ {{}}; }}}} }}}}"
-    caught = "catch (AssertionError mimirControl)" if language == "java" else "catch"
-    return f"try {{ {changed(start, one.end)}; return; }} {caught} {{}}"
+    caught = "catch (AssertionError mimirControl)" if code.language == "java" else "catch"
+    return f"try {{ {apply_inside(code.text, place, [one.edit])}; return; }} {caught} {{}}"
 
 
 def _go_conditions(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
@@ -382,55 +362,48 @@ def _go_conditions(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
     for found in _GO_CONDITION.finditer(code.mask, start, end):
         brace = found.end() - 1
         if _GO_FAILURE.search(code.mask, brace, code.pairs[brace]):
-            place = found.span("value")
-            if other := other_literal(code.text[slice(*place)], code.mask[slice(*place)]):
-                yield Edit(start=place[0], end=place[1], text=other)
+            yield from filter(None, [code.change_literal(found.span("value"))])
 
 
-def _fail_at(code: MaskedCode, start: int, end: int, language: Language) -> Edit | None:
+def _fail_at(code: MaskedCode, place: Place) -> Edit | None:
     """Return the edit that fails where a compared value is computed; None: there is none."""
-    value = code.text[start:end]
-    if language == "javascript":
+    value = code.read(place)
+    if code.language == "javascript":
         # The value is computed first: a test may expect that it fails.
-        return Edit(start=start, end=end, text=f"[{value}, (() => {{ {_THROW} }})()]")
+        return Edit(place, f"[{value}, (() => {{ {_THROW} }})()]")
     # The value of a block must outlive it: that of a literal does.
-    if language == "rust" and other_literal(value, code.mask[start:end]):
-        return Edit(start=start, end=end, text=f"{{ {_PANIC} {value} }}")
+    if code.language == "rust" and code.change_literal(place):
+        return Edit(place, f"{{ {_PANIC} {value} }}")
     return None
 
 
-def _change_value(
-    code: MaskedCode, values: list[tuple[int, int]], language: Language, other_value: str
-) -> Edit | None:
+def _change_value(code: MaskedCode, values: Sequence[Place], other_value: str) -> Edit | None:
     """Return the edit of one literal among compared values, else of an equality's right value.
 
     `other_value` is the pattern of a value that an equality must not accept; empty: it is no equality.
     """
-    for start, end in reversed(values):
-        is_char = language != "javascript"
-        text, mask = code.text[start:end], code.mask[start:end]
-        if other := other_literal(text, mask, has_characters=is_char):
-            return Edit(start=start, end=end, text=other)
-    for start, end in reversed(values) if language in ("java", "rust") else ():
-        if other := _change_record(code, start, end):
-            return Edit(start=start, end=end, text=other)
-    if language != "javascript" or not other_value:
+    records = values if code.language in ("java", "rust") else ()
+    found = [
+        *map(code.change_literal, reversed(values)),
+        *(_change_record(code, place) for place in reversed(records)),
+    ]
+    if edit := next(filter(None, found), None):
+        return edit
+    if code.language != "javascript" or not other_value:
         return None
-    start, end = values[-1]
-    return Edit(start=start, end=end, text=other_value.format(code.text[start:end]))
+    return Edit(values[-1], other_value.format(code.read(values[-1])))
 
 
-def _change_record(code: MaskedCode, start: int, end: int) -> str:
-    """Return another record of literals, as `Money::new(5)`; empty: the value is none."""
+def _change_record(code: MaskedCode, place: Place) -> Edit | None:
+    """Return the edit of a record of literals, as `Money::new(5)`; None: the value is none."""
+    start, end = place
     found = _RECORD.match(code.mask, start, end)
     if found is None or code.pairs.get(found.end()) != end - 1:
-        return ""
-    edits = [
-        Edit(start=a - start, end=b - start, text=other_literal(code.text[a:b], code.mask[a:b]))
-        for a, b in find_parts(code, (found.end() + 1, end - 1))
-    ]
-    blank = [replace(edit, text="") for edit in edits]
-    rest = apply_edits(code.mask[start:end], blank)[found.end() - start + 1 : -1]
+        return None
+    inside = (found.end() + 1, end - 1)
+    parts = list(find_parts(code, inside))
+    rest = apply_inside(code.mask, inside, [Edit(part, "") for part in parts])
     # A record that has other parts may be equal by those alone.
-    is_whole = edits and not re.sub(r"\w+\s*:", "", rest).strip(" \t\n,")
-    return apply_edits(code.text[start:end], edits) if is_whole else ""
+    is_whole = not re.sub(r"\w+\s*:", "", rest).strip(" \t\n,")
+    edits = list(filter(None, map(code.change_literal, parts)))
+    return Edit(place, apply_inside(code.text, place, edits)) if is_whole and edits else None

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal
-
-from mimir.domain.value_class import value_class
 
 Step = Literal["expectations", "strict", "statements", "replaced", "end"]
 """Expected values, first statements (strict: beside an equality), whole files, ends."""
 
+Place = tuple[int, int]
+"""Start and end in a text."""
 ChangedTests = Mapping[str, Mapping[str, bool]]
 """Changed file → name of each of its tests → whether it always reaches an equality."""
 
@@ -24,26 +25,36 @@ _FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
 STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
 
 
-@value_class
+@dataclass(frozen=True, slots=True)
 class Edit:
     """One replacement in a text."""
 
-    start: int
-    end: int
-    """`start`: nothing is removed."""
+    place: Place
+    """Both ends may be equal: nothing is removed."""
     text: str
 
 
-def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with all edits; of two that overlap the first one counts."""
+def insert(at: int, text: str) -> Edit:
+    """Return the edit that inserts a text."""
+    return Edit((at, at), text)
+
+
+def apply_edits(text: str, edits: Iterable[Edit], start: int = 0) -> str:
+    """Return a text from `start` on with all edits; of two that overlap the first one counts."""
     parts: list[str] = []
-    at = 0
-    for edit in sorted(edits, key=lambda one: (one.start, one.end)):
-        if edit.start < at:
-            continue
-        parts += [text[at : edit.start], edit.text]
-        at = edit.end
+    at = start
+    for edit in sorted(edits, key=lambda one: one.place):
+        if edit.place[0] >= at:
+            parts += [text[at : edit.place[0]], edit.text]
+            at = edit.place[1]
     return "".join((*parts, text[at:]))
+
+
+def apply_inside(text: str, place: Place, edits: Iterable[Edit]) -> str:
+    """Return a part of a text with the edits inside it."""
+    start, end = place
+    inner = (one for one in edits if start <= one.place[0] and one.place[1] <= end)
+    return apply_edits(text[:end], inner, start)
 
 
 def changed_integer(number: int) -> int:

@@ -6,10 +6,20 @@ Only literals, displays of literals and operands of `==` that are a whole compar
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mimir.domain.python_syntax import parse_module
-from mimir.qc.mutations.mutation import MARK, OFFSET, SUFFIX, Edit, Step, apply_edits
+from mimir.qc.mutations.mutation import (
+    MARK,
+    OFFSET,
+    SUFFIX,
+    Edit,
+    Place,
+    Step,
+    apply_edits,
+    apply_inside,
+    insert,
+)
 from mimir.qc.mutations.python_assertions import (
     METHODS,
     RELATIONS,
@@ -154,26 +164,24 @@ class _Source:
 
     def _before(self, statement: ast.stmt, text: str) -> Edit:
         """Return the edit that puts a line before a compound statement."""
-        start = self._offset(statement.lineno, statement.col_offset)
+        start, _ = self._place(statement)
         indent = self.text[self.text.rfind("\n", 0, start) + 1 : start]
-        return Edit(start=start, end=start, text=f"{text}\n{indent}")
+        return insert(start, f"{text}\n{indent}")
 
     def _inside(self, first: ast.expr, last: ast.expr, edits: Sequence[Edit]) -> str:
         """Return the text from one node to another with the edits applied."""
-        start, end = self._offset(first.lineno, first.col_offset), self._end(last)
-        moved = [replace(edit, start=edit.start - start, end=edit.end - start) for edit in edits]
-        return apply_edits(self.text[start:end], moved)
+        return apply_inside(self.text, (self._place(first)[0], self._place(last)[1]), edits)
 
     def first_statement(self, test: _TestDef) -> Edit:
         """Return the edit that puts a failing statement first."""
         first = test.body[0]
         decorators = getattr(first, "decorator_list", [])
-        start = self._offset(*((decorators[0].lineno, first.col_offset) if decorators else (first.lineno, first.col_offset)))  # fmt: skip
+        start = self._offset((decorators or [first])[0].lineno, first.col_offset)
         between = "; "
         if isinstance(first, _COMPOUND):
             indent = self.text[self.text.rfind("\n", 0, start) + 1 : start]
             between = f"\n{indent}"
-        return Edit(start=start, end=start, text=f"{_FAIL}{between}")
+        return insert(start, f"{_FAIL}{between}")
 
     def failing_exit(self, node: ast.AST) -> Iterator[Edit]:
         """Yield the edit of `exit(0)`, `sys.exit()` or `raise SystemExit`."""
@@ -184,8 +192,7 @@ class _Source:
                 pass
         if isinstance(node, ast.Call) and name_of(node.func) in ("exit", "quit", "_exit", "SystemExit"):  # fmt: skip
             if not node.args:
-                end = self._end(node)
-                yield Edit(start=end - 1, end=end - 1, text="1")
+                yield insert(self._place(node)[1] - 1, "1")
             elif not isinstance(node.args[0], ast.Constant | ast.Starred):
                 # The value is still computed: it may be the program itself, as in sys.exit(main()).
                 yield self._replacement(node.args[0], f"[{self._segment(node.args[0])}, 1][1]")
@@ -200,11 +207,8 @@ class _Source:
             return _Expectations([tried], [self._before(block, _FAIL)])
         match node:
             case ast.Call(func=ast.Attribute(attr="assertRaises"), args=[_, called, *_] as values):
-                start = self._offset(called.lineno, called.col_offset)
-                edits = [
-                    Edit(start=start, end=self._end(values[-1]), text=text)
-                    for text in ("int", _THROW)
-                ]
+                place = (self._place(called)[0], self._place(values[-1])[1])
+                edits = [Edit(place, text) for text in ("int", _THROW)]
                 return _Expectations(edits[:1], edits[1:])
             case ast.Assert(test=test):
                 return self._condition(test)
@@ -337,8 +341,8 @@ class _Source:
             is_near = isinstance(one.node, ast.Call) and "Almost" not in name_of(one.node.func)
             if is_plain and (edits := self._literal(one, 1 if is_near else OFFSET)):
                 return edits
-            start, end = self._offset(left.lineno, left.col_offset), self._offset(right.lineno, right.col_offset)  # fmt: skip
-            return [Edit(start=start, end=start, text=f"*{_COMPARE}.pick("), Edit(start=self._end(right), end=self._end(right), text=")")] if start < end else []  # fmt: skip
+            start, (middle, end) = self._place(left)[0], self._place(right)
+            return [insert(start, f"*{_COMPARE}.pick("), insert(end, ")")] if start < middle else []
         changed = left if one.relation == "in" or self._changed(left) else right
         return [self._replacement(changed, f'({self._segment(changed)}, "{MARK}")')]
 
@@ -392,14 +396,14 @@ class _Source:
                 return ""
 
     def _replacement(self, node: ast.expr, text: str) -> Edit:
-        start = self._offset(node.lineno, node.col_offset)
-        return Edit(start=start, end=self._end(node), text=text)
+        return Edit(self._place(node), text)
 
     def _segment(self, node: ast.expr) -> str:
-        return self.text[self._offset(node.lineno, node.col_offset) : self._end(node)]
+        return self.text[slice(*self._place(node))]
 
-    def _end(self, node: ast.expr) -> int:
-        return self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
+    def _place(self, node: ast.expr | ast.stmt) -> Place:
+        end = self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
+        return self._offset(node.lineno, node.col_offset), end
 
     def _offset(self, line: int, column: int) -> int:
         """Return the place of a line and a column, which the tree counts in bytes."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from mimir.domain.value_class import value_class
 from mimir.qc.mutations.code_lexer import Language, MaskedCode, list_arguments, mask_code
-from mimir.qc.mutations.lexed_tests import LANGUAGES, other_literal
-from mimir.qc.mutations.mutation import Edit, Step, apply_edits
+from mimir.qc.mutations.lexed_tests import LANGUAGES
+from mimir.qc.mutations.mutation import Edit, Place, Step, apply_edits, insert
 
 SUFFIXES: Mapping[str, Language] = {
     **dict.fromkeys(("c", "cc", "cpp", "cxx", "C"), "c"),
@@ -98,38 +98,39 @@ class TestProgram:
 
 def find_program(path: str, text: str) -> TestProgram | None:
     """Return the test program in a file; None: it has no tests, or cannot be read."""
-    language, code = _read_code(path, text)
-    if language is None or code is None:
+    code = _read_code(path, text)
+    if code is None:
         return None
     # Without an entry point, a framework calls the tests; only those of C and C++ report nothing themselves.
-    has_end = _MAIN[language].search(code.mask) is not None
-    if not has_end and not (language == "c" and _FRAMEWORK.search(code.mask)):
+    has_end = _MAIN[code.language].search(code.mask) is not None
+    if not has_end and not (code.language == "c" and _FRAMEWORK.search(code.mask)):
         return None
-    has_expectations = next(_expectations(code, language, "expectations"), None) is not None
+    has_expectations = next(_expectations(code, "expectations"), None) is not None
     return TestProgram(path=path, has_end=has_end, has_expectations=has_expectations)
 
 
 def mutate_program(path: str, text: str, step: Step) -> str | None:
     """Return a test program that fails; None: this step changes nothing."""
-    language, code = _read_code(path, text)
-    if language is None or code is None:
+    code = _read_code(path, text)
+    if code is None:
         return None
-    main = _MAIN[language].search(code.mask)
+    main = _MAIN[code.language].search(code.mask)
     match step:
         case "end":
-            edits = list(_failing_ends(code, language, main)) if main else []
+            edits = list(_failing_ends(code, main)) if main else []
         case "replaced":
-            return _replace(path, text, language) if main or language == "c" else None
+            is_replaced = main or code.language == "c"
+            return _replace(path, text, code.language) if is_replaced else None
         case "statements":
             edits = [] if main else list(_failing_starts(code))
         case _:
-            edits = list(_expectations(code, language, step))
+            edits = list(_expectations(code, step))
     return apply_edits(text, edits) if edits else None
 
 
-def _read_code(path: str, text: str) -> tuple[Language | None, MaskedCode | None]:
+def _read_code(path: str, text: str) -> MaskedCode | None:
     language = SUFFIXES.get(path.rpartition(".")[2])
-    return language, mask_code(text, language) if language else None
+    return mask_code(text, language) if language else None
 
 
 def _replace(path: str, text: str, language: Language) -> str:
@@ -148,11 +149,12 @@ def _replace(path: str, text: str, language: Language) -> str:
 
 def _failing_starts(code: MaskedCode) -> Iterator[Edit]:
     for found in _FRAMEWORK.finditer(code.mask):
-        yield Edit(start=found.end() + 1, end=found.end() + 1, text=f" {_GUARDED}")
+        yield insert(found.end() + 1, f" {_GUARDED}")
 
 
-def _failing_ends(code: MaskedCode, language: Language, main: re.Match[str]) -> Iterator[Edit]:
+def _failing_ends(code: MaskedCode, main: re.Match[str]) -> Iterator[Edit]:
     """Yield edits that fail where a program ends well: exits, returns, its last line."""
+    language = code.language
     start, end = main.end() + 1, code.pairs[main.end()]
     for found in _EXIT[language].finditer(code.mask):
         begin, close = found.end(), code.pairs[found.end()]
@@ -160,28 +162,28 @@ def _failing_ends(code: MaskedCode, language: Language, main: re.Match[str]) -> 
         if language == "c":
             # The value may be the program itself: `exit(run_tests())`.
             text = f"((void)({value}), __builtin_trap())"
-            yield Edit(start=found.start(), end=close + 1, text=text)
+            yield Edit((found.start(), close + 1), text)
         elif value.strip():
-            yield Edit(start=begin + 1, end=close, text=_EXIT_VALUE[language].format(value))
+            yield Edit((begin + 1, close), _EXIT_VALUE[language].format(value))
     match language:
         case "rust":
             # A closure keeps the result type of `main`, so that `?` and `Ok(())` compile.
             head = f" let _control = (move || {main['result']} {{"
-            yield Edit(start=start, end=start, text=head)
-            yield Edit(start=end, end=end, text="})(); std::process::exit(1) ")
+            yield insert(start, head)
+            yield insert(end, "})(); std::process::exit(1) ")
         case "go":
             for found in _BARE_RETURN.finditer(code.mask, start, end):
-                yield Edit(start=found.start(), end=found.end(), text='panic("control")')
-            yield Edit(start=end, end=end, text='; panic("control") ')
+                yield Edit(found.span(), 'panic("control")')
+            yield insert(end, '; panic("control") ')
         case "java":
             for found in re.compile(r"\breturn\s*;").finditer(code.mask, start, end):
-                yield Edit(start=found.start(), end=found.end(), text=f"{{ {_THROW} return; }}")
+                yield Edit(found.span(), f"{{ {_THROW} return; }}")
             # Java refuses a statement that is never reached.
             if not _ENDS_ITSELF.search(code.mask, start, end):
-                yield Edit(start=end, end=end, text=f" {_THROW} ")
+                yield insert(end, f" {_THROW} ")
         case _:
             yield from _failing_returns(code, start, end)
-            yield Edit(start=end, end=end, text=f" {_TRAP} ")
+            yield insert(end, f" {_TRAP} ")
 
 
 def _failing_returns(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
@@ -195,13 +197,13 @@ def _failing_returns(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
         value = code.text[found.start(1) : found.end(1)].strip()
         # `return RUN_ALL_TESTS();` runs the tests.
         done = f"(void)({value}); " if value and not value.startswith("{") else ""
-        yield Edit(start=found.start(), end=found.end(), text=f"{{ {done}{_TRAP} }}")
+        yield Edit(found.span(), f"{{ {done}{_TRAP} }}")
 
 
-def _expectations(code: MaskedCode, language: Language, step: Step) -> Iterator[Edit]:
+def _expectations(code: MaskedCode, step: Step) -> Iterator[Edit]:
     """Yield edits of all assertions and conditions of failures."""
     if step == "expectations":
-        yield from _conditions(code, language)
+        yield from _conditions(code)
     for found in _ASSERTION.finditer(code.mask):
         before, close = (
             code.mask[max(found.start() - 80, 0) : found.start()],
@@ -212,9 +214,9 @@ def _expectations(code: MaskedCode, language: Language, step: Step) -> Iterator[
             before.rpartition("\n")[2]
         ):
             continue
-        if (language == "rust") != (found["macro"] == "!"):
+        if (code.language == "rust") != (found["macro"] == "!"):
             continue
-        if edit := _assertion(code, found, language, step):
+        if edit := _assertion(code, found, step):
             yield edit
 
 
@@ -226,9 +228,7 @@ def _helpers(code: MaskedCode) -> Iterator[tuple[int, int]]:
             yield body.end(), code.pairs[body.end()]
 
 
-def _assertion(
-    code: MaskedCode, found: re.Match[str], language: Language, step: Step
-) -> Edit | None:
+def _assertion(code: MaskedCode, found: re.Match[str], step: Step) -> Edit | None:
     name, values = found["name"], list_arguments(code, found.end())
     # `check("adds", value)`: a description first.
     if len(values) > 1 and code.mask[values[0][0]] == '"' and not _BINARY.search(name):
@@ -237,29 +237,24 @@ def _assertion(
     if not values or (len(values) > 1 and _NO_EQUALITY.search(name)):
         return None
     if not _BINARY.search(name):
-        start, end = values[0]
-        if step == "strict":
-            return _trap(code, start, end, language)
-        return _negate(code, start, end, _EQUAL_VALUE, language)
-    for start, end in reversed(values[:2]):
-        if other := other_literal(code.text[start:end], code.mask[start:end]):
-            if step == "strict":
-                return _trap(code, start, end, language)
-            return Edit(start=start, end=end, text=other)
-    if language == "rust" and name == "assert_eq" and step != "strict":
-        return Edit(start=found.start("name"), end=found.end("name"), text="assert_ne")
+        place = values[0]
+        return _trap(code, place) if step == "strict" else _negate(code, place, _EQUAL_VALUE)
+    for place in reversed(values[:2]):
+        if edit := code.change_literal(place):
+            return _trap(code, place) if step == "strict" else edit
+    if code.language == "rust" and name == "assert_eq" and step != "strict":
+        return Edit(found.span("name"), "assert_ne")
     return None
 
 
-def _trap(code: MaskedCode, start: int, end: int, language: Language) -> Edit | None:
-    if language != "c":
-        return None
-    return Edit(start=start, end=end, text=f"(__builtin_trap(), {code.text[start:end]})")
+def _trap(code: MaskedCode, place: Place) -> Edit | None:
+    is_c = code.language == "c"
+    return Edit(place, f"(__builtin_trap(), {code.read(place)})") if is_c else None
 
 
-def _conditions(code: MaskedCode, language: Language) -> Iterator[Edit]:
+def _conditions(code: MaskedCode) -> Iterator[Edit]:
     """Yield edits of the conditions under which a program fails."""
-    is_bare = language in ("go", "rust")
+    is_bare = code.language in ("go", "rust")
     helpers = list(_helpers(code))
     for found in (_BARE_IF if is_bare else _IF).finditer(code.mask):
         if is_bare:
@@ -276,18 +271,15 @@ def _conditions(code: MaskedCode, language: Language) -> Iterator[Edit]:
         is_block = code.mask[body : body + 1] == "{"
         close = code.pairs[body] if is_block else code.mask.find(";", body)
         if code.mask[start:end].strip() and _FAILS.search(code.mask, body, close + 1):
-            yield _negate(code, start, end, _UNEQUAL_VALUE, language)
+            yield _negate(code, (start, end), _UNEQUAL_VALUE)
 
 
-def _negate(
-    code: MaskedCode, start: int, end: int, pattern: re.Pattern[str], language: Language
-) -> Edit:
+def _negate(code: MaskedCode, place: Place, pattern: re.Pattern[str]) -> Edit:
     """Return the edit that negates a condition.
 
     Work in C++ may redefine equality, so there another literal replaces the compared one.
     """
-    patterns = (_TEXTS[pattern], pattern) if language == "c" else ()
-    found = next(filter(None, (one.fullmatch(code.mask, start, end) for one in patterns)), None)
-    if found and (other := other_literal(code.text[slice(*found.span("value"))], found["value"])):
-        return Edit(start=found.start("value"), end=found.end("value"), text=other)
-    return Edit(start=start, end=end, text=f" !({code.text[start:end].strip()}) ")
+    patterns = (_TEXTS[pattern], pattern) if code.language == "c" else ()
+    found = next(filter(None, (one.fullmatch(code.mask, *place) for one in patterns)), None)
+    edit = code.change_literal(found.span("value")) if found else None
+    return edit or Edit(place, f" !({code.read(place).strip()}) ")
