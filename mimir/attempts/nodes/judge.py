@@ -54,7 +54,7 @@ async def judge_attempt(services: AttemptServices, state: Judging) -> Judged | N
     if services.task.is_read_only:
         return await _answer(services, state)
     review, controls = await _review_and_control(services, state)
-    if isinstance(review, qc.ReviewUnavailable):
+    if review.judgement is None:
         return await _fail_without_verdict(services, work, review)
     verdict = apply_controls(review.judgement, services.task, controls)
     verdict = reject_uncited(verdict, _find_uncited(services, work))
@@ -134,7 +134,7 @@ def _find_uncited(services: AttemptServices, work: Deliverable) -> tuple[str, ..
 
 async def _review_and_control(
     services: AttemptServices, state: Judging
-) -> tuple[qc.Review | qc.ReviewUnavailable, Sequence[CheckRun]]:
+) -> tuple[qc.Review, Sequence[CheckRun]]:
     """Ask QC, and control the checks at the same time."""
     controls = asyncio.ensure_future(run_controls(services, state))
     try:
@@ -154,12 +154,12 @@ async def judge_merged(
     merged = replace(state.work, notes=(*state.work.notes, note))
     # Each merged tree has its own transcript: a resumed merge may be of another tree.
     review = await _review(services, state, merged, tree, f"qc.merged-{tree[:12]}")
-    return Cause.QC_UNAVAILABLE if isinstance(review, qc.ReviewUnavailable) else review.judgement
+    return review.judgement or Cause.QC_UNAVAILABLE
 
 
 async def _review(
     services: AttemptServices, state: Judging | Judged, work: Deliverable, tree: str, role: str
-) -> qc.Review | qc.ReviewUnavailable:
+) -> qc.Review:
     if services.agent and services.agent.verify == "checks":
         own = judge_by_checks(
             services.task,
@@ -167,7 +167,7 @@ async def _review(
             protected=work.protected,
             unsupported=work.unsupported,
         )
-        return qc.review_by_engine(own)
+        return qc.Review(judgement=own, receipt=ContextReceipt(role="qc", lane="", given=()))
     given = await _qc_input(services, state, work, tree)
     return await qc.review_attempt(
         given, _review_services(services, tree, role, work.base_commit), protected=work.protected
@@ -175,7 +175,7 @@ async def _review(
 
 
 async def _fail_without_verdict(
-    services: AttemptServices, work: Deliverable, review: qc.ReviewUnavailable
+    services: AttemptServices, work: Deliverable, review: qc.Review
 ) -> NotJudged:
     cause = Cause.QC_UNAVAILABLE
     task, attempt = await services.journal.failure_values(work, cause, review.why)

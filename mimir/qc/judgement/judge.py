@@ -6,7 +6,7 @@ QC is unavailable, and no attempt is used up. Only QC's own closing answers are 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 from mimir.agents import agent_loop
 from mimir.agents.agent_loop import Conversation, ModelSettings, converse
@@ -75,41 +75,15 @@ class ReviewServices:
 
 @value_class
 class Review:
-    """Verdict on a deliverable, with the effort of its review."""
+    """Verdict on a deliverable, or the reason why QC gave none."""
 
-    judgement: Verdict
-    usage: TokenUsage
+    judgement: Verdict | None
+    """None: QC is unavailable, and no attempt is used up (`qc_unavailable`)."""
+    receipt: ContextReceipt
+    usage: TokenUsage = field(default_factory=TokenUsage)
     """Over all conversations."""
-    tool_calls: int
-    lanes: int
-    """Conversations: 1, or 2 after a failure."""
-    answers: tuple[str, ...]
-    """QC's closing answers in order, with invalid ones; the last valid one counts."""
-    receipt: ContextReceipt
-
-
-@value_class
-class ReviewUnavailable:
-    """Review without a valid QC answer: cause `qc_unavailable`, no attempt used up."""
-
-    why: str
-    """Last fault."""
-    usage: TokenUsage
-    tool_calls: int
-    answers: tuple[str, ...]
-    receipt: ContextReceipt
-
-
-def review_by_engine(verdict: Verdict) -> Review:
-    """Return a review for which QC was not asked."""
-    return Review(
-        judgement=verdict,
-        usage=TokenUsage(),
-        tool_calls=0,
-        lanes=0,
-        answers=(),
-        receipt=ContextReceipt(role="qc", lane="", given=()),
-    )
+    why: str = ""
+    """Last fault of an answer."""
 
 
 def qc_model_settings(
@@ -135,7 +109,7 @@ def qc_model_settings(
 
 async def review_attempt(
     given: QCInput, services: ReviewServices, *, protected: Sequence[str] = ()
-) -> Review | ReviewUnavailable:
+) -> Review:
     """Ask QC about a deliverable and decide the verdict; `protected` files must not change.
 
     Raises:
@@ -144,40 +118,28 @@ async def review_attempt(
     given = replace(given, form=given.form or instructions())
     context = get_task_context("qc", given, lane=services.lane, budgets=services.budgets)
     review = _ReviewRun(given=given, services=services, protected=tuple(protected))
-    why = ""
+    verdict, why = None, ""
     for number in range(1, LANES + 1):
         session = await services.sittings(number)
         try:
             verdict = await review.hold(context.messages, session.services)
-        except AnswerError as error:
+            break
+        except (AnswerError, ModelError) as error:
+            _require_attempt_scope(error)
             why = str(error)
-        except ModelError as error:
-            # A provider fault of the run is no fault of this conversation.
-            if error.scope != "attempt":
-                raise
-            why = str(error)
-        else:
-            return Review(
-                judgement=verdict,
-                usage=review.usage,
-                tool_calls=review.tool_calls,
-                lanes=number,
-                answers=tuple(review.answers),
-                receipt=context.receipt,
-            )
         finally:
             await session.close()
-    return ReviewUnavailable(
-        why=why,
-        usage=review.usage,
-        tool_calls=review.tool_calls,
-        answers=tuple(review.answers),
-        receipt=context.receipt,
-    )
+    return Review(judgement=verdict, receipt=context.receipt, usage=review.usage, why=why)
+
+
+def _require_attempt_scope(error: AnswerError | ModelError) -> None:
+    # A provider fault of the run is no fault of this conversation.
+    if isinstance(error, ModelError) and error.scope != "attempt":
+        raise error
 
 
 class _ReviewRun:
-    """Review in progress, with the effort of its conversations."""
+    """Review in progress, with the usage of its conversations."""
 
     def __init__(
         self, *, given: QCInput, services: ReviewServices, protected: tuple[str, ...]
@@ -186,8 +148,6 @@ class _ReviewRun:
         self._services = services
         self._protected = protected
         self.usage = TokenUsage()
-        self.tool_calls = 0
-        self.answers: list[str] = []
 
     async def hold(self, brief: Sequence[Message], services: agent_loop.LoopServices) -> Verdict:
         """Hold one conversation and decide the verdict.
@@ -212,13 +172,11 @@ class _ReviewRun:
     ) -> Conversation:
         talk = await converse(messages, services, spent=before.usage if before else None)
         # Usage counts from the start of a conversation, so only the difference is added.
-        self.tool_calls += talk.tool_calls - (before.tool_calls if before else 0)
         old = before.usage if before else TokenUsage()
         self.usage += TokenUsage(
             input_tokens=talk.usage.input_tokens - old.input_tokens,
             output_tokens=talk.usage.output_tokens - old.output_tokens,
         )
-        self.answers.append(talk.answer.text)
         return talk
 
     def _read(self, talk: Conversation) -> QCAnswer:
@@ -240,8 +198,7 @@ class _ReviewRun:
             talk = await self._ask(messages, services, talk)
             answer = self._read(talk)
         except (AnswerError, ModelError) as error:
-            if isinstance(error, ModelError) and error.scope != "attempt":
-                raise
+            _require_attempt_scope(error)
             # The earlier answer is valid; its criteria without a quote stay unverified.
             return verdict
         return decide_verdict(self._case(talk, answer, await self._sources(talk, answer)))
