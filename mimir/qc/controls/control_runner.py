@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from mimir.domain.evidence import CheckRun, ControlResult, ControlState
+from mimir.domain.globs import matches
 from mimir.domain.plan import Check, CheckKind
 from mimir.domain.value_class import value_class
 from mimir.qc.controls import decision, scripts, surface
@@ -107,7 +108,7 @@ class _Control:
 
     async def _by_started_tests(self, started: StartedPrograms) -> CheckRun | None:
         """Decide by the tests of the tree, if the command starts any; only its exit code is known."""
-        if not started.runs_tests:
+        if not started.collected:
             changed: ChangedTests = {}
 
             def alter(checkout: Path) -> Sequence[str] | None:
@@ -119,10 +120,13 @@ class _Control:
             is_free = run is None or not (run.timed_out or decision.is_red(run))
             if is_free and not any(map(self._is_test_of_plan, changed)):
                 return None
-        return await self._by_tests(is_certain=started.runs_tests)
+        return await self._by_tests(started.collected)
 
-    async def _by_tests(self, *, is_certain: bool = True) -> CheckRun | None:
-        """Decide by the tests of the tree; None: the check does not depend on them."""
+    async def _by_tests(self, collected: Sequence[str] = ("**",)) -> CheckRun | None:
+        """Decide by the tests of the tree; None: the check does not depend on them.
+
+        If it ignores changes in tests, that is decisive only for the `collected` ones.
+        """
         case = self._case
         tally = SensitiveTests(counted=decision.counted_tests(case.after))
         changed: ChangedTests = {}
@@ -157,7 +161,8 @@ class _Control:
             )
         if tally.deceived or tally.sensitive or decision.did_hang(tally.runs):
             return self._insensitive(tally)
-        if not (is_certain or is_named) or await self._is_insensitive_before(
+        is_collected = any(matches(path, collected) for path in listed)
+        if not (is_collected or is_named) or await self._is_insensitive_before(
             _bind_step(alter, "statements")
         ):
             return None

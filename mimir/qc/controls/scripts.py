@@ -76,8 +76,8 @@ class StartedPrograms:
 
     scripts: list[Script] = field(default_factory=list[Script])
     """Callers before the scripts that they call."""
-    runs_tests: bool = False
-    """True: a known test runner is among the programs."""
+    collected: tuple[str, ...] = ()
+    """Globs of the test files that the known test runners among the programs may execute."""
     only_reads: bool = True
     """True: each program only reads files, as linters do."""
 
@@ -110,10 +110,9 @@ def _only_reads(call: ProgramCall) -> bool:
 
 
 def _note_program(found: StartedPrograms, call: ProgramCall) -> None:
-    is_runner = call.program in COLLECTED
-    if call.program in _NEED_A_WORD:
-        is_runner = not _TEST_WORDS.isdisjoint(call.arguments)
-    found.runs_tests |= is_runner
+    if call.program not in _NEED_A_WORD or not _TEST_WORDS.isdisjoint(call.arguments):
+        named = [call.locate(word) for word in call.arguments if not is_outside(call.locate(word))]
+        found.collected += (*COLLECTED[call.program], *named) if call.program in COLLECTED else ()
     starts_others = call.program in (*_MAKE, *_PACKAGE_MANAGERS)
     if call.program in SHELLS:  # Without a script, a pipe gives it one.
         starts_others = any(not word.startswith("-") for word in call.arguments)
@@ -148,15 +147,28 @@ def _started_lines(
         words = [word for word in call.arguments if not word.startswith("-") and word != "run"]
         name = "test" if words[:1] in ([], ["t"]) else words[0]
         yield from (line for key, line in package_scripts(text or "").items() if key == name)
-    elif script := _script(call, read):
-        script = replace(script, is_output_used=is_used)
-        found.only_reads = False if script.interpreter != "sh" else found.only_reads
-        if script not in found.scripts and len(found.scripts) < MOST:
-            found.scripts.append(script)
-            if script.interpreter == "sh":
-                text = read(script.path) or ""
-                _note_inline(found, script.path, text)
-                yield from text.replace("\\\n", " ").splitlines()
+    else:
+        for script in _scripts(call, read):
+            script = replace(script, is_output_used=is_used)
+            found.only_reads = False if script.interpreter != "sh" else found.only_reads
+            if script not in found.scripts and len(found.scripts) < MOST:
+                found.scripts.append(script)
+                if script.interpreter == "sh":
+                    text = read(script.path) or ""
+                    _note_inline(found, script.path, text)
+                    yield from text.replace("\\\n", " ").splitlines()
+
+
+def _scripts(call: ProgramCall, read: Read) -> Iterator[Script]:
+    """Yield the script of an interpreter, or the scripts that a test runner is given."""
+    if script := _script(call, read):
+        yield script
+    for path in map(call.locate, call.arguments if call.program in COLLECTED else ()):
+        text = None if is_outside(path) else read(path)
+        interpreter = interpreter_of(path, text) if text is not None else ""
+        # The tests of other languages are changed as such.
+        if interpreter in other_scripts.SUFFIXES.values():
+            yield Script(path=path, interpreter=interpreter)
 
 
 def _script(call: ProgramCall, read: Read) -> Script | None:

@@ -11,8 +11,10 @@ from mimir.qc.mutations.mutation import Step, other_literal
 SUFFIXES: Mapping[str, str] = {"t": "perl", "pl": "perl", "rb": "ruby", "php": "php"}
 """Interpreter by the ending of a script."""
 _LITERAL = r"(?P<value>-?\d+(?:\.\d+)?|\"[^\"\\$#@\n]*\"|'[^'\\\n]*')"
+_ARGUMENT = r"(?:[^(),;\n]|\((?:[^()\n]|\([^()\n]*\))*\))+"
+"""One argument; commas only inside of its own calls."""
 _EXPECTED: Mapping[str, re.Pattern[str]] = {
-    "perl": re.compile(rf"\bis(?:_deeply)?\b[^;\n]*?,[ \t]*{_LITERAL}(?=[ \t]*[,);])"),
+    "perl": re.compile(rf"\bis(?:_deeply)?\b[ \t]*\(?{_ARGUMENT},[ \t]*{_LITERAL}(?=[ \t]*[,);])"),
     "ruby": re.compile(rf"\bassert_equal\b[ \t(]+{_LITERAL}(?=[ \t]*,)"),
     "php": re.compile(rf"\bassert(?:Same|Equals)\([ \t]*{_LITERAL}(?=[ \t]*,)"),
 }

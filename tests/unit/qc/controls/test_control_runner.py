@@ -160,6 +160,22 @@ async def test_a_test_that_ends_without_its_assertion_is_insensitive(
     assert await control(run, tmp_path, is_started=True, is_asserted=False) == "insensitive"
 
 
+async def test_tests_that_its_runner_does_not_collect_decide_nothing(tmp_path: Path):
+    files = {"t/a.t": "is(f(), 1, 'a');\n", "t/test_b.py": "def test_b():\n    assert 1 == 1\n"}
+    check = Check(id="unit", criteria=("c1",), run=("prove", "t/a.t"), kind="flip")
+
+    async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+        del seconds
+        write_files(tmp_path, files)
+        if alter(tmp_path) is None:
+            return None
+        return ran(int((tmp_path / "t/a.t").read_text() != files["t/a.t"]), tree)
+
+    case = ControlCase(check=check, kind="flip", before=ran(1), after=ran(0), base_tree="base", changed=())  # fmt: skip
+
+    assert (await run_control(case, execute)).control.state == "red"
+
+
 HIDING = {
     "python": (
         "tests/test_pair.py",

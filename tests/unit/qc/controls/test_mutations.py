@@ -280,6 +280,7 @@ FILES = {
     "check.sh": "sh tests/run.sh || exit 1\n",
     "tests/run.sh": "#!/bin/sh\npython tests/case\n",
     "tests/case": "import calc\n",
+    "t/a.t": "use Test::More;\n",
     "package.json": '{"scripts": {"test": "node --test", "lint": "ruff check ."}}',
 }
 
@@ -287,6 +288,7 @@ FILES = {
 @pytest.mark.parametrize(
     ("argv", "paths", "runs_tests"),
     [
+        (("prove", "-b", "t/a.t", "t"), ["t/a.t"], True),
         (("sh", "check.sh"), ["check.sh", "tests/run.sh", "tests/case"], False),
         (("bash", "-euo", "pipefail", "tests/run.sh"), ["tests/run.sh", "tests/case"], False),
         (("python", "-X", "dev", "tests/case", "-e"), ["tests/case"], False),
@@ -306,7 +308,7 @@ def test_programs_are_found_behind_scripts_and_recipes(
     assert not any(one.is_output_used for one in found.scripts)
 
     assert [one.path for one in found.scripts] == paths
-    assert found.runs_tests is runs_tests
+    assert bool(found.collected) is runs_tests
 
 
 LOOPS = {
@@ -367,7 +369,7 @@ def test_each_part_of_an_expected_object_must_decide():
 
 
 OTHER_SCRIPTS = {
-    "perl": ("is(f(2), 5, 'a');\nexit 0 if $x;\n__END__\nexit\n", "is(f(2), 6, 'a');", "exit(1) if $x;\n\nexit(1);\n__END__"),
+    "perl": ("is(f(2, 'x'), 5, 'a');\nexit 0 if $x;\n__END__\nexit\n", "is(f(2, 'x'), 6, 'a');", "exit(1) if $x;\n\nexit(1);\n__END__"),
     "ruby": ("assert_equal 5, f(2)\nexit\n", "assert_equal 6, f(2)", "exit(1)\n\nexit(1);\n"),
     "php": ("<?php assertSame('a', f()); ?>\n", "assertSame('azq7', f())", "?>\n<?php exit(1);\n"),
 }  # fmt: skip
