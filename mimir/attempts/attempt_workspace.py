@@ -18,6 +18,7 @@ from mimir.attempts.write_scopes import WriteScope, load_write_scope, refuse_cha
 from mimir.domain.json_value import as_object
 from mimir.domain.message import Message
 from mimir.domain.value_class import value_class
+from mimir.qc.checks.check_products import describe_products, select_products
 from mimir.qc.scope.write_scope import WriteRefusal
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.git.trees import LINK, TreeChange
@@ -149,6 +150,11 @@ class AttemptWorkspace:
             tree = await services.history.with_files(tree, base, tuple(refused))
             self._notes += [why.message(path) for path, why in refused.items()]
             left_out = (*left_out, *refused)
+            changes = await services.history.diff_trees(base, tree)
+        new = [change.path for change in changes if change.status == "added"]
+        if made := select_products(services.start.products, new, services.task.files):
+            tree = await services.history.with_files(tree, base, made)
+            self._notes.append(describe_products(made))
             changes = await services.history.diff_trees(base, tree)
         changed = tuple(change.path for change in changes)
         if any(path.rpartition("/")[2] == ".gitignore" for path in changed):

@@ -17,6 +17,7 @@ from mimir.domain.clock import Clock
 from mimir.domain.evidence import EvidenceRecord, RecordKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.invocation import PinnedDefinition, PinnedSkill
+from mimir.domain.json_value import OMIT_EMPTY
 from mimir.domain.message import CallContext, Message
 from mimir.domain.plan import Plan, PreambleRole, Task, preamble_roles
 from mimir.domain.run import ControlMode
@@ -208,6 +209,8 @@ class AttemptStart:
     """Tree of the attempt before, which was merged. Empty: none was."""
     system: str = ""
     """SHA-256 of the first message's text, which the run keeps. Empty: the brief is whole."""
+    products: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
+    """New files that the run's checks write before the work."""
 
 
 @value_class

@@ -1,7 +1,9 @@
 """Evidence that the engine produced itself; only this can make a task completed. Pure."""
 
+from dataclasses import field
 from typing import Literal
 
+from mimir.domain.json_value import OMIT_EMPTY
 from mimir.domain.plan import CheckKind
 from mimir.domain.test_results import TestResults
 from mimir.domain.value_class import value_class
@@ -9,6 +11,8 @@ from mimir.domain.value_class import value_class
 CheckState = Literal["passed", "failed", "unverified", "broken"]
 """`broken`: the check could not have worked on this machine, whatever the work is."""
 RecordKind = Literal["check", "control", "deliverable", "verdict", "gate", "run", "later"]
+PRODUCTS_TEXT = "products"
+"""Name of the run's text that lists what its checks write before the work."""
 ControlState = Literal["red", "insensitive", "unexercised"]
 """Red: the check can fail. Insensitive: it cannot. Unexercised: the work is no part of it."""
 
@@ -62,6 +66,8 @@ class CheckRun:
     """Conclusion of a control. None: the run is of another phase."""
     shared: bool = False
     """True: the result of an equal command on this tree, which was not executed again."""
+    products: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
+    """New files and folders that a command before the work left behind."""
 
     @property
     def green(self) -> bool:

@@ -11,10 +11,12 @@ from pathlib import Path
 from mimir.attempts.deliverable import HIDDEN
 from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.event import EventKind
+from mimir.domain.evidence import PRODUCTS_TEXT
 from mimir.domain.finding import Finding
 from mimir.domain.graph import TaskGraph
 from mimir.domain.plan import Plan
 from mimir.domain.task_states import TaskStatus
+from mimir.domain.value_class import value_class
 from mimir.errors import MimirError, Paused, PlanError
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import parser
@@ -46,10 +48,19 @@ def is_wanted(record: RunRecord) -> bool:
     return record.settings.mapping().get("preflight") is True
 
 
+@value_class
+class PlanTrial:
+    """What the runs of a plan's checks on one tree show."""
+
+    findings: tuple[TrialFinding, ...]
+    products: tuple[str, ...]
+    """New files and folders that the checks left behind."""
+
+
 async def try_checks(
     services: ProjectServices, plan: Plan, tree: str, *, done: Collection[str] = ()
-) -> tuple[TrialFinding, ...]:
-    """Run every check of a plan on a tree, once for each command; return its findings.
+) -> PlanTrial:
+    """Run every check of a plan on a tree, once for each command.
 
     `done` are tasks that an earlier run completed: the tree may contain their work.
 
@@ -60,16 +71,20 @@ async def try_checks(
     tasks = {task.id: task for task in plan.tasks}
     paths = frozenset(await services.history.paths(tree))
 
+    products: set[str] = set()
+
     async def try_task(id: str) -> list[TrialFinding]:
         task = tasks[id]
         before = [tasks[name] for name in sorted(graph.upstream(id)) if name in tasks]
         known = {check.id: check for check in task.checks}
         made = await services.checks.prepare(task, tree)
+        products.update(path for run in made for path in run.products)
         found = (judge_trial(known[run.check], run, (task, *before), paths) for run in made)
         return [one for one in found if one is not None]
 
     found = await await_all(try_task(task.id) for task in plan.tasks if task.id not in done)
-    return tuple(one for of_task in found for one in of_task)
+    findings = tuple(one for of_task in found for one in of_task)
+    return PlanTrial(findings=findings, products=tuple(sorted(products)))
 
 
 def locate_findings(
@@ -99,7 +114,8 @@ async def try_plan(services: ProjectServices, plan: Plan, places: SourceMap) -> 
     """
     base = await services.history.base(services.ids.new("check"), hidden=HIDDEN)
     services.show_base(base.commit, services.project_id)
-    return locate_findings(await try_checks(services, plan, base.tree), plan, places)
+    trial = await try_checks(services, plan, base.tree)
+    return locate_findings(trial.findings, plan, places)
 
 
 async def check_run(services: ProjectServices, run: str) -> None:
@@ -116,16 +132,20 @@ async def check_run(services: ProjectServices, run: str) -> None:
     CURRENT_ACTOR.set(Actor(run=record.id))
     source = record.from_run
     done = await services.store.read(partial(_list_completed, run=source)) if source else ()
-    found = await try_checks(services, plan, record.base_tree, done=done)
-    located = locate_findings(found, plan, _read_places(services.project, record.plan_path, plan))
-    if not located:
+    trial = await try_checks(services, plan, record.base_tree, done=done)
+    places = _read_places(services.project, record.plan_path, plan)
+    located = locate_findings(trial.findings, plan, places)
+    if not (located or trial.products):
         return
     lines = {one: one.render(record.plan_path or "plan") for one in located}
     warnings = [line for one, line in lines.items() if one.severity == "warning"]
     errors = [line for one, line in lines.items() if one.severity == "error"]
 
     def work(ops: WriteOps) -> None:
-        save_run_text(ops, record.id, DONE, pack(list(lines.values())))
+        if trial.products:
+            save_run_text(ops, record.id, PRODUCTS_TEXT, pack(list(trial.products)))
+        if lines:
+            save_run_text(ops, record.id, DONE, pack(list(lines.values())))
         for line in warnings:
             runs.append_event(ops, record.id, EventKind.WARNING, data={"message": line})
 

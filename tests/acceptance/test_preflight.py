@@ -10,7 +10,7 @@ from mimir.domain.plan import Plan
 from mimir.planning.renderer import render
 from tests.support.cli_runner import Desk
 from tests.support.script_server import PlayServer
-from tests.support.whole_run import REST, check, holds, plan, step, wrote
+from tests.support.whole_run import REST, calls, check, holds, plan, step, worker, writes, wrote
 
 GOOD = step("a")
 CHECKS = (
@@ -131,3 +131,28 @@ def test_check_of_a_runner_is_tried_wherever_its_tests_stand(desk: Desk, tmp_pat
     desk.write("plan.md", render(plan(replace(GOOD, checks=(red,)))))
 
     assert "check-red-before" in desk.type("check", "plan.md", "--run").out
+
+
+def test_new_files_of_checks_are_delivered_only_where_files_name_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    command = "mkdir -p build/deep && cp README.md build/deep && cp README.md log.txt"
+    builds = {"calls": [calls("run", command=command)]}
+    open_task = worker("a", writes("a.txt", "a\n"), builds, writes("build.md", "b\n"), "Built.")
+    named_task = worker("b", writes("b.txt", "b\n"), builds, "Built.")
+    with PlayServer({"parts": [open_task, named_task, *REST]}) as server:
+        desk = Desk(tmp_path / "project", monkeypatch, capsys).ask(server, MODEL="play")
+        desk.write("README.md", "Hello\n")
+        build = check("sh", "-c", f"{command} && grep -q '^a$' a.txt", id="build")
+        tasks = replace(GOOD, checks=(build,)), step("b", "a", files=("b.txt", "log.txt"))
+        desk.write("plan.md", render(plan(*tasks)))
+
+        said = desk.type("execute", "plan.md", "--yes", "--record", "run.jsonl")
+
+    assert said.code == 0, said.out
+    there = {path.name for path in desk.project.iterdir()}
+    assert there >= {"a.txt", "build.md", "b.txt", "log.txt"}
+    assert "build" not in there
+    report = next(desk.project.glob("chains/*/execution-report.md")).read_text()
+    assert "Not in the deliverable: 2 new files" in report
+    assert desk.type("replay", "run.jsonl").code == 0

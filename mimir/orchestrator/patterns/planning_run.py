@@ -293,8 +293,8 @@ class PlanningRun:
             return ()
         services.show_base(record.base_commit, record.project_id)
         CURRENT_ACTOR.set(Actor(run=record.id))
-        found = await preflight.try_checks(services, plan, record.base_tree)
-        return preflight.locate_findings(found, plan, places)
+        trial = await preflight.try_checks(services, plan, record.base_tree)
+        return preflight.locate_findings(trial.findings, plan, places)
 
     async def _load_agents(self, *, is_specified: bool) -> tuple[PlanAgent, ...] | None:
         """Return the agents that the plan may name, looked up once; None: an older version asked."""

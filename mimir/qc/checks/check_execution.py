@@ -20,6 +20,7 @@ from mimir.domain.test_results import TestResults
 from mimir.domain.text_hash import hash_text
 from mimir.domain.value_class import value_class
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
+from mimir.qc.checks.check_products import find_products, list_paths
 from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
 from mimir.qc.results import request
 from mimir.qc.results.report_files import read_results, remove_own_reports
@@ -68,6 +69,7 @@ class _IsolatedRun:
     tests: TestResults | None
     reads_answer: bool
     is_repository: bool
+    products: tuple[str, ...]
 
 
 class CheckExecution:
@@ -134,11 +136,11 @@ class CheckExecution:
         """Run a check on a tree; `alter` may change the checkout. None: it has nothing to run."""
         async with self._slots:
             try:
-                made = await self._run_isolated(check, tree, answer, alter)
+                made = await self._run_isolated(check, tree, phase, answer, alter)
                 if made and not made.is_repository and _NO_REPOSITORY.search(made.result.output):
                     # Most checks use no git, so a repository is made on demand.
                     self._git_commands.add(check.argv)
-                    made = await self._run_isolated(check, tree, answer, alter)
+                    made = await self._run_isolated(check, tree, phase, answer, alter)
             except ToolError as error:
                 # Words that no program can receive count as a missing program: a finding on the plan.
                 run = _unstartable_run(check, tree, phase, str(error), again=again)
@@ -179,11 +181,12 @@ class CheckExecution:
             sandbox=result.backend,
             again=again,
             results=None if result.is_program_missing else tests,
+            products=made.products,
         )
         return ObservedRun(run=run, reads_answer=made.reads_answer)
 
     async def _run_isolated(
-        self, check: Check, tree: str, answer: str, alter: Alter | None
+        self, check: Check, tree: str, phase: Phase, answer: str, alter: Alter | None
     ) -> "_IsolatedRun | None":
         """Run in a new directory."""
         is_repository = check.argv in self._git_commands or any(map(_GIT.search, check.argv))
@@ -203,6 +206,9 @@ class CheckExecution:
             wanted = request.request_report(argv, str(toolchain.interpreter()))
             programs = await asyncio.to_thread(_prepare_report, directory)
             reads_answer = await asyncio.to_thread(_names_answer, argv, directory / _CHECKOUT)
+            known = None
+            if phase == "before":
+                known = await asyncio.to_thread(list_paths, directory / _CHECKOUT)
             if is_repository:
                 await self._history.make_repository(directory / _CHECKOUT)
             result = await self._sandbox.run(
@@ -228,12 +234,16 @@ class CheckExecution:
             tests = await asyncio.to_thread(
                 read_results, directory / _REPORTS, wanted, own, self._redact
             )
+            products: tuple[str, ...] = ()
+            if known is not None:
+                products = await asyncio.to_thread(find_products, known, directory / _CHECKOUT)
             return _IsolatedRun(
                 result=result,
                 directory=directory,
                 tests=tests,
                 reads_answer=reads_answer,
                 is_repository=is_repository,
+                products=products,
             )
         finally:
             # Shielded, so that a cancelled run leaves no checkout; files that resist removal stay.

@@ -18,6 +18,7 @@ from mimir.domain.value_class import value_class
 from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.command_line import SHELLS, ProgramCall, find_programs
 
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -154,7 +155,7 @@ def _find_tests(command: ProgramCall) -> Iterator[str]:
     arguments = list(_positional(command))
     if collected and arguments and posixpath.basename(arguments[0]) == command.program:
         del arguments[0]  # the runner itself, by its path (`node_modules/.bin/jest`)
-    paths = [path for argument in arguments if (path := _path(command, argument))]
+    paths = [path for argument in arguments for path in _paths(command, argument)]
     for path in paths or ["."]:
         if says_it_tests(path):
             yield command.locate(path)
@@ -173,27 +174,33 @@ def _positional(command: ProgramCall) -> Iterator[str]:
         skip = not skip and argument in valued
 
 
-def _path(command: ProgramCall, argument: str) -> str:
-    """Return an argument as a relative path or glob; empty: it is neither."""
+def _paths(command: ProgramCall, argument: str) -> list[str]:
+    """Return an argument as relative paths or globs; empty: it is none."""
     # pytest selects with `path::name`; commands may use the absolute path of the sandbox.
     path = argument.split("::", 1)[0].removeprefix("/workspace/")
-    # unittest takes dotted names as well as paths.
+    paths = [path]
+    # Runners of unittest, such as those of Django, take dotted names as well as paths.
     if command.program == "unittest" and "/" not in path and not path.endswith(".py"):
-        path = _module_file(path)
+        paths = _module_files(path)
+    elif command.module or command.program == "manage.py test":
+        paths += _module_files(path) if _DOTTED.fullmatch(path) else []
     if command.program in test_runners.SUBCOMMANDS:
-        path = path.removesuffix("...") if "/" in path else ""
-    if not path or is_outside(path) or not path.isprintable():
-        return ""
-    return posixpath.normpath(path)
+        paths = [path.removesuffix("...") for path in paths if "/" in path]
+    return [
+        posixpath.normpath(path)
+        for path in paths
+        if path and not is_outside(path) and path.isprintable()
+    ]
 
 
-def _module_file(dotted: str) -> str:
-    """Return the file of a dotted test: `tests.test_a.Case.test_x` is in `tests/test_a.py`."""
+def _module_files(dotted: str) -> list[str]:
+    """Return the places of a dotted test: `tests.test_a.Case.test_x` is in `tests/test_a.py`."""
     parts = dotted.split(".")
     for at, part in enumerate(parts):
         if part.startswith("test_") or part.endswith("_test"):
-            return "/".join(parts[: at + 1]) + ".py"
-    return "/".join(parts)
+            return ["/".join(parts[: at + 1]) + ".py"]
+    folder = "/".join(parts)
+    return [folder, f"{folder}.py"] if parts[1:] and parts[-1] in ("test", "tests") else [folder]
 
 
 def says_it_tests(path: str) -> bool:

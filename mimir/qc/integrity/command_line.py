@@ -121,6 +121,9 @@ def _program_calls(argv: Sequence[str]) -> Iterator[ProgramCall]:
         if words[at] == "coverage" and "-m" in words[at + 1 : -1]:
             yield from _program_calls(words[at:])
             return
+        if words[at] == "django":
+            yield from _program_calls(["manage.py", *words[at + 1 :]])
+            return
         yield ProgramCall(program=words[at], arguments=tuple(words[at + 1 :]), module=True)
     elif (python or program in _INTERPRETERS) and (launched := _launched_program(words[1:])):
         yield from _program_calls(launched)

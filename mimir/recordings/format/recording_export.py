@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mimir.domain.event import Event, EventKind
+from mimir.domain.evidence import PRODUCTS_TEXT
 from mimir.domain.ids import PLAN_TASK, lane_id
 from mimir.domain.invocation import AGENT_TEXT, PLAN_AGENTS_TEXT
 from mimir.domain.json_value import as_text, as_whole_number
@@ -25,7 +26,7 @@ Line = dict[str, object]
 
 TEXTS = (
     *("preambles", "brief", "background"),
-    *(AGENT_TEXT, PLAN_AGENTS_TEXT, STEPS_TEXT, REQUIREMENTS_TEXT),
+    *(AGENT_TEXT, PLAN_AGENTS_TEXT, STEPS_TEXT, REQUIREMENTS_TEXT, PRODUCTS_TEXT),
 )
 """Artifacts of a run that are used by everything after; its preambles grow."""
 CALLS = (EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)

@@ -19,6 +19,7 @@ from mimir.agents.context.task_context import AgentContext, get_task_context
 from mimir.attempts.services import AttemptStart, ModelChoice, PinnedRun
 from mimir.domain.agent import ASK_TOOL
 from mimir.domain.clock import stamp
+from mimir.domain.evidence import PRODUCTS_TEXT
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id, lane_id, task_id
 from mimir.domain.invocation import PinnedDefinition
@@ -68,6 +69,8 @@ class TaskView:
     """Tasks within two edges of the task graph."""
     corrections: tuple[str, ...] = ()
     """Answers of the user that differ from what earlier attempts assumed, as required fixes."""
+    products: tuple[str, ...] = ()
+    """What the run's checks write before the work."""
 
     @classmethod
     def look(cls, reads: ReadOps, facts: PinnedRun, task: Task) -> "TaskView":
@@ -77,12 +80,15 @@ class TaskView:
             for dependency in task.dependencies
         ]
         attempts = tuple(record_loading.load_task_attempts(reads, facts.id, task.id))
+        # Of a task with `files`, only these are delivered.
+        made = None if task.files else record_loading.find_json(reads, facts.id, PRODUCTS_TEXT)
         return cls(
             run=record_loading.load_run(reads, facts.id),
             dependencies=tuple(_dependency_view(one) for one in found if one),
             attempts=attempts,
             related=_find_related(facts, task),
             corrections=_list_corrections(reads, facts, task, attempts),
+            products=made.value.texts() if made else (),
         )
 
     @property
@@ -160,6 +166,7 @@ class AttemptPreparer:
             integration_retries=claim.record.integration_retries,
             conflicts=merge.conflicts,
             earlier_tree=retry.tree if merge.conflicts else "",
+            products=view.products,
         )
         return start, context
 

@@ -1,0 +1,64 @@
+"""Products of checks: new files in their checkouts, such as `build/` or `junit.xml`.
+
+A check that is tried before the work shows them. They are no work, so a deliverable leaves them out unless the task's `files` name them.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence, Set
+from pathlib import Path
+
+from mimir.domain.globs import matches
+from mimir.workspace.git.user_ignores import TOOL_FOLDERS
+
+_MOST = 200
+_SKIPPED = TOOL_FOLDERS | {".git", ".mimir"}
+
+
+def list_paths(checkout: Path) -> frozenset[str]:
+    """Return the files and folders of a checkout; a folder ends with `/`."""
+    return frozenset(_walk(checkout, "", frozenset()))
+
+
+def find_products(before: Set[str], checkout: Path) -> tuple[str, ...]:
+    """Return the new files of a checkout; a new folder stands for all files in it."""
+    found = {path for path in _walk(checkout, "", before) if path not in before}
+    return tuple(sorted({_top(path, before) for path in found if not path.endswith("/")})[:_MOST])
+
+
+def select_products(
+    products: Sequence[str], added: Iterable[str], files: Sequence[str]
+) -> list[str]:
+    """Return the added paths that are products and that no glob of `files` names."""
+    folders = tuple(one for one in products if one.endswith("/"))
+    known = {one for one in products if not one.endswith("/")}
+    return [
+        path
+        for path in added
+        if (path in known or path.startswith(folders)) and not matches(path, files)
+    ]
+
+
+def describe_products(paths: Sequence[str]) -> str:
+    """Return the note on products that a deliverable leaves out."""
+    return (
+        f"Not in the deliverable: {len(paths)} new files, such as {paths[0]!r}. Checks write them before the work too, and the task's "
+        "`files` do not name them."
+    )
+
+
+def _top(path: str, before: Set[str]) -> str:
+    """Return the outermost new folder around a path, or the path."""
+    parts = path.split("/")
+    folders = ("/".join(parts[:end]) + "/" for end in range(1, len(parts)))
+    return next((folder for folder in folders if folder not in before), path)
+
+
+def _walk(folder: Path, prefix: str, before: Set[str]) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path = prefix + entry.name
+            if not entry.is_dir(follow_symlinks=False):
+                yield path
+            elif entry.name not in _SKIPPED:
+                yield f"{path}/"
+                yield from _walk(Path(entry.path), f"{path}/", before)
