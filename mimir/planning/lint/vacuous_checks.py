@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -15,32 +15,17 @@ from mimir.planning.lint.shell_exit import (
     UnknownSyntax,
     ends_of,
 )
+from mimir.qc.integrity.command_line import PYTHON, SHELLS, strip_wrappers
 
 _ALWAYS_OK = frozenset(
     {"true", ":", "echo", "printf", "sleep", "date", "pwd", "whoami", "hostname", "uname", "clear"}
     | {"export", "unset", "alias", "declare", "local", "readonly", "umask", "shopt"}
 )
-_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 # Programs that succeed at the end of a pipe on any input.
 _FILTERS = frozenset(
     {"tee", "cat", "tail", "head", "sort", "uniq", "wc", "tr", "cut", "sed", "nl", "less", "more"}
     | {"column", "fold", "rev", "tac", "ts"}
 )
-# Programs that run another program → their options that take a value.
-_WRAPPERS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("nohup", "setsid", "busybox", "command", "builtin"), ()),
-    "env": ("-u", "-C"),
-    "nice": ("-n",),
-    "ionice": ("-c", "-n"),
-    "stdbuf": ("-i", "-o", "-e"),
-    "sudo": ("-u", "-g"),
-    "timeout": ("-k", "-s"),
-    "exec": ("-a",),
-    "xvfb-run": ("-n", "-s"),
-    "time": ("-o", "-f"),
-}
-# Project tools of Python that run any program: `uv run pytest`.
-_RUNNERS = frozenset({"uv", "poetry", "pipenv", "pdm", "hatch", "rye"})
 _SCRIPT = re.compile(
     r"\s*(?:process\.exit\(\s*0?\s*\)|exit\s*\(?\s*0?\s*\)?|true|1|0|console\.log\([^()]*\)|(?:print|puts|say)\b[^()`$]*)?\s*;?\s*"
 )
@@ -57,14 +42,14 @@ def cannot_fail(argv: Sequence[str]) -> bool:
     if not any(text.strip() for text in argv):
         return True
     # A check has no input: these programs wait for text and end with 0 at its end.
-    if len(argv) == 1 and (_name(words) in _SHELLS | {"cat"} or _is_python(_name(words))):
+    if len(argv) == 1 and (_name(words) in SHELLS | {"cat"} or PYTHON.fullmatch(_name(words))):
         return True  # it reads an empty input
     try:
         ends = _ends(words, ShellState(), piped=False, depth=0)
     except UnknownSyntax:
         # Even a line of unknown syntax surely succeeds if it ends in `|| true` or the like.
         script = argv[-1]
-        if len(argv) == 1 or _name(words) not in _SHELLS or "<<" in script or "#" in script:
+        if len(argv) == 1 or _name(words) not in SHELLS or "<<" in script or "#" in script:
             return False
         return _DISCARDED.search(script) is not None
     return bool(ends) and not ends & (ExitOutcomes.FAIL | ExitOutcomes.EXIT_FAIL)
@@ -82,13 +67,12 @@ def _ends(
     if not words:
         return ExitOutcomes.OK
     name = _name(words)
-    inner = _wrapped_command(name, words)
-    # The wrapper passes on the exit code of the program that it runs.
-    if inner is not None:
-        # Twenty wrappers in each other are no real command, and the recursion must end.
-        if not inner or depth >= 20:
-            return ExitOutcomes.EITHER
-        return _ends(inner, state, piped=piped, depth=depth + 1)
+    inner = words[len(words) - len(strip_wrappers([word.text for word in words])) :]
+    if len(inner) < len(words):
+        # Without a program, `env` prints the environment, and succeeds.
+        without = ExitOutcomes.OK if name == "env" else ExitOutcomes.EITHER
+        # The wrapper passes on the exit code of the program that it runs.
+        return _ends(inner, state, piped=piped, depth=depth) if inner else without
     # Linters print their findings with --exit-zero, and succeed.
     if name in _ALWAYS_OK or any(word.text == "--exit-zero" for word in words):
         return ExitOutcomes.OK
@@ -118,9 +102,9 @@ def _builtin(name: str, words: Sequence[ShellWord], state: ShellState, depth: in
             return _test(words)
         case "eval":
             return _script(" ".join(w.text for w in words[1:]), words[1:], state, depth)
-        case _ if name in _SHELLS:
+        case _ if name in SHELLS:
             return _shell(words, depth)
-        case _ if _is_python(name):
+        case _ if PYTHON.fullmatch(name):
             return _python(words)
         case "node" | "ruby" | "perl" | "php" | "deno" | "bun":
             return _one_liner(words)
@@ -135,26 +119,6 @@ def _without_assignments(words: Sequence[ShellWord]) -> Sequence[ShellWord]:
         if not words[at].literal and len(words) == at + 1:
             return [ShellWord("x", literal=False)]
         at += 1
-    return words[at:]
-
-
-def _wrapped_command(name: str, words: Sequence[ShellWord]) -> Sequence[ShellWord] | None:
-    """Return the command that `env`, `timeout` or the like runs; None for other programs."""
-    if name in _RUNNERS and len(words) > 1 and words[1].text == "run":
-        # The first "--" ends the options of the runner itself.
-        return [word for n, word in enumerate(words[2:], 2) if n > 2 or word.text != "--"]
-    if name not in _WRAPPERS:
-        return None
-    at = 1
-    while at < len(words) and words[at].text.startswith("-"):
-        at += 2 if words[at].text in _WRAPPERS[name] else 1
-    while at < len(words) and name in ("env", "sudo") and _ASSIGNMENT.match(words[at].text):
-        at += 1
-    # Its first operand is the duration.
-    at += name == "timeout"
-    # Without a program, `env` prints the environment, and succeeds.
-    if name == "env" and at >= len(words):
-        return [ShellWord("true")]
     return words[at:]
 
 
@@ -249,10 +213,6 @@ def _one_liner(words: Sequence[ShellWord]) -> ExitOutcomes:
         if flag.text in ("-e", "--eval", "-r", "eval") and code.literal:
             return ExitOutcomes.OK if _SCRIPT.fullmatch(code.text[:500]) else ExitOutcomes.EITHER
     return ExitOutcomes.EITHER
-
-
-def _is_python(name: str) -> bool:
-    return re.fullmatch(r"(?:python|pypy)[\d.]*", name) is not None
 
 
 def _python(words: Sequence[ShellWord]) -> ExitOutcomes:

@@ -6,32 +6,41 @@ Nothing is executed. A line that cannot be parsed has no programs.
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mimir.domain.value_class import value_class
 
-SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh"))
-_WRAPPERS = frozenset(
-    (
-        *("env", "exec", "nice", "time", "timeout", "command", "xvfb-run", "npx"),
-        *("nohup", "setsid", "stdbuf", "ionice", "taskset", "dbus-run-session", "xargs"),
-    )
-)
-_RUN_WRAPPERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "bundle"))
+SHELLS = frozenset(("bash", "sh", "dash", "zsh", "ksh", "ash"))
+_WRAPPERS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("nohup", "setsid", "busybox", "command", "builtin", "npx"), ()),
+    **dict.fromkeys(("dbus-run-session", "xargs"), ()),
+    "env": ("-u", "-C"),
+    "nice": ("-n",),
+    "ionice": ("-c", "-n"),
+    "taskset": ("-c",),
+    "stdbuf": ("-i", "-o", "-e"),
+    "sudo": ("-u", "-g"),
+    "timeout": ("-k", "-s", "--signal"),
+    "exec": ("-a",),
+    "xvfb-run": ("-n", "-s"),
+    "time": ("-o", "-f"),
+}
+"""Programs that run another program → their options whose value is the next word."""
+_RUN_WRAPPERS = frozenset(("uv", "poetry", "pipenv", "pdm", "hatch", "rye", "bundle"))
 """Programs whose `run` or `exec` starts the program that follows."""
 _HAVE_VALUES = frozenset(
     (
         *("--directory", "--env", "--env-file", "--extra", "--group", "--only-group", "--package"),
-        *("--project", "--python", "--signal", "--with", "--with-editable", "--with-requirements"),
-        *("-C", "-e", "-s", "-u"),
+        *("--project", "--python", "--with", "--with-editable", "--with-requirements"),
+        *("-C", "-e", "-s"),
     )
 )
 """Options of these whose value is the next word."""
 _KEYWORDS = frozenset(("!", "do", "elif", "else", "if", "then", "until", "while", "{"))
 _LINE_FOLLOWS = re.compile(r"-[a-zA-Z]*c")
 """Option of a shell before its command line, alone or with others: `-c`, `-lc`, `-euc`."""
-PYTHON = re.compile(r"python[0-9.]*")
+PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _OPERATORS = frozenset("();<>|&")
 _MODES: Mapping[str, tuple[str, ...]] = {
     "node": ("--test",),
@@ -153,9 +162,9 @@ def strip_wrappers(words: list[str]) -> list[str]:
             continue
         program = posixpath.basename(words[0])
         if program in _RUN_WRAPPERS and words[1:2] in (["run"], ["exec"]):
-            words = _without_options(words[2:])
+            words = _without_options(words[2:], _HAVE_VALUES)
         elif program in _WRAPPERS:
-            words = _without_options(words[1:])
+            words = _without_options(words[1:], _WRAPPERS[program])
         elif re.match(r"[A-Za-z_]\w*=", words[0]):
             words = words[1:]
         else:
@@ -163,9 +172,9 @@ def strip_wrappers(words: list[str]) -> list[str]:
     return words
 
 
-def _without_options(words: list[str]) -> list[str]:
+def _without_options(words: list[str], valued: Container[str]) -> list[str]:
     while words and (words[0].startswith("-") or re.fullmatch(r"[0-9.]+[smhd]?", words[0])):
-        words = words[2 if words[0] in _HAVE_VALUES else 1 :]
+        words = words[2 if words[0] in valued else 1 :]
     return words
 
 
