@@ -136,8 +136,3 @@ def wrap_cells(cells: Sequence[str], width: int) -> list[str]:
 def _pad(cell: str, size: int, *, to_right: bool) -> str:
     blanks = " " * (size - columns_of(cell))
     return blanks + cell if to_right else cell + blanks
-
-
-def count_noun(count: int, noun: str) -> str:
-    """Return a count with its noun, such as "2 errors"."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"

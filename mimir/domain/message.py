@@ -54,7 +54,6 @@ class ToolSpec:
     input_schema: Mapping[str, object]
     """JSON Schema of an object."""
     read_only: bool = True
-    destructive: bool = False
 
 
 @value_class

@@ -10,6 +10,7 @@ from mimir.agents.preambles.templates import OwnReader
 from mimir.attempts.services import ModelChoice
 from mimir.domain.agent import ROLES
 from mimir.domain.message import Message, ModelRequest
+from mimir.domain.quoted_text import storable
 from mimir.domain.task_states import TaskStatus
 from mimir.domain.usage import estimate
 from mimir.errors import MimirError
@@ -91,8 +92,8 @@ async def _ask_reporter(
         answer = await model.ask(
             ModelRequest(
                 messages=(
-                    Message(role="system", text=quotation.printable(system)),
-                    Message(role="user", text=quotation.printable(question)),
+                    Message(role="system", text=storable(system)),
+                    Message(role="user", text=storable(question)),
                 ),
                 model=choice.model,
                 max_tokens=choice.max_tokens or ROLES[role].answer_tokens,

@@ -1,7 +1,7 @@
-"""The protocol of every toolset."""
+"""The protocol of every toolset, and the toolset of agents without tools."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from mimir.domain.message import CallContext, ToolCall, ToolResult, ToolSpec
 
@@ -24,3 +24,17 @@ class Toolset(Protocol):
             LeaseLost: Another process has the task.
         """
         ...
+
+
+class _NoTools:
+    @property
+    def specs(self) -> Sequence[ToolSpec]:
+        return ()
+
+    async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
+        return ToolResult(
+            text=f"There is no tool {call.name[:80]!r}; answer with text.", is_error=True
+        )
+
+
+NO_TOOLS: Final = _NoTools()

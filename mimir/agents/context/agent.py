@@ -19,6 +19,7 @@ from mimir.agents.context.worker import (
     write_earlier,
 )
 from mimir.domain.invocation import LedgerExcerpt, MemoryHit, PinnedMaterial
+from mimir.domain.quoted_text import list_path
 from mimir.domain.value_class import value_class
 from mimir.errors import PlanError
 
@@ -165,7 +166,7 @@ def _domain_part(given: WorkerInput, material: PinnedMaterial, budget: int) -> C
             ContextPiece(
                 name="domain files",
                 title=f"Files whose paths have words of your definition ({', '.join(material.terms)}):",
-                content="\n".join(map(quotation.path, material.files)),
+                content="\n".join(map(list_path, material.files)),
                 importance="optional",
                 reference="list_files",
             )
@@ -214,7 +215,7 @@ def _memory_piece(hit: MemoryHit) -> ContextPiece:
     kind, title = quotation.one_line(hit.kind), quotation.one_line(hit.title)[:200]
     return ContextPiece(
         name=f"memory:{hit.id}",
-        title=f"{kind} {quotation.path(hit.id)}: {title}",
+        title=f"{kind} {list_path(hit.id)}: {title}",
         content=hit.text,
         importance="optional",
         reference=f"memory_get_node({quotation.quote_argument(hit.id)})",

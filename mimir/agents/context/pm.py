@@ -14,6 +14,7 @@ from mimir.agents.context.token_budget import (
     ContextPiece,
 )
 from mimir.domain.invocation import MemoryHit, PlanAgent
+from mimir.domain.quoted_text import list_path
 from mimir.domain.usage import estimate
 
 # Paths that are listed; of a larger repository the folders are counted.
@@ -75,17 +76,15 @@ def _repository(given: PMInput, budget: int) -> ContextPart:
 
 def _file_list(repository: Sequence[tuple[str, int]], tokens: int) -> str:
     """Return every path with its size; the folders of a large repository."""
-    lines = [f"{quotation.path(name)} ({size})" for name, size in repository]
+    lines = [f"{list_path(name)} ({size})" for name, size in repository]
     whole = "\n".join(lines)
     if len(lines) <= MOST_LISTED and estimate(whole) <= tokens:
         return whole
     # The first two folders of each path; empty for a file at the top.
     folders = Counter("/".join(name.split("/")[:-1][:2]) for name, _ in repository)
-    top = [f"{quotation.path(name)} ({size})" for name, size in repository if "/" not in name]
+    top = [f"{list_path(name)} ({size})" for name, size in repository if "/" not in name]
     counted = [
-        f"{quotation.path(name)}/ ({count} files)"
-        for name, count in sorted(folders.items())
-        if name
+        f"{list_path(name)}/ ({count} files)" for name, count in sorted(folders.items()) if name
     ]
     return "\n".join([*top[:MOST_LISTED], *counted[:MOST_LISTED]])
 
@@ -115,7 +114,7 @@ def _memory(hits: Sequence[MemoryHit], budget: int) -> ContextPart:
     for hit in distinct.values():
         name, most = f"memory:{hit.id}", min(MOST_OF_HIT, left)
         reference = f"memory_get_node({quotation.quote_argument(hit.id)})"
-        title = f"{quotation.one_line(hit.kind)} {quotation.path(hit.id)}: {quotation.one_line(hit.title)[:200]}"
+        title = f"{quotation.one_line(hit.kind)} {list_path(hit.id)}: {quotation.one_line(hit.title)[:200]}"
         cost = estimate(title) + min(most, estimate(hit.text) + LEAST)
         # A beginning that says nothing is worth less than the room that it takes.
         if most < 2 * LEAST or cost > left:

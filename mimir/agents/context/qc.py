@@ -19,6 +19,7 @@ from mimir.agents.context.task_sections import (
 from mimir.agents.context.token_budget import ContextBuilder, ContextPart, ContextPiece
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Task
+from mimir.domain.quoted_text import list_path
 from mimir.domain.usage import estimate
 
 # Near tasks that are named.
@@ -154,7 +155,7 @@ def _deliverable(given: QCInput, budget: int) -> ContextPart:
     if not files:
         before = "No file was changed; the deliverable is the worker's answer."
         return ContextPart(heading="## Deliverable", before=before, pieces=[], budget=budget)
-    lines = [f"- {quotation.path(f.path)} ({f.status})" for f in files[:MOST_CHANGED]]
+    lines = [f"- {list_path(f.path)} ({f.status})" for f in files[:MOST_CHANGED]]
     if len(files) > MOST_CHANGED:
         lines.append(f"- and {len(files) - MOST_CHANGED} more")
     pieces = [piece for file in files for piece in _file(file)]
@@ -163,7 +164,7 @@ def _deliverable(given: QCInput, budget: int) -> ContextPart:
 
 
 def _file(file: ChangedFile) -> list[ContextPiece]:
-    name = quotation.path(file.path)
+    name = list_path(file.path)
     reference = f"read_file({quotation.quote_argument(file.path)})"
     pieces: list[ContextPiece] = []
     # The diff of a new file would repeat its content.

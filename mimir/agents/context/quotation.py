@@ -35,16 +35,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def path(name: str) -> str:
-    """Return a path for a line of text, quoted as JSON if it would break the line."""
-    return name if name.isprintable() and name == one_line(name) else json.dumps(name)
-
-
 def quote_argument(name: str) -> str:
     """Return a path or an id in the form of a tool's argument."""
     return json.dumps(name, ensure_ascii=False)
-
-
-def printable(text: str) -> str:
-    """Return a text that UTF-8 can encode; other bytes become escapes."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -7,7 +7,6 @@ belongs to one attempt; it begins with `Task: <id>` and `Attempt <n> of <m>`.
 from collections.abc import Mapping
 from typing import Literal
 
-from mimir.agents.context import quotation
 from mimir.agents.context.agent import write_agent_context
 from mimir.agents.context.inputs import ContextBudgets, PMInput, QCInput, WorkerInput
 from mimir.agents.context.pm import write_pm_context
@@ -17,6 +16,7 @@ from mimir.agents.context.token_budget import ContextBuilder, ContextPiece
 from mimir.agents.context.worker import write_worker_context
 from mimir.domain.message import Message
 from mimir.domain.plan import Plan, Task
+from mimir.domain.quoted_text import storable
 from mimir.domain.usage import estimate
 from mimir.domain.value_class import value_class
 
@@ -71,7 +71,7 @@ def get_task_context(
             form = given.form
         case _:
             raise TypeError(f"{type(given).__name__} is no input of the role {role!r}.")
-    system = tuple(quotation.printable(part) for part in (given.preamble, form) if part)
+    system = tuple(storable(part) for part in (given.preamble, form) if part)
     return AgentContext(
         system=system, text=sheet.text, receipt=_receipt(role, sheet, system, withheld)
     )

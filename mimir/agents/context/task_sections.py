@@ -8,6 +8,7 @@ from mimir.agents.context.inputs import FileView
 from mimir.agents.context.receipt import Importance
 from mimir.agents.context.token_budget import ContextPiece
 from mimir.domain.plan import Check, Criterion, Task, weights
+from mimir.domain.quoted_text import list_path
 from mimir.domain.usage import estimate
 
 # A context file up to so many tokens is shown whole.
@@ -61,7 +62,7 @@ def command(check: Check) -> str:
 def check_line(check: Check) -> str:
     """Return a line with a check's criteria, command and expected outcome."""
     decides = ", ".join(check.criteria) or "no criterion"
-    files = ", ".join(map(quotation.path, check.protect))
+    files = ", ".join(map(list_path, check.protect))
     protect = f"; you may not change {files}" if files else ""
     shown = "" if check.required else "; shown, decides nothing"
     return (
@@ -81,7 +82,7 @@ def file_piece(
     focus: Callable[[FileView], tuple[int, ...]] | None = None,
 ) -> ContextPiece:
     """Return a context file: whole if small, otherwise around `focus`, or its first lines."""
-    title = f"{quotation.path(file.path)} ({file.size} bytes)"
+    title = f"{list_path(file.path)} ({file.size} bytes)"
     name = f"file:{file.path}"
     if file.text is None:
         return ContextPiece(

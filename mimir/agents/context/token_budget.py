@@ -18,6 +18,7 @@ from mimir.agents.context.receipt import (
     fingerprint,
     mark,
 )
+from mimir.domain.quoted_text import storable
 from mimir.domain.usage import estimate
 from mimir.domain.value_class import value_class
 
@@ -115,7 +116,7 @@ class ContextBuilder:
     @property
     def text(self) -> str:
         """The whole context."""
-        return quotation.printable("\n\n".join(self.blocks)) + "\n"
+        return storable("\n\n".join(self.blocks)) + "\n"
 
     def _fit(self, part: ContextPart) -> list[str]:
         """Return the texts to show: chosen by importance, in the given order."""

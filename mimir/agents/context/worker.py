@@ -32,6 +32,7 @@ from mimir.agents.context.token_budget import (
 )
 from mimir.domain.invocation import NO_FILES, PinnedSkill
 from mimir.domain.plan import Task
+from mimir.domain.quoted_text import list_path
 from mimir.domain.usage import estimate
 
 MOST_FILES = 10
@@ -82,7 +83,7 @@ def describe_limits(given: WorkerInput) -> str:
         )
     scope = _write_scope(task)
     if given.within and task.files not in ((NO_FILES,), given.within):
-        scope += f" Of these only: {', '.join(map(quotation.path, given.within))}."
+        scope += f" Of these only: {', '.join(map(list_path, given.within))}."
     lines.append(" ".join((scope, *map("{}.".format, given.foreign_tests))))
     if task.tool_execution.strip():
         lines += ["", "How to go about it:", "", task.tool_execution.strip()]
@@ -93,7 +94,7 @@ def _write_scope(task: Task) -> str:
     if task.files == (NO_FILES,):
         return "You may write no file."
     if task.files:
-        return f"You may write: {', '.join(map(quotation.path, task.files))}."
+        return f"You may write: {', '.join(map(list_path, task.files))}."
     return "You may write any file but existing tests, and settings of test runners, linters and build tools."
 
 
@@ -192,9 +193,7 @@ def _further_dependencies(more: Sequence[DependencyView]) -> ContextPiece:
 
 
 def _changes(changes: Sequence[tuple[str, str]]) -> ContextPiece:
-    lines = [
-        f"- {quotation.path(name)[:200]} ({tasks[:200]})" for name, tasks in changes[:MOST_LISTED]
-    ]
+    lines = [f"- {list_path(name)[:200]} ({tasks[:200]})" for name, tasks in changes[:MOST_LISTED]]
     if len(changes) > MOST_LISTED:
         lines.append(f"- and {len(changes) - MOST_LISTED} more")
     return ContextPiece(

@@ -17,6 +17,7 @@ from mimir.agents.preambles.trust import OwnPreambles
 from mimir.agents.replies import strip_fence
 from mimir.domain.message import Answer, Message, ModelRequest
 from mimir.domain.plan import NO_REVIEWER
+from mimir.domain.quoted_text import storable
 from mimir.domain.value_class import value_class
 from mimir.errors import AnswerError, ModelError, ToolError
 from mimir.llm.protocol import ChatModel
@@ -211,7 +212,7 @@ def _preamble(
 
 def _prompt(recipe: PreambleKey) -> str:
     whose = "worker" if recipe.kind == "worker" else "reviewer"
-    role = quotation.printable(" ".join(recipe.role.split())[:MAX_ROLE])
+    role = storable(" ".join(recipe.role.split())[:MAX_ROLE])
     return (
         "Task: plan\nAttempt 1 of 1\n\n"
         f"Write the preamble of a {whose} with this role:\n\n{quotation.fence_block(role)}\n\n"

@@ -14,7 +14,6 @@ from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
 from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.agent_answers.response_form import answer_schema, find_words
 from mimir.attempts.journal import Changes
-from mimir.attempts.nodes.controls import run_controls
 from mimir.attempts.results import Deliverable, Judged, Judging, NotJudged
 from mimir.attempts.services import AttemptServices, seal_records
 from mimir.domain.clock import stamp
@@ -26,10 +25,12 @@ from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.usage import estimate
 from mimir.domain.verdict import Verdict
 from mimir.llm.wrappers.journaled_model import JournaledModel
+from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.evidence.payloads import control_body, verdict_body
 from mimir.qc.judgement import judge as qc
 from mimir.qc.judgement.control_rules import apply_controls, describe_checks
 from mimir.qc.judgement.score import judge_by_checks, judge_without_criteria, reject_uncited
+from mimir.qc.scope.test_owners import PendingTests, named_tests
 from mimir.store.records.attempt_changes import (
     AttemptResultChange,
     QCContextChange,
@@ -41,7 +42,7 @@ from mimir.store.records.task_changes import (
     QCFeedbackChange,
     VerdictChange,
 )
-from mimir.workspace.aio import to_thread_shielded
+from mimir.workspace.aio import await_all, to_thread_shielded
 
 MOST_FILES = 60
 """Changed files whose contents QC is given; it can read the others."""
@@ -346,3 +347,31 @@ def _verdict_changes(verdict: Verdict, now: str) -> Changes:
             count_criteria((c.state, c.basis) for c in verdict.criteria)
         ),
     )
+
+
+async def run_controls(services: AttemptServices, state: Judging) -> Sequence[CheckRun]:
+    """Run the controls that the settings of the run ask for, in the plan's order."""
+    if services.facts.controls == "never":
+        return ()
+    required = [one for one in state.outcomes if one.required]
+    is_rejected = any(one.state == "failed" for one in required)
+    if is_rejected and services.facts.controls != "always":
+        return ()
+    checks = {check.id: check for check in services.task.checks}
+    named = tuple(sorted(set(named_tests(services.task))))
+    new_tests = PendingTests(paths=named, base=services.facts.base_tree)
+    cases = [
+        ControlCase(
+            check=checks[one.check],
+            kind=one.kind,
+            before=one.before,
+            after=one.after,
+            base_tree=services.start.base_tree,
+            changed=state.work.changed,
+            answer=state.work.answer,
+            new_tests=new_tests,
+        )
+        for one in required
+        if one.state == "passed"
+    ]
+    return await await_all(services.checks.control(case) for case in cases)

@@ -10,8 +10,8 @@ from mimir.cli import arguments
 from mimir.cli.commands import options as opt
 from mimir.cli.commands import plan_commands
 from mimir.cli.commands.plan_commands import PlanRequest
-from mimir.cli.layout import count_noun
 from mimir.cli.session import CommandSession
+from mimir.domain.quoted_text import count_noun
 from mimir.domain.value_class import value_class
 from mimir.errors import PlanError, UsageError
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from mimir.cli.console import clean_line
-from mimir.cli.layout import count_noun
 from mimir.cli.live.cells import clock, number, score_of
 from mimir.domain.event import Event, EventKind
 from mimir.domain.json_value import as_array, as_object, as_text, as_texts
 from mimir.domain.question import describe_values
+from mimir.domain.quoted_text import count_noun
 from mimir.domain.task_states import ANSWERED, RunStatus
 
 SCHEMA = 1

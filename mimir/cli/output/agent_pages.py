@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from mimir.attempts.agent_answers.form_trial import try_form
 from mimir.cli.console import clean, clean_line
-from mimir.cli.layout import count_noun, shorten, table, text_block, wrap
+from mimir.cli.layout import shorten, table, text_block, wrap
 from mimir.cli.output.findings import as_lines
 from mimir.domain.agent_definition import AgentDefinition
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
+from mimir.domain.quoted_text import count_noun
 from mimir.registry.catalogue import AgentEntry
 from mimir.registry.listing import form_words, judge_usability
 from mimir.registry.skills import FoundSkill

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from mimir.cli.console import clean_line
-from mimir.cli.layout import count_noun
 from mimir.domain.finding import Finding
+from mimir.domain.quoted_text import count_noun
 from mimir.qc.scope.owned_tests import OwnedTest, describe_owners
 
 MAX_OWNERS = 20

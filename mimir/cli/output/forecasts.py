@@ -1,9 +1,9 @@
 """What a run will probably take, for the question before it."""
 
-from mimir.cli.layout import count_noun
 from mimir.cli.live.cells import clock
 from mimir.domain.forecast import EffortRange, RunForecast
 from mimir.domain.money import UNITS, format_money
+from mimir.domain.quoted_text import count_noun
 from mimir.domain.run import RunBudget
 
 

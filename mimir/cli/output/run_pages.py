@@ -4,9 +4,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from mimir.cli.console import clean, clean_line
-from mimir.cli.layout import count_noun, table, text_block, wrap, wrap_cells
+from mimir.cli.layout import table, text_block, wrap, wrap_cells
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_number, as_objects, as_text, as_texts
+from mimir.domain.quoted_text import count_noun
 
 _WORDS = {
     "pending": "waiting",

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from mimir.cli.arguments import display_path
-from mimir.cli.layout import count_noun
 from mimir.cli.live import board as boards
 from mimir.cli.live.board import RunBoard
 from mimir.cli.live.cells import ASKING, WORDS
@@ -27,6 +26,7 @@ from mimir.cli.output.people.question_prompt import ask_open_questions
 from mimir.cli.output.tables import CRITERIA
 from mimir.cli.session import CommandSession
 from mimir.domain.json_value import as_member, as_object, as_objects, as_text
+from mimir.domain.quoted_text import count_noun
 from mimir.domain.run import Apply, RunBudget, RunResult
 from mimir.domain.task_states import ANSWERED, RunStatus
 from mimir.errors import Paused

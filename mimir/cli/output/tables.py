@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mimir.cli.console import clean_line
-from mimir.cli.layout import count_noun, table, wrap, wrap_cells
+from mimir.cli.layout import table, wrap, wrap_cells
 from mimir.cli.live.cells import ASKING, WORDS, clock, number, score_of
 from mimir.cli.symbols import Symbols
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
+from mimir.domain.quoted_text import count_noun
 from mimir.domain.run import RunResult
 from mimir.domain.task_states import ANSWERED
 

@@ -58,8 +58,7 @@ from mimir.store.records.record_codec import PackedJson
 from mimir.store.records.run_records import RunRecord
 from mimir.store.schema import pack
 from mimir.store.transcripts.stored_transcript import StoredTranscript
-from mimir.tools.empty import NO_TOOLS
-from mimir.tools.protocol import Toolset
+from mimir.tools.protocol import NO_TOOLS, Toolset
 from mimir.workspace.state_dir import write_state_file
 
 CHOICE = 2

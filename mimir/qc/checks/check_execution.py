@@ -24,6 +24,7 @@ from mimir.qc.checks.check_products import find_products, list_paths
 from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
 from mimir.qc.results import request
 from mimir.qc.results.report_files import read_results, remove_own_reports
+from mimir.tools.calls.text_pages import clip_both_ends
 from mimir.workspace.aio import to_thread_shielded
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox import toolchain
@@ -34,7 +35,6 @@ Phase = Literal["before", "after", "control", "merged", "gate"]
 
 MAX_TAIL = 16_000
 """Characters kept of an output: its head, and more of its end, with the summary."""
-_MAX_HEAD = MAX_TAIL // 4
 ANSWER_VARIABLE = "MIMIR_ANSWER"
 ANSWER_PATH = "/mimir/answer.md"
 """Path of the closing answer inside the sandbox."""
@@ -177,7 +177,9 @@ class CheckExecution:
             # Milliseconds are precise enough, and keep the sealed payload short.
             seconds=round(result.seconds, 3),
             output_hash=result.output_hash,
-            output_tail=_cut_output(self._redact(output.replace(str(directory), "/mimir"))),
+            output_tail=clip_both_ends(
+                self._redact(output.replace(str(directory), "/mimir")), MAX_TAIL
+            ),
             sandbox=result.backend,
             again=again,
             results=None if result.is_program_missing else tests,
@@ -293,16 +295,4 @@ def _unstartable_run(check: Check, tree: str, phase: Phase, why: str, *, again: 
         output_hash=hash_text(why),
         output_tail=why,
         again=again,
-    )
-
-
-def _cut_output(output: str) -> str:
-    """Keep head and end of an output, with marks where it was cut."""
-    if len(output) <= MAX_TAIL:
-        return output
-    cut = len(output) - MAX_TAIL
-    head = output[:_MAX_HEAD]
-    return (
-        f"[… {cut} characters of the middle]\n{head}\n[… they were here]\n"
-        f"{output[_MAX_HEAD - MAX_TAIL :]}"
     )

@@ -26,6 +26,7 @@ from mimir.domain.json_value import (
     is_object,
 )
 from mimir.domain.plan import Criterion, weights
+from mimir.domain.quoted_text import list_names
 from mimir.domain.verdict import CriterionOpinion, FixOpinion, QCAnswer, State
 from mimir.errors import AnswerError
 from mimir.qc.judgement.json_object import parse_object
@@ -241,7 +242,9 @@ def _criteria(items: Sequence[Json], criteria: Sequence[Criterion]) -> tuple[Cri
     for item in items:
         id = as_text(item["id"])
         if id not in known:
-            raise AnswerError(f"There is no criterion {id[:60]!r}; they are {_format_ids(known)}.")
+            raise AnswerError(
+                f"There is no criterion {id[:60]!r}; they are {list_names(sorted(known))}."
+            )
         if id in opinions:
             raise AnswerError(f"The criterion {id!r} is judged twice.")
         state, quote, source = _opinion(item)
@@ -267,7 +270,3 @@ def _opinion(item: Json) -> tuple[State, str, str]:
     """Return state, quote and source of an opinion."""
     state = as_member(item["state"], _STATES) or "unverified"
     return state, as_text(item["quote"]), as_text(item["source"])
-
-
-def _format_ids(ids: set[str]) -> str:
-    return ", ".join(sorted(ids)[:20]) or "none"

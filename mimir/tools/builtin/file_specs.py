@@ -56,5 +56,4 @@ DELETE = describe_tool(
     {"path": _PATH},
     required=("path",),
     read_only=False,
-    destructive=True,
 )

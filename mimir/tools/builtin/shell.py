@@ -68,7 +68,10 @@ class RunTool(LocalTools):
 
     def _format(self, argv: Sequence[str], ran: CommandResult, seconds: int) -> ToolResult:
         output = clip_both_ends(
-            self._redact(ran.output), self._max_chars, left_out_before=ran.left_out_bytes
+            self._redact(ran.output),
+            self._max_chars,
+            left_out_before=ran.left_out_bytes,
+            hint=": filter the output (grep, head, tail) or send it to a file and read that",
         )
         if ran.exit_code is None:
             how = _STOPPED.get(ran.stop_reason, _NOT_THERE)
@@ -129,9 +132,7 @@ def describe_run(
         },
         "timeout_seconds": whole_number(1, max_seconds, f"Default {default_seconds}."),
     }
-    return describe_tool(
-        name, description, properties, read_only=read_only, destructive=not read_only
-    )
+    return describe_tool(name, description, properties, read_only=read_only)
 
 
 def _argv(given: ToolArguments) -> Sequence[str]:

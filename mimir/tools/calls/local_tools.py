@@ -48,7 +48,6 @@ def describe_tool(
     *,
     required: Sequence[str] = (),
     read_only: bool = True,
-    destructive: bool = False,
 ) -> ToolSpec:
     """Return the description of a tool that takes these properties and no others."""
     schema: Mapping[str, object] = {
@@ -62,7 +61,6 @@ def describe_tool(
         description=description,
         input_schema=schema,
         read_only=read_only,
-        destructive=destructive,
     )
 
 

@@ -50,13 +50,16 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def clip_both_ends(text: str, max_chars: int = MAX_CHARS, *, left_out_before: int = 0) -> str:
+def clip_both_ends(
+    text: str, max_chars: int = MAX_CHARS, *, left_out_before: int = 0, hint: str = ""
+) -> str:
     """Return the head and the tail of a long text with a mark between them.
 
     Args:
         text: Of any length.
         max_chars: Most characters without the mark.
         left_out_before: Characters that were already left out of `text`.
+        hint: What helps the reader, with a colon before it.
     """
     if len(text) <= max_chars:
         return text
@@ -66,7 +69,4 @@ def clip_both_ends(text: str, max_chars: int = MAX_CHARS, *, left_out_before: in
     tail = tail[tail.find("\n") + 1 :] or tail
     missing = len(text) - len(head) - len(tail) + left_out_before
     joint = "" if head.endswith("\n") else "\n"
-    return (
-        f"{head}{joint}[… {missing:,} characters left out here: filter the output "
-        f"(grep, head, tail) or send it to a file and read that …]\n{tail}"
-    )
+    return f"{head}{joint}[… {missing:,} characters left out here{hint} …]\n{tail}"

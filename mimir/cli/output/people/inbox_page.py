@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from mimir.cli.console import clean, clean_line
-from mimir.cli.layout import count_noun, text_block, wrap
+from mimir.cli.layout import text_block, wrap
 from mimir.domain.json_value import as_object, as_text
+from mimir.domain.quoted_text import count_noun
 
 Shape = Mapping[str, object]
 

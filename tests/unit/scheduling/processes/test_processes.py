@@ -15,7 +15,7 @@ from mimir.scheduling import lifecycle
 from mimir.scheduling.processes import pool_metrics
 from mimir.scheduling.processes.agent_pool import AgentPool
 from mimir.scheduling.processes.election import CoordinatorElection
-from mimir.scheduling.processes.heartbeat import send_heartbeat
+from mimir.scheduling.processes.run_server import send_heartbeat
 from mimir.scheduling.run_services import RunServices, StopSignal, WorkSignals
 from mimir.store.operations import claims, record_loading, runs, worker_processes
 from mimir.store.operations.claims import Claim

@@ -178,7 +178,7 @@ async def test_a_real_sandbox_runs_a_command_line(tmp_path: Path, frozen_clock: 
 
 def test_the_description_names_the_bounds(tmp_path: Path):
     (spec,) = RunTool(FakeSandbox(FakeRan()), tmp_path, max_seconds=30).specs
-    assert (spec.name, spec.read_only, spec.destructive) == ("run", False, True)
+    assert (spec.name, spec.read_only) == ("run", False)
     assert '"maximum": 30' in json.dumps(spec.input_schema)
 
 
