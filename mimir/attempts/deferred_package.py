@@ -1,4 +1,8 @@
-"""A package whose own module is executed at its first use; its parts can be imported."""
+"""A package whose own module is executed at its first use; its parts can be imported.
+
+Without it, the first attempt of a process takes 0.75 s of processor time to load LangGraph, with it 0.55 s (2026-11-28, least of six
+alternating runs of `compile_machine` on a loaded machine).
+"""
 
 import importlib.util
 import sys
