@@ -135,7 +135,7 @@ def test_trust_is_asked_for_on_a_terminal(desk: Desk, tmp_path: Path):
     )
     os.close(side)
     os.write(main, b"n\n")
-    assert process.wait(60) == 1
+    assert process.wait() == 1
     os.close(main)
     assert not (tmp_path / "home/.local/state/mimir").exists()
 

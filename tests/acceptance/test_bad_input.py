@@ -24,7 +24,6 @@ from tests.support.whole_run import REST, Part, plan, step, worker, wrote
 TWO = plan(step("a"), step("b", "a"), title="Two small files")
 MIMIR = [sys.executable, "-m", "mimir"]
 ENDLESS = {"delay_seconds": 60, "text": "Late."}
-LONG_WAIT_SECONDS = 30
 
 
 def play(*parts: Part) -> dict[str, object]:
@@ -150,7 +149,7 @@ def test_a_plan_that_runs_already_is_not_run_twice(desk: Desk):
         assert len(desk.type("status", run).out.splitlines()) > 3
 
         first.send_signal(signal.SIGKILL)
-        first.communicate(timeout=LONG_WAIT_SECONDS)
+        first.communicate()
     assert desk.status()["status"] == "paused", "its process is dead"
     with PlayServer(play()) as server:
         assert desk.ask(server).type("resume").code == 0
@@ -163,7 +162,7 @@ def test_an_interrupted_run_is_paused_and_goes_on(desk: Desk):
         process = started(desk)
         lines_until(process.stdout, "b/1           AttemptStarted")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=LONG_WAIT_SECONDS)
+        out, err = process.communicate()
     assert process.returncode == 130
     assert "RunFinished: paused" in out
     assert "mimir resume" in err
@@ -184,7 +183,7 @@ def test_a_second_signal_ends_at_once_and_loses_nothing(desk: Desk):
         lines_until(process.stdout, "b/1           AttemptStarted")
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=LONG_WAIT_SECONDS)
+        process.communicate()
     assert process.returncode == 130
     assert desk.status()["status"] == "paused"
     with PlayServer(play()) as server:

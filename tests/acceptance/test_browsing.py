@@ -48,7 +48,7 @@ def begin(desk: Desk, until: str) -> "subprocess.Popen[str]":
         if until in line:
             return process
     process.stdout.close()
-    raise AssertionError(f"{until} did not happen, exit {process.wait(30)}")
+    raise AssertionError(f"{until} did not happen, exit {process.wait()}")
 
 
 def test_a_run_is_paused_seen_continued_and_cleaned_up(desk: Desk, tmp_path: Path):
@@ -67,7 +67,7 @@ def test_a_run_is_paused_seen_continued_and_cleaned_up(desk: Desk, tmp_path: Pat
     assert paused.code == 0, paused.err
     process.stdout.read()
     process.stdout.close()
-    assert process.wait(30) == 75
+    assert process.wait() == 75
     state = desk.status()
     assert (state["status"], state["reason"]) == ("paused", "interrupted")
     assert state["elapsed_seconds"] > 0

@@ -42,7 +42,7 @@ def test_the_first_signal_pauses_the_run(number: signal.Signals, project: Path):
     process = piped(execute(HANGING), project)
     lines_until(process.stdout, "RunStarted")
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate()
     assert process.returncode == 130
     assert "RunFinished: paused" in out
     assert err.splitlines()[-2:] == [
@@ -55,7 +55,7 @@ def test_for_scripts_an_interrupted_run_ends_with_its_last_event(project: Path):
     process = piped(execute(HANGING, "--json"), project)
     lines_until(process.stdout, "RunStarted")
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate()
     assert process.returncode == 130
     last = json.loads(out.splitlines()[-1])
     assert (last["event"], last["outcome"]) == ("RunFinished", "paused")
@@ -65,7 +65,7 @@ def test_a_run_that_does_not_come_to_rest_is_left_behind(project: Path):
     process = piped(execute(RESTLESS), project)
     lines_until(process.stdout, "RunCreated")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate()
     assert process.returncode == 130
 
 
@@ -75,7 +75,7 @@ def test_the_second_signal_ends_at_once(project: Path):
     process.send_signal(signal.SIGINT)
     lines_until(process.stderr, "A second Ctrl-C ends at once")
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
+    process.communicate()
     assert process.returncode == 130
 
 
@@ -87,7 +87,7 @@ def test_a_pipe_that_nobody_reads_any_more_is_left_quietly(project: Path):
     process.stdout.close()
     process.send_signal(signal.SIGINT)
     err = process.stderr.read()
-    assert process.wait(timeout=20) in (130, 141)
+    assert process.wait() in (130, 141)
     assert "Traceback" not in err
     assert "Exception ignored" not in err
     process.stderr.close()
@@ -101,7 +101,7 @@ def test_a_terminal_that_was_closed_is_left_as_a_closed_pipe_is(
     terminal.until(seen)
     terminal.hang_up()
     terminal.process.send_signal(signal.SIGINT)
-    assert terminal.process.wait(timeout=20) in (130, 141)
+    assert terminal.process.wait() in (130, 141)
 
 
 def test_a_report_into_a_closed_pipe_says_nothing_more(project: Path):
@@ -120,7 +120,7 @@ def test_a_report_into_a_closed_pipe_says_nothing_more(project: Path):
 
 def test_in_a_pipe_there_is_no_colour_and_no_movement(project: Path):
     process = piped(execute("FakeMimir()"), project, environment(FORCE_COLOR="1"))
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate()
     assert process.returncode == 0
     assert "\x1b" not in out
 

@@ -94,7 +94,7 @@ def answers(
             terminal.until(question)
             terminal.type(f"{answer}\n")
         terminal.until("next:")
-        assert terminal.process.wait(20) == 0
+        assert terminal.process.wait() == 0
     return terminal.written
 
 

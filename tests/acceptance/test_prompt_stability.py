@@ -67,7 +67,7 @@ def questions(facts: Facts) -> dict[str, list[str]]:
     return found
 
 
-async def test_every_lane_asks_the_same_in_another_place_at_another_time(
+async def test_every_lane_asks_the_same_in_another_place_at_another_time_and_names_neither(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as patch:
@@ -91,13 +91,8 @@ async def test_every_lane_asks_the_same_in_another_place_at_another_time(
     assert asked.keys() == again.keys()
     assert {lane for lane in asked if asked[lane] != again[lane]} == set()
 
-
-async def test_no_prompt_holds_a_path_an_id_or_a_commit_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    journey = await go(tmp_path / "here", monkeypatch)
-
-    facts = journey.facts
+    # No prompt holds a path, an id or a commit of ours
+    facts = first.facts
     foreign = [str(tmp_path), facts.run, ".mimir/work"]
     foreign += [
         str(row["integratedCommit"])[:12]

@@ -191,7 +191,7 @@ async def test_read_is_one_view_while_others_write(store):
     def slow(reads):
         first = reads.get("Task", "a")["n"]
         reading.set()
-        assert written.wait(20)
+        assert written.wait(200)
         return first, reads.get("Task", "b")["n"], len(reads.find("Task", {}))
 
     view = asyncio.ensure_future(store.read(slow))
@@ -205,7 +205,7 @@ async def test_read_is_one_view_while_others_write(store):
 
 
 async def test_several_reads_run_at_once(store):
-    meeting = threading.Barrier(3, timeout=20)
+    meeting = threading.Barrier(3, timeout=200)
 
     places = await asyncio.gather(*(store.read(lambda _: meeting.wait()) for _ in range(3)))
 
@@ -238,11 +238,11 @@ async def test_cancelled_writer_leaves_the_transaction_to_finish(store):
 
     def slow(ops):
         started.set()
-        assert go_on.wait(20)
+        assert go_on.wait(200)
         ops.upsert("Task", [{"id": "x"}])
 
     writing = asyncio.ensure_future(store.write(slow))
-    await asyncio.to_thread(started.wait, 20)
+    await asyncio.to_thread(started.wait, 200)
     waiting = asyncio.ensure_future(put(store, "Task", {"id": "y"}))
     await asyncio.sleep(0)
     writing.cancel()
@@ -260,11 +260,11 @@ async def test_cancelled_writer_whose_work_fails_leaves_no_complaint(store):
 
     def slow(ops):
         started.set()
-        assert go_on.wait(20)
+        assert go_on.wait(200)
         raise ValueError("nobody listens")
 
     writing = asyncio.ensure_future(store.write(slow))
-    await asyncio.to_thread(started.wait, 20)
+    await asyncio.to_thread(started.wait, 200)
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await writing

@@ -132,7 +132,7 @@ class PlayServer:
             target=asyncio.run, args=(self._serve(started),), daemon=True
         )
         self._thread.start()
-        assert started.wait(10), "the play server did not start"
+        assert started.wait(200), "the play server did not start"
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -88,7 +88,7 @@ class TcpProxy:
         self.cuts += 1
         _end(client)
         if how == "held":
-            self.release.wait(20)
+            self.release.wait(200)
         if how != "before":
             server.sendall(data)
             server.recv(65536)  # the answer: it is committed

@@ -22,7 +22,7 @@ class Slow:
 
     def __call__(self) -> str:
         self._loop.call_soon_threadsafe(self.has_begun.set)
-        assert self.may_end.wait(30)
+        assert self.may_end.wait(200)
         self.done = True
         return "made"
 

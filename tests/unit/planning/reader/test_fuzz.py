@@ -121,7 +121,7 @@ SLOW = {
 }
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", SLOW)
 def test_no_text_takes_more_than_linear_time(name: str):
     """The time limit is the assertion: each of these once took minutes, or would."""

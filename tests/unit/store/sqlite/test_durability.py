@@ -74,7 +74,7 @@ async def test_what_is_committed_together_is_durable_if_anything_of_it_must_be(
 
             def hold(ops, begun=begun, gate=gate):
                 begun.set()
-                gate.wait(20)
+                gate.wait(200)
 
             first = asyncio.ensure_future(store.write(hold))
             await asyncio.to_thread(begun.wait, 20)

@@ -52,7 +52,7 @@ def store_at(path, **how):
 async def together(store, works):
     """Let jobs wait until all of them are there, so that they are committed together."""
     gate = threading.Event()
-    first = asyncio.ensure_future(store.write(lambda ops: gate.wait(20)))
+    first = asyncio.ensure_future(store.write(lambda ops: gate.wait(200)))
     await asyncio.sleep(0)
     waiting = [asyncio.ensure_future(store.write(work)) for work in works]
     await asyncio.sleep(0)
