@@ -5,7 +5,8 @@ A report is untrusted: every parser is bounded by `StateCollector`, and raises `
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
@@ -120,45 +121,61 @@ def parse_go(data: bytes, found: StateCollector) -> None:
 
 
 _GO_STATES: Mapping[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
-_TARGET = re.compile(r"^ *(?:Running|Doc-tests) (?:unittests )?(\S+)")
+_TARGET = re.compile(r"^ *(Running|Doc-tests) (?:unittests )?(\S+)")
 _COUNT = re.compile(r"^running (\d+) tests?$")
 _TEST = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored(?:,.*)?)$")
 _EXAMPLE = re.compile(r"(.+) \(line (\d+)\)(.*)")
-_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
 
 
 def parse_libtest(data: bytes, found: StateCollector) -> None:
     """Parse the output of `cargo test`."""
     found.runners["cargo"] = None
-    target, wanted, seen = "", 0, 0
-    examples: dict[str, list[tuple[int, TestState]]] = {}
+    programs: list[str] = []
+    examples: list[str] = []
+    blocks: list[_ProgramTests] = []
+    latest = ""
     for line in _COLOUR.sub("", data.decode("utf-8", "replace")).splitlines():
         if place := _TARGET.match(line):
-            target = place[1]
+            latest = place[2]
+            (examples if place[1] == "Doc-tests" else programs).append(latest)
         elif count := _COUNT.match(line):
-            _require_all(seen, wanted)
-            wanted, seen = int(count[1]), 0
+            blocks.append(_ProgramTests(latest, int(count[1])))
         elif test := _TEST.match(line):
-            seen += 1
-            state = _RUST_STATES[test[2][:6]]
-            if example := _EXAMPLE.fullmatch(test[1]):
-                name = f"{target}::{example[1]}{example[3]}"
+            if not blocks:
+                blocks.append(_ProgramTests(latest, 0))
+            blocks[-1].tests.append((test[1], _RUST_STATES[test[2][:6]]))
+    if len(blocks) == len(programs) + len(examples) or (examples and len(blocks) > len(programs)):
+        # Two streams: a busy machine shows several programs before the tests of the first one.
+        for block, target in zip(blocks, [*programs, *examples], strict=False):
+            block.target = target
+    for block in blocks:
+        if len(block.tests) < block.count:
+            raise ReportError(f"it has {len(block.tests)} of {block.count} tests of a test program")
+    _add_tests(blocks, found)
+
+
+@dataclass(slots=True)
+class _ProgramTests:
+    """Tests of one test program."""
+
+    target: str
+    count: int
+    tests: list[tuple[str, TestState]] = field(default_factory=list[tuple[str, TestState]])
+
+
+def _add_tests(blocks: Sequence[_ProgramTests], found: StateCollector) -> None:
+    # An example is named by its line, which moves with every change above it.
+    examples: dict[str, list[tuple[int, TestState]]] = {}
+    for block in blocks:
+        for name, state in block.tests:
+            if example := _EXAMPLE.fullmatch(name):
+                name = f"{block.target}::{example[1]}{example[3]}"
                 examples.setdefault(name, []).append((int(example[2]), state))
             else:
-                found.add(f"{target}::{test[1]}", state)
-        elif _RESULT.match(line):
-            _require_all(seen, wanted)
-            wanted = seen = 0
-    _require_all(seen, wanted)
-    # An example is named by its line, which moves with every change above it.
+                found.add(f"{block.target}::{name}", state)
     for name, states in examples.items():
         for number, (_, state) in enumerate(sorted(states), 1):
             found.add(f"{name} #{number}" if number > 1 else name, state)
-
-
-def _require_all(seen: int, wanted: int) -> None:
-    if seen < wanted:
-        raise ReportError(f"it has {seen} of {wanted} tests of a test program")
 
 
 _RUST_STATES: Mapping[str, TestState] = {"ok": "passed", "FAILED": "failed", "ignore": "skipped"}

@@ -88,6 +88,17 @@ def expected(*runners: str) -> ReportRequest:
             },
         ),
         (
+            # Standard error came before the output of the first program.
+            "cargo-3.libtest",
+            "Running tests/a.rs (a-1)\nRunning tests/b.rs (b-1)\n   Doc-tests c\nrunning 1 test\ntest same ... ok\n"
+            "running 1 test\ntest same ... FAILED\nrunning 0 tests\nrunning 1 test\ntest src/a.rs - f (line 3) ... ok\n",
+            {
+                "tests/a.rs::same": "passed",
+                "tests/b.rs::same": "failed",
+                "c::src/a.rs - f": "passed",
+            },
+        ),
+        (
             "cargo-2.libtest",
             "   Doc-tests pkg\n\nrunning 3 tests\ntest src/a.rs - f (line 30) ... FAILED\n"
             "test src/a.rs - f (line 4) - compile ... ok\ntest src/a.rs - f (line 9) ... ok\n",
