@@ -78,6 +78,8 @@ class _Control:
             named=(*(check.tests or ()), *check.protect), work=frozenset(case.changed)
         )
         self._runs = 0
+        # Earlier tasks may have silenced tests; empty: there were none.
+        self._start = case.new_tests.base if case.new_tests.base != case.base_tree else ""
         trees = (case.base_tree, case.after.tree)
         self._discovery = ScriptDiscovery(check.argv, trees, self._trusted, self._look, self._try)
 
@@ -201,6 +203,10 @@ class _Control:
                 run = await self._run(_bind_step(alter, step), self._case.base_tree)
                 if tests - decision.ignoring_tests(run):
                     return True
+                if self._start:
+                    run = await self._run(_bind_step(alter, step), self._start)
+                    if tests & frozenset(run.results.failed if run and run.results else ()):
+                        return True
         return False
 
     async def _by_programs(self) -> CheckRun | None:
@@ -275,7 +281,12 @@ class _Control:
         case = self._case
         if case.kind == "flip" or not case.before.green:
             return False
-        return not decision.is_red(await self._run(alter, case.base_tree))
+        if decision.is_red(await self._run(alter, case.base_tree)):
+            return False
+        start = self._start
+        if not start or decision.is_red(await self._run(lambda _: case.check.argv, start)):
+            return True
+        return not decision.is_red(await self._run(alter, start))
 
     async def _by_scripts(self, started: StartedPrograms) -> CheckRun | None:
         """Decide by the scripts of the check; None: it does not depend on them."""
