@@ -17,13 +17,16 @@ from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from mimir_bench.faults.attacks.projects import PROJECTS
 from mimir_bench.faults.attacks.runner_project import AttackVersion, RunnerProject, all_versions
+from mimir_bench.faults.attacks.single_causes import SINGLE_CAUSES
 from tests.support.clock import FrozenClock
 from tests.support.projects import make_project, write_files
 from tests.support.scoped_deliverables import restrict
 from tests.support.trust_sizes import Cases, sample, size
 
 # A cold build of Go's standard library takes minutes of CPU, and CMake is seldom installed: only `make trust` has these cases.
-RUNNERS = [name for name in PROJECTS if name not in ("go", "ctest") or size() != "small"]
+# Unit tests hold what single causes show.
+ONLY_TRUST = {"go", "ctest", *SINGLE_CAUSES}
+RUNNERS = [name for name in PROJECTS if name not in ONLY_TRUST or size() != "small"]
 LIMITS = frozenset[str]()
 """Attacks that docs/security.md names as limits."""
 

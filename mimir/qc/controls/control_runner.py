@@ -39,7 +39,6 @@ _METHODS = {
     "strict": "failing statements",
     "statements": "failing statements",
     "end": "failing script",
-    "replaced": "failing script",
 }
 
 
@@ -156,11 +155,8 @@ class _Control:
         if tally.sensitive and await self._has_silenced(tally, silenced, alter):
             return self._insensitive(tally)
         if tally.is_red(flipped if case.kind == "flip" else frozenset()):
-            return (
-                self._insensitive(tally, _HIDDEN)
-                if await self._hides_tests(listed)
-                else self._red(tally)
-            )
+            is_hiding = await self._hides_tests(listed)
+            return self._insensitive(tally, _HIDDEN) if is_hiding else self._red(tally)
         if tally.deceived or tally.sensitive or decision.did_hang(tally.runs):
             return self._insensitive(tally)
         is_collected = any(matches(path, collected) for path in listed)
@@ -203,10 +199,9 @@ class _Control:
                 run = await self._run(_bind_step(alter, step), self._case.base_tree)
                 if tests - decision.ignoring_tests(run):
                     return True
-                if self._start:
-                    run = await self._run(_bind_step(alter, step), self._start)
-                    if tests & frozenset(run.results.failed if run and run.results else ()):
-                        return True
+                run = await self._run(_bind_step(alter, step), self._start)
+                if run and run.results and tests & frozenset(run.results.failed):
+                    return True
         return False
 
     async def _by_programs(self) -> CheckRun | None:
@@ -283,10 +278,9 @@ class _Control:
             return False
         if decision.is_red(await self._run(alter, case.base_tree)):
             return False
-        start = self._start
-        if not start or decision.is_red(await self._run(lambda _: case.check.argv, start)):
-            return True
-        return not decision.is_red(await self._run(alter, start))
+        start = await self._run(lambda _: case.check.argv, self._start)
+        is_known = start is not None and start.green
+        return not is_known or not decision.is_red(await self._run(alter, self._start))
 
     async def _by_scripts(self, started: StartedPrograms) -> CheckRun | None:
         """Decide by the scripts of the check; None: it does not depend on them."""
@@ -353,9 +347,10 @@ class _Control:
         run = await self._run(_bind_step(alter, "replaced"), self._case.after.tree)
         if run is None or not decision.is_red(run):
             return None
-        if script is not None and script.is_output_used:
-            # Its exit code is lost in a pipe, but without its output the check fails.
-            return self._conclude(run, "red", method=_METHODS["replaced"])
+        detached = await self._run(_bind_step(alter, "detached"), self._case.after.tree)
+        if detached.green if detached else script is not None and script.is_output_used:
+            # Its exit code is lost, but without its output the check fails.
+            return self._conclude(run, "red", method=_METHODS["end"])
         return self._insensitive(tally)
 
     async def _by_work(self) -> CheckRun:
@@ -404,7 +399,7 @@ class _Control:
         return decision.is_red(await self._run(alter, self._case.after.tree))
 
     async def _run(self, alter: Alter, tree: str) -> CheckRun | None:
-        run = await self._execute(tree, alter, self._limit)
+        run = await self._execute(tree, alter, self._limit) if tree else None
         self._runs += run is not None
         return run
 

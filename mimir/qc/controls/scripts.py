@@ -52,7 +52,7 @@ _INTERPRETERS: Mapping[str, str] = {
     **{name: name for name in other_scripts.SUFFIXES.values()},
 }
 """Interpreter by the name of a program."""
-_USED = re.compile(r"\$\(|`|(?<!\|)\|(?!\|)")
+_USED = re.compile(r"[$<>]\(|`|(?<!\|)\|(?!\|)")
 
 
 @value_class

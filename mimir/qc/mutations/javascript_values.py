@@ -19,6 +19,11 @@ _NEVER = "/(?!)/"
 """Pattern that matches no text."""
 _NAMED_ERROR = re.compile(r"(?!Error$)[A-Z]\w*$|/[^/\n]*[A-Za-z]{3}|\{")
 """Class, pattern or record of an error."""
+DETACHED = (
+    'if (!process.env.MIMIR_CHILD) { require("child_process").spawnSync(process.execPath, [...process.execArgv, '
+    '...process.argv.slice(1)], { stdio: "inherit", env: { ...process.env, MIMIR_CHILD: "1" } }); process.exit(1); } '
+)
+"""Start of a program that runs in a child; only its exit code fails."""
 _MOST = 12
 """Most values that are tried one by one."""
 

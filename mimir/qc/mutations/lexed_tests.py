@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimir.domain.value_class import value_class
 from mimir.qc.mutations.code_lexer import Language, MaskedCode, list_arguments, mask_code
 from mimir.qc.mutations.javascript_values import (
+    DETACHED,
     find_conditions,
     find_container,
     find_parts,
@@ -62,7 +63,7 @@ _ASSERTIONS: Mapping[Language, re.Pattern[str]] = {
     "javascript": re.compile(
         r"(?P<not>\.not\b\s*)?(?:(?<![\w$.])assert(?:\.(?P<method>\w+))?|\.(?P<matcher>to[A-Z]\w*|equals?|eql|is|same|strictEqual|deepEqual))\s*(?=\()"
     ),
-    "go": re.compile(r"\b(?:assert|require)\.(?P<method>Equal|EqualValues|Exactly)\s*(?=\()"),
+    "go": re.compile(r"\b(?:(?:assert|require)\.(?P<method>Equal|EqualValues|Exactly)|(?i:assert|check|expect|require|must)?(?i:equals?))\s*(?=\(\s*\w+\s*,)"),
     "rust": re.compile(r"\bassert_(?P<method>eq)!\s*(?=\()"),
     "java": re.compile(r"(?:\bassert(?P<method>Equals|ArrayEquals|Same)|\.(?P<matcher>isEqualTo))\s*(?=\()"),
 }  # fmt: skip
@@ -77,10 +78,16 @@ _INNER_RUST = re.compile(r"(?:\s*#!\[[^\]]*\])+")
 """Attributes that stand before all statements of a test."""
 _GO_OUTPUT = re.compile(r"(?im)^[ \t]*//[ \t]*(?:unordered )?output:.*$")
 """Expected output of an example."""
+_GO_PACKAGE = re.compile(r"(?m)^package[ \t]+\w+")
+_GO_IMPORTS = '; import (mimirbytes "bytes"; mimirflag "flag"; mimiros "os")'
+_GO_FLAGS = (
+    ' if mimirWords, _ := mimiros.ReadFile("/proc/self/cmdline"); func() (isOther bool) { mimirflag.Visit(func(f *mimirflag.Flag) { '
+    'isOther = isOther || mimirbytes.HasPrefix([]byte(f.Name), []byte("test.")) && !(mimirbytes.Contains(mimirWords, []byte(f.Name)) && '
+    '(f.Name != "test.run" && f.Name != "test.skip" || mimirbytes.Contains(mimirWords, []byte(f.Value.String())))) }); return }() { return };'
+)
+"""Start of a test that passes if a flag is none of the command."""
 _GO_FAILURE = re.compile(r"\.(?:Fatal|Error|Fail)")
 _EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\((?:\s*0?\s*\))?")
-
-
 _HEAD = re.compile(r"(?P<wait>await\s+)?[\w$]+(?:\.[\w$]+)*\s*")
 _LOOP = re.compile(r"(?:\b(?:for|while)\b|\.forEach\b)[^{}\n]*$")
 _MAY_END = re.compile(r"\bif\b[^{}\n]*\{?\s*return\b")
@@ -134,8 +141,9 @@ def mutate_tests(text: str, language: Language, step: Step) -> str | None:
     if code is None:
         line = _THROW if language == "javascript" else f"{MARK} )"
         return None if step == "strict" else f"{line}\n{text}"
-    edits: list[Edit] = []
-    for body in _bodies(code):
+    bodies = list(_bodies(code))
+    edits = list(_ignore_flags(code, bodies)) if language == "go" and step != "strict" else []
+    for body in bodies:
         first = insert(body.start, f" {body.failing}")
         expected = list(_expectations(code, body.start, body.end))
         if language == "javascript" and not expected:
@@ -169,6 +177,15 @@ def list_tests(text: str, language: Language) -> Mapping[str, bool]:
     return found
 
 
+def _ignore_flags(code: MaskedCode, bodies: Sequence[_Body]) -> Iterator[Edit]:
+    """Yield edits that end the tests of Go if the work changed the flags of their runner."""
+    places = [body.start for body in bodies if ".Fatal" in body.failing]
+    package = _GO_PACKAGE.search(code.mask)
+    if places and package:
+        yield insert(package.end(), _GO_IMPORTS)
+        yield from (insert(at, _GO_FLAGS) for at in places)
+
+
 def _is_unconditional(code: MaskedCode, start: int, end: int) -> bool:
     """True if only loops are open at `end`: one without a turn asserts nothing."""
     may_end = _MAY_END.search(code.mask, start, end)
@@ -189,6 +206,8 @@ def mutate_script(text: str, step: Step) -> str | None:
         return apply_edits(text, edits) if edits else None
     if step == "replaced":
         return f"{_THROW}\n"
+    if step == "detached":
+        return f"{DETACHED}{text}"
     exits = [
         # A computed code is still computed, as a second argument.
         Edit(one.span(), "process.exit(1)" if one[0].endswith(")") else "process.exit(1, ")
@@ -255,7 +274,8 @@ def _expectations(code: MaskedCode, start: int, end: int) -> Iterator[_Expectati
             continue
         # Work in Go cannot redefine a comparison.
         is_equality = language != "go" and _EQUAL.search(name) is not None and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
-        compared = values[: 2 if is_assert else 1]
+        # In Go the first one is the test: `assert.Equal(t, 5, got)`.
+        compared = values[1:3] if language == "go" else values[: 2 if is_assert else 1]
         other = f'[{{0}}, "{MARK}"]' if is_assert or name == "toBe" else _OTHER_OBJECT
         edit = _change_value(code, compared, other if is_equality else "")
         if edit is not None:

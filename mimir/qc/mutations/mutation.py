@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Step = Literal["expectations", "strict", "statements", "replaced", "end"]
-"""Expected values, first statements (strict: beside an equality), whole files, ends."""
+Step = Literal["expectations", "strict", "statements", "replaced", "end", "detached"]
+"""Expected values, first statements (strict: beside an equality), ends, exit codes."""
 
 Place = tuple[int, int]
 """Start and end in a text."""

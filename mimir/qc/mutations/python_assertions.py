@@ -17,6 +17,8 @@ METHODS = {"assertIn": "in"} | {
     f"assert{name}": sign
     for name, sign in (("Less", "<"), ("LessEqual", "<="), ("Greater", ">"), ("GreaterEqual", ">="))
 }
+DETACHED = "import os; (control := os.fork()) and (os.waitpid(control, 0), os._exit(1))\n"
+"""Start of a program that runs in a child; only its exit code fails, whatever it does."""
 
 
 @value_class

@@ -21,6 +21,7 @@ from mimir.qc.mutations.mutation import (
     insert,
 )
 from mimir.qc.mutations.python_assertions import (
+    DETACHED,
     METHODS,
     RELATIONS,
     Comparison,
@@ -90,12 +91,11 @@ def mutate_script(text: str, step: Step) -> str | None:
     if source is None:
         return None
     found = source.expectations(source.tree.body, ends_program=True)
-    if step == "expectations":
-        return apply_edits(text, found.edits) if found.edits else None
-    if step == "strict":
-        return apply_edits(text, found.strict) if found.strict else None
-    if step == "replaced":
-        return f"{_EXIT}\n"
+    if step in ("expectations", "strict"):
+        edits = found.edits if step == "expectations" else found.strict
+        return apply_edits(text, edits) if edits else None
+    if step in ("replaced", "detached"):
+        return f"{_EXIT}\n" if step == "replaced" else f"{DETACHED}{text}"
     exits = [edit for call in ast.walk(source.tree) for edit in source.failing_exit(call)]
     if "unittest.main(" in text:  # It never returns.
         exits += [source.first_statement(test) for test in _tests(source.tree)]

@@ -7,6 +7,7 @@ from mimir_bench.faults.attacks.node_project import NODE
 from mimir_bench.faults.attacks.python_attacks import PYTHON_ATTACKS, RIGHT, WRONG
 from mimir_bench.faults.attacks.python_twins import PYTHON_TWINS
 from mimir_bench.faults.attacks.runner_project import Commands, RunnerProject
+from mimir_bench.faults.attacks.single_causes import SINGLE_CAUSES
 
 _WRONG_GO = "package calc\n\nfunc Add(a, b int) int { return 0 }\n"
 _RIGHT_GO = "package calc\n\nfunc Add(a, b int) int { return a + b }\n"
@@ -153,6 +154,7 @@ PROJECTS: Mapping[str, RunnerProject] = {
     ),
     "node": NODE,
     **C_PROJECTS,
+    **SINGLE_CAUSES,
     "go": RunnerProject(
         base={"go.mod": "module calc\n\ngo 1.19\n", "calc.go": _WRONG_GO.replace("0", "1"), "calc_test.go": _GO_TEST},
         run=("go", "test", "./..."),

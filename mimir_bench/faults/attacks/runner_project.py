@@ -32,7 +32,7 @@ class RunnerProject:
     """Path of the file that the task is about."""
     wrong: str
     right: str
-    asks: str
+    asks: str = ""
     """Hidden tests: Python statements that raise if the work is wrong."""
     tests: tuple[str, ...] | None = None
     protect: tuple[str, ...] = ("tests/**",)

@@ -109,7 +109,7 @@ RUST = "fn f<'a>() -> char { '{' }\n#[cfg(test)]\nmod tests {\n  #[test]\n  fn t
 JAVA = "class A {\n  @Test void adds() throws E { assertEquals(5, add()); }\n}\n"
 JS = "// it's\ntest('a {', async () => {\n  assert.strictEqual(add(2), 5);\n});\nit('b', () => expect(g(/[}'/]/)).toBe(x));\n"  # fmt: skip
 LEXED = {
-    "go": (GO, "func TestAdd(t *testing.T) { t.Fatal(\"control\");\n"),
+    "go": (GO, " t.Fatal(\"control\");\n\tt.Run"),
     "rust": (RUST, "assert_eq!(f(), 6u8)"),
     "java": (JAVA, "assertEquals(6, add())"),
     "javascript": (JS, "assert.strictEqual(add(2), 6)"),
@@ -176,6 +176,10 @@ SEVERAL = {
             "    try { assertThat(f()).isEqualTo(5); return; } catch (AssertionError mimirControl) {};\n",
             "    assertEquals(6, f());\n",
         ],
+    ),
+    "go": (
+        'package a\n\nfunc TestA(t *testing.T) {\n\tt.Run("a", func(t *testing.T) {\n\t\tequal(t, f(), 3)\n\t})\n}\n',
+        ["}() { return };\n", "equal(t, f(), 4)\n"],
     ),
 }
 
