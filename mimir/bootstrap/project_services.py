@@ -66,6 +66,7 @@ from mimir.workspace.process_locks import ProcessLocks
 from mimir.workspace.sandbox.sandbox import ProcessLimits as SandboxLimits
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from mimir.workspace.sandbox.sharing.caches import VARIABLES, UserMachine
+from mimir.workspace.sandbox.sharing.outside_environment import find_outside_environment
 from mimir.workspace.state_dir import ROOM
 
 MB = 1024 * 1024
@@ -93,6 +94,7 @@ async def compose_services(
             project,
             state_dir / "work" / "history.git",
             owner=sandbox.owner,
+            environment=find_outside_environment(project, _user_machine()),
             program=find_git(),
             remote=remote,
         )

@@ -14,10 +14,14 @@ _PATTERNS = (
 
 
 @lru_cache(maxsize=8)
-def list_installed_modules(project: Path) -> frozenset[str]:
-    """Return the names in the package folders of mimir's and the project's environments."""
+def list_installed_modules(project: Path, outside: Path | None = None) -> frozenset[str]:
+    """Return the names in the package folders of mimir's and the project's environments.
+
+    `outside` is an environment of the project in another directory.
+    """
     prefixes = [sys.prefix, sys.base_prefix, "/usr", "/usr/local"]
     tops = [Path(prefix) for prefix in prefixes] + [project / name for name in ENVIRONMENTS]
+    tops += [outside] if outside else []
     folders = {folder for top in tops for pattern in _PATTERNS for folder in top.glob(pattern)}
     return frozenset(
         entry.split(".", 1)[0]

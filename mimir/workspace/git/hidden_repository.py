@@ -58,6 +58,8 @@ class HiddenRepository:
     """User and group id of files in workspaces. None: those of the engine."""
     home: Path
     """Directory of the user's global ignore file."""
+    environment: Path | None = None
+    """Python environment of the project in another directory. None: it has none."""
     known_rules: dict[str, IgnoredPaths] = field(default_factory=dict[str, IgnoredPaths])
     """Base → what is ignored on it; cleared when a run pins rules."""
     trees: dict[str, str] = field(default_factory=dict[str, str])
@@ -112,7 +114,13 @@ def _forget(index: Path) -> None:
 
 
 async def open_repository(
-    project: Path, directory: Path, *, program: str, owner: tuple[int, int] | None, home: Path
+    project: Path,
+    directory: Path,
+    *,
+    program: str,
+    owner: tuple[int, int] | None,
+    home: Path,
+    environment: Path | None = None,
 ) -> HiddenRepository:
     """Open the hidden repository; create it if it is missing."""
     _, user = await gather_both(
@@ -124,7 +132,13 @@ async def open_repository(
     if not await asyncio.to_thread((directory / "HEAD").exists):
         await _make(git, directory, user.object_format if user else "sha1")
     hidden = HiddenRepository(
-        directory=directory, git=git, project=project, user=user, owner=owner, home=home
+        directory=directory,
+        git=git,
+        project=project,
+        user=user,
+        owner=owner,
+        home=home,
+        environment=environment,
     )
     await asyncio.to_thread(_create_files, hidden)
     return hidden

@@ -57,6 +57,7 @@ class GitHistory(GitAnswers):
         *,
         owner: tuple[int, int] | None = None,
         home: Path | None = None,
+        environment: Path | None = None,
         program: str = "git",
         remote: GitRemote | None = None,
     ) -> "GitHistory":
@@ -67,11 +68,14 @@ class GitHistory(GitAnswers):
             gitdir: The hidden repository.
             owner: User and group id of files in workspaces. None: those of the engine.
             home: Directory of the user's global ignore file. None: the home of the account.
+            environment: Python environment of the project in another directory.
             program: The git to run.
             remote: Where objects are exchanged. None: all processes work in this directory.
         """
         home = home or Path(pwd.getpwuid(os.getuid()).pw_dir)
-        hidden = await open_repository(project, gitdir, program=program, owner=owner, home=home)
+        hidden = await open_repository(
+            project, gitdir, program=program, owner=owner, home=home, environment=environment
+        )
         return cls(hidden, CommitExchange(hidden, remote) if remote and remote.url else None)
 
     @property
@@ -291,7 +295,7 @@ class GitHistory(GitAnswers):
     @property
     def installed_modules(self) -> Collection[str]:
         """Python modules that commands in the project can import from installed packages."""
-        return list_installed_modules(self._hidden.project)
+        return list_installed_modules(self._hidden.project, self._hidden.environment)
 
     @git_question("installed", tuple[str, ...])
     async def find_installed(self, names: Sequence[str]) -> tuple[str, ...]:

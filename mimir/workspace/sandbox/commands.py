@@ -76,6 +76,8 @@ def plain_command(
         for name in toolchain.ENVIRONMENTS
         if (top / name / "bin").is_dir()
     ]
+    shared = {path.name: path.source for path in wanted.shared.folders}
+    first += [str(shared[name] / "bin") for name in toolchain.ENVIRONMENTS if name in shared]
     _copy_files(wanted)
     path = toolchain.search_path(first[:1], wanted.read_only, wanted.shared.path)
     environment = _environment(path, has_project_python=bool(first))

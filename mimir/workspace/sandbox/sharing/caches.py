@@ -56,7 +56,8 @@ _BY_PATH = ("GOMODCACHE", "CARGO_HOME")
 # These write beside the cache, so they look below the home of the sandbox.
 VARIABLES = ("GOFLAGS", "GOPATH", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "PYENV_VERSION",
              "NVM_DIR", "VOLTA_HOME", "FNM_DIR", "SDKMAN_DIR", "JAVA_HOME", "GOROOT", "ASDF_DIR", "ASDF_DATA_DIR",
-             "MISE_DATA_DIR", "UV_PYTHON_INSTALL_DIR", *(variable for variable, _, _ in _CACHES))  # fmt: skip
+             "MISE_DATA_DIR", "UV_PYTHON_INSTALL_DIR", "POETRY_CACHE_DIR", "POETRY_VIRTUALENVS_PATH", "WORKON_HOME",
+             *(variable for variable, _, _ in _CACHES))  # fmt: skip
 
 
 def find_caches(user: UserMachine) -> list[SharedCache]:

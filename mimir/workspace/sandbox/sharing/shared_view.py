@@ -16,6 +16,7 @@ from mimir.workspace.sandbox.sharing.caches import (
     find_caches,
 )
 from mimir.workspace.sandbox.sharing.generated_files import find_generated_files, find_ignored
+from mimir.workspace.sandbox.sharing.outside_environment import find_outside_environment
 from mimir.workspace.sandbox.sharing.project_folders import (
     SharedPath,
     find_hoisted_folders,
@@ -27,7 +28,7 @@ from mimir.workspace.sandbox.sharing.user_toolchains import (
     manager_variables,
     program_directories,
 )
-from mimir.workspace.sandbox.toolchain import BindMount
+from mimir.workspace.sandbox.toolchain import ENVIRONMENTS, BindMount
 
 _MAX_NAMES = 12
 
@@ -100,6 +101,10 @@ def build_shared_view(
         *find_hoisted_folders(project),
     ]
     shared = {path.name: path for path in reversed(folders)}
+    has_own = not shared.keys().isdisjoint(ENVIRONMENTS)
+    if user and not has_own and (outside := find_outside_environment(project, user)):
+        # There commands look first, and Poetry and Pipenv too.
+        shared[ENVIRONMENTS[0]] = SharedPath(source=outside, name=ENVIRONMENTS[0])
     ignored = find_ignored(project)
     generated = find_generated_files(project, ignored)
     directories = {name: path for name, path in shared.items() if path.source.is_dir()}

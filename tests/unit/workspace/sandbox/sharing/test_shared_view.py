@@ -1,5 +1,7 @@
 """What commands share with the project and the user, and what of it survives."""
 
+import base64
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -164,6 +166,31 @@ async def test_programs_are_found_where_the_users_shell_finds_them(
     assert said.splitlines()[:4] == ["version 22", "own", "own", f"{home}/.rustup"]
     assert "secret" not in said
     assert "token" not in said
+
+
+@pytest.mark.parametrize("tool", ["poetry", "pipenv"])
+async def test_environment_that_a_tool_keeps_outside_of_the_project_comes_first(
+    make_sandbox: MakeSandbox, workspace: Path, tmp_path: Path, tool: str
+):
+    project, home = make_project(tmp_path / "p"), tmp_path / "home"
+    hashed = base64.urlsafe_b64encode(hashlib.sha256(str(project).encode()).digest())[:8].decode()
+    # The file of Pipenv names the project, the hash in the name of Poetry's folder is of its path.
+    name = {
+        "poetry": f".cache/pypoetry/virtualenvs/p-{hashed}-py3.11",
+        "pipenv": ".local/share/virtualenvs/p-x",
+    }[tool]
+    write_files(
+        home / name, {"pyvenv.cfg": "", ".project": f"{project}\n" if tool == "pipenv" else ""}
+    )
+    program(home / name / "bin/gauge", f"#!{home / name}/bin/run\n")
+    program(home / name / "bin/run", "#!/bin/sh\necho own\n")
+    write_files(home, {".local/share/virtualenvs/other/pyvenv.cfg": ""})
+
+    said = await output(
+        make_sandbox(user=UserMachine(home=home)), workspace, project, "gauge; command -v gauge"
+    )
+
+    assert said == "own\n/workspace/.venv/bin/gauge\n"
 
 
 @pytest.mark.parametrize("entry", ["nothing", "*.nothing", "/not/there"])
