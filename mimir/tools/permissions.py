@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
-from functools import lru_cache
 
 from mimir.domain.quoted_text import list_names, quote_text
 from mimir.domain.value_class import value_class
@@ -46,12 +45,7 @@ class ToolRights:
 
     def granted_tools(self, tools: Iterable[str]) -> tuple[str, ...]:
         """Return the granted ones of `tools`, in their order."""
-        return _granted_tools(self, tuple(tools))
-
-
-@lru_cache  # asked for each attempt, with a few distinct rights
-def _granted_tools(rights: ToolRights, tools: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(tool for tool in tools if not rights.why(tool))
+        return tuple(tool for tool in tools if not self.why(tool))
 
 
 def not_granted(tool: str) -> str:

@@ -251,7 +251,6 @@ def find_json_key(key: str) -> LabelMatch | None:
     return find(key) or find(_JSON_KEYS.get(words(key), ""))
 
 
-@lru_cache(maxsize=4096)
 def find_plan_label(label: str) -> PlanKey | None:
     """Return the meaning of a label outside tasks; None if it is unknown."""
     return _PLAN_KNOWN.get(words(label)) if len(label) <= 100 else None

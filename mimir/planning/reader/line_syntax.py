@@ -5,7 +5,6 @@ Every pattern is anchored and takes linear time. The result does not depend on o
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from mimir.planning.format import labels
 
@@ -246,7 +245,6 @@ def _title(rest: str) -> str:
     return rest.lstrip(" \t:.)]|-–—").rstrip(" \t:")
 
 
-@lru_cache(maxsize=1024)
 def task_head(text: str) -> TaskHeading | None:
     """Return the task that a heading's text may name; None if it names none."""
     if "task" in text[:40].casefold():

@@ -80,18 +80,13 @@ def _is_given(quote: str, arguments: str) -> bool:
     """Return whether a command that only prints its arguments can give the quote."""
     if not arguments:
         return False
-    words, given = _WORD.findall(quote), _words_of(arguments)
+    words, given = _WORD.findall(quote), _WORD.findall(arguments)
     if not words:
         return _collapse_blanks(quote) in _collapse_blanks(arguments)
     return f" {' '.join(words)} " in f" {' '.join(given)} " or set(words) <= set(given)
 
 
 _WORD = re.compile(r"\w+")
-
-
-@lru_cache(maxsize=64)
-def _words_of(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text))
 
 
 @lru_cache(maxsize=64)
