@@ -9,6 +9,7 @@ from typing import Any
 
 from mimir.domain.call_outcome import CallOutcome, Transcript
 from mimir.domain.event import Event, EventKind
+from mimir.domain.text_hash import hash_texts
 from mimir.domain.usage import TokenUsage
 from mimir.errors import StoreError
 from mimir.store import row_fields
@@ -139,7 +140,7 @@ def _hash_of(reads: ReadOps, row: Row, before: str) -> str:
     kind, asked = row_fields.text_field(row, "kind"), row_fields.text_field(row, "requestHash")
     value, tree = row_fields.text_field(row, "valueJson"), row_fields.text_field(row, "tree")
     usage = call_rows._usage_text(call_rows.outcome_of(row).usage)
-    return call_rows._digest((before, kind, asked, delta, value, tree, usage))
+    return hash_texts((before, kind, asked, delta, value, tree, usage))
 
 
 def encode_delta(reads: ReadOps, call: Row) -> str:

@@ -5,11 +5,11 @@ with its length, so no two different chains have the same bytes. The name of the
 to another attempt does not verify. There is no key: a change of store, report and commit together is not found.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from mimir.domain.evidence import EvidenceRecord, RecordKind
+from mimir.domain.text_hash import hash_texts
 from mimir.domain.value_class import value_class
 
 
@@ -36,7 +36,7 @@ def canonical_json(value: Mapping[str, object]) -> str:
 
 def first_link(chain: str) -> str:
     """Return the link before the first record of a chain."""
-    return _digest(("mimir.chain", chain))
+    return hash_texts(("mimir.chain", chain))
 
 
 def append(
@@ -90,7 +90,7 @@ def run_seal(gate_hash: str, chains: Iterable[tuple[str, int, str]]) -> str:
     # Sorted, because processes complete tasks in any order.
     for task, attempt, last in sorted(chains):
         parts += [task, str(attempt), last]
-    return _digest(parts)
+    return hash_texts(parts)
 
 
 def _links(chain: str, records: Sequence[EvidenceRecord]) -> list[ChainProblem]:
@@ -137,15 +137,4 @@ _MAX_NAMED = 20
 
 
 def _link(previous: str, seq: int, kind: str, body: str) -> str:
-    return _digest((previous, str(seq), kind, body))
-
-
-def _digest(parts: Iterable[str]) -> str:
-    """Hash texts with their lengths, so that a byte moved between two texts changes the hash."""
-    digest = hashlib.sha256()
-    for part in parts:
-        # Model answers may hold half surrogates, which plain UTF-8 refuses.
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return digest.hexdigest()
+    return hash_texts((previous, str(seq), kind, body))

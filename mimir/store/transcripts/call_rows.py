@@ -3,7 +3,6 @@
 A run's budget is computed from these rows: what it has spent is its outcomes and its open intents.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Literal, NamedTuple, cast
@@ -12,6 +11,7 @@ from mimir.domain import ids, money
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.event import EventKind
 from mimir.domain.json_value import as_text
+from mimir.domain.text_hash import hash_texts
 from mimir.domain.usage import ChargedUsage, TokenUsage, read_cached_tokens
 from mimir.domain.value_class import value_class
 from mimir.store.operations import budget, claims, runs
@@ -77,7 +77,7 @@ class CallRequest:
         return cls(
             seq=seq,
             kind=kind,
-            hash=_digest((folded.whole if request is delta else pack(request),)),
+            hash=hash_texts((folded.whole if request is delta else pack(request),)),
             delta=folded.whole,
             kept=folded.kept,
             named=folded.named,
@@ -131,7 +131,7 @@ class CompletedCall:
         """Return the call with its hash; `before` is the hash of the transcript without it."""
         asked, outcome, value = had
         usage = _usage_text(outcome.usage)
-        hash = _digest((before, asked.kind, asked.hash, asked.delta, value, outcome.tree, usage))
+        hash = hash_texts((before, asked.kind, asked.hash, asked.delta, value, outcome.tree, usage))
         return cls(asked=asked, outcome=outcome, value=value, hash=hash, number=number)
 
     @property
@@ -173,7 +173,7 @@ def first_open(recorded: Mapping[int, Row]) -> int:
 def hash_before(lane: str, recorded: Mapping[int, Row], seq: int) -> str:
     """Return the hash of the transcript before a call; at the beginning, of its name."""
     if seq == 0:
-        return _digest(("mimir.lane", lane))
+        return hash_texts(("mimir.lane", lane))
     return text_field(recorded[seq - 1], "hash")
 
 
@@ -388,13 +388,3 @@ def _short(row: Row | None) -> str:
 
 def _usage_text(usage: TokenUsage | None) -> str:
     return "" if usage is None else f"{usage.input_tokens} {usage.output_tokens}"
-
-
-def _digest(parts: Sequence[str]) -> str:
-    """Return the hash of texts and their lengths, so that no character can move unnoticed."""
-    digest = hashlib.sha256()
-    for part in parts:
-        raw = part.encode("utf-8", "surrogatepass")
-        digest.update(len(raw).to_bytes(8, "big"))
-        digest.update(raw)
-    return digest.hexdigest()
