@@ -1,6 +1,6 @@
-"""A death at a boundary, before it is crossed or after: what is resumed ends as if nobody had died, and nothing is done twice.
+"""Deaths at a boundary, before it is crossed or after, and kills at random: what is resumed ends as if nothing had died.
 
-A sample; every point there is: `make crash POINTS=all`.
+Nothing is done twice. A sample; more: `make crash POINTS=all KILLS=200`.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.support.crash.crash_site import TWELVE
 from tests.support.crash.durable_state import DurableState
 from tests.support.crash.process_forge import Forge
 from tests.support.crash.run_checker import End
-from tests.support.crash.trials import Stage, die_at
+from tests.support.crash.trials import Stage, die_at, kill_at_random
 
 SAMPLE = (
     "store:commit:120:after",
@@ -32,6 +32,16 @@ def test_death_at_a_boundary_costs_one_model_call_at_most(
     assert trial.reached
     assert trial.problems == ()
     assert trial.asked_again <= 4
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_run_killed_at_random_moments_ends_as_one_that_was_not(
+    seed: int, twelve: tuple[End, list[Point]], forge: Forge, tmp_path: Path
+):
+    stage = Stage(root=tmp_path / "root", forge=forge, scene=TWELVE, wanted=twelve[0])
+    trial = kill_at_random(stage, seed, 5)
+    assert trial.problems == ()
+    assert trial.kills > 0
 
 
 def test_every_kind_of_boundary_is_crossed_and_counted(twelve: tuple[End, list[Point]]):

@@ -12,11 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crash.crash_points import Point
-from tests.support.crash.crash_site import TWELVE
-from tests.support.crash.process_forge import Forge
-from tests.support.crash.run_checker import End
-from tests.support.crash.trials import Stage, kill_at_random
 from tests.support.killed_processes import Place, environment, repeated, standing
 from tests.support.script_server import PlayServer
 
@@ -84,16 +79,6 @@ def test_run_killed_at_random_events_ends_as_one_that_was_not(place: Place, log:
     assert kills > 0
     assert_as_without_kills(place)
     assert repeated(log) <= kills * WORKERS
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_run_killed_at_random_moments_ends_as_one_that_was_not(
-    seed: int, twelve: tuple[End, list[Point]], forge: Forge, tmp_path: Path
-) -> None:
-    stage = Stage(root=tmp_path / "root", forge=forge, scene=TWELVE, wanted=twelve[0])
-    trial = kill_at_random(stage, seed, KILLS)
-    assert trial.problems == ()
-    assert trial.kills > 0
 
 
 def test_death_between_merge_and_status_merges_once(place: Place) -> None:
