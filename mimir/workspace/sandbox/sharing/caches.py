@@ -43,6 +43,7 @@ _CACHES = (
     ("YARN_GLOBAL_FOLDER", ".yarn/berry", ("cache",)),
     ("PIP_CACHE_DIR", ".cache/pip", ("",)),
     ("UV_CACHE_DIR", ".cache/uv", ("",)),
+    ("PRE_COMMIT_HOME", ".cache/pre-commit", ("",)),
     ("MAVEN_REPOSITORY", ".m2", ("repository", "wrapper")),
     ("GRADLE_USER_HOME", ".gradle", ("caches", "wrapper", "native", "jdks")),
     ("COMPOSER_CACHE_DIR", ".cache/composer", ("",)),
@@ -52,7 +53,7 @@ _CACHES = (
     ("NUGET_PACKAGES", ".nuget/packages", ("",)),
 )
 # The cached results name the source files by path, so it must stay the user's.
-_BY_PATH = ("GOMODCACHE", "CARGO_HOME")
+_BY_PATH = ("GOMODCACHE", "CARGO_HOME", "PRE_COMMIT_HOME")
 # These write beside the cache, so they look below the home of the sandbox.
 VARIABLES = ("GOFLAGS", "GOPATH", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "PYENV_VERSION",
              "NVM_DIR", "VOLTA_HOME", "FNM_DIR", "SDKMAN_DIR", "JAVA_HOME", "GOROOT", "ASDF_DIR", "ASDF_DATA_DIR",
