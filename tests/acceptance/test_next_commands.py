@@ -82,7 +82,6 @@ def shape(line: str) -> frozenset[str]:
     return frozenset({command, *parts}) - {"--yes"}
 
 
-@pytest.mark.timeout(300)
 def test_every_command_of_a_message_is_executed_by_a_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

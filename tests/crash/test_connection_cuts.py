@@ -16,8 +16,7 @@ from tests.support.crash.trials import Stage, reference
 from tests.support.neo4j_servers import store_uri
 from tests.support.whole_run import REST, plan, step, wrote
 
-# The first test of a session waits for the start of the server.
-pytestmark = [pytest.mark.neo4j, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.neo4j
 
 PAIR = Scene(
     plan=render(plan(step("a"), step("b", "a"))),

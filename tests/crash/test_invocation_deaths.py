@@ -24,8 +24,6 @@ AGENT_POINTS = (
     "sandbox:bash -o pipefail -c cat out.txt:1:after",
 )
 AFTER = "program:task-1/1/worker:1:after"
-SERVER = (pytest.mark.neo4j, pytest.mark.timeout(240))
-"""The first test of a session waits for the start of the server."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +64,7 @@ def test_a_death_costs_an_agent_one_model_call_at_most(point: str, stage: Stage)
     ("point", "store", "again"),
     [
         (AFTER, "sqlite", 1),
-        pytest.param(AFTER, "neo4j", 1, marks=SERVER),
+        pytest.param(AFTER, "neo4j", 1, marks=pytest.mark.neo4j),
         ("program:task-1/2/worker:1:before", "sqlite", 0),
     ],
 )

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 import yaml
 
 from mimir.planning.renderer import render
@@ -41,7 +40,6 @@ class Processes:
         return self._forge.start(order).wait(), out.read_text(encoding="utf-8")
 
 
-@pytest.mark.timeout(240)
 def test_deaths_around_both_transactions_repeat_no_model_call(tmp_path: Path, forge: Forge):
     log, script = tmp_path / "requests.jsonl", tmp_path / "play.yaml"
     # Twelve tasks, of which one asks.
