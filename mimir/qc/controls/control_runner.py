@@ -3,7 +3,7 @@
 The order is: the tests of the tree, the scripts that the check executes, the work itself. Docs: docs/decisions/0019-negative-controls.md.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from mimir.domain.globs import matches
 from mimir.domain.plan import Check, CheckKind
 from mimir.domain.value_class import value_class
 from mimir.qc.controls import decision, scripts, surface
+from mimir.qc.controls.continuation import Execute, reach_tests
 from mimir.qc.controls.decision import WHOLE, SensitiveTests, decide_programs
 from mimir.qc.controls.script_discovery import Alter, ScriptDiscovery
 from mimir.qc.controls.scripts import Script, StartedPrograms
@@ -24,8 +25,6 @@ from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 
 Vary = Callable[[Path, Step], Sequence[str] | None]
 """The same, for one step."""
-Execute = Callable[[str, Alter, float], Awaitable[CheckRun | None]]
-"""Runs an altered checkout of a tree for some seconds; None: nothing was to run."""
 
 _LISTING_SECONDS = 20.0
 _MOST_GROUPS = 8
@@ -62,7 +61,7 @@ class ControlCase:
 
 async def run_control(case: ControlCase, execute: Execute) -> CheckRun:
     """Run the control of a check; the result is the run that decided, with its conclusion."""
-    return await _Control(case, execute).run()
+    return await _Control(case, reach_tests(execute, case.after)).run()
 
 
 class _Control:

@@ -43,6 +43,12 @@ def failed_tests(counted: frozenset[str], run: CheckRun) -> frozenset[str]:
     return counted - ignoring_tests(run)
 
 
+def ends_before_tests(green: CheckRun, run: CheckRun) -> bool:
+    """True if a variant of a check with single tests failed before any of them ran."""
+    has_tests = run.results is not None and bool(run.results.counted)
+    return counted_tests(green) != WHOLE and is_red(run) and not has_tests
+
+
 def ignoring_tests(run: CheckRun | None) -> frozenset[str]:
     """Return the tests that no change of a variant turned red."""
     results = run.results if run else None

@@ -1,10 +1,13 @@
 """A few rows of the table with real git trees, the real sandbox and real pytest."""
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
 from mimir.domain.plan import Check
+from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import check_bodies
 from tests.support.clock import FrozenClock
@@ -175,3 +178,29 @@ async def test_closing_answer_is_a_read_only_file_for_the_check(bench: Bench):
     outcome = await bench.outcome(check("flip", reads), {}, answer="The limit is ten.")
 
     assert (outcome.before.exit_code, outcome.state) == (1, "passed")
+
+
+async def test_control_reaches_the_tests_behind_a_step_that_refuses_its_changes(bench: Bench):
+    tests = sorted((bench.project / "tests").glob("test_*.py"))
+    digests = "|".join(hashlib.md5(one.read_bytes()).hexdigest() for one in tests)
+    lint = f"md5sum tests/test_*.py | grep -cE '{digests}' | grep -qx {len(tests)}"
+    run = "python -m pytest -q"
+    files = {
+        "Makefile": f"check:\n\t{lint}\n\t{run}\n",
+        "ci.sh": f"set -e\n{lint}\n{run}\n",
+        "package.json": json.dumps({"scripts": {"pretest": lint, "test": f"{lint} && {run}"}}),
+    }
+    write_files(bench.project, files)
+    bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+
+    for command in (("make", "check"), ("sh", "ci.sh"), ("npm", "test"), f"{lint} && {run}"):
+        hold = check("hold", command)
+        outcome = await bench.outcome(hold, {"calc.py": MUL})
+        case = ControlCase(
+            check=hold, kind="hold", before=outcome.before, after=outcome.after,
+            base_tree=bench.base, changed=("calc.py",),
+        )  # fmt: skip
+        control = (await bench.checks.control(case)).control
+
+        assert control is not None
+        assert (control.state, control.sensitive, control.counted) == ("red", 1, 1), command

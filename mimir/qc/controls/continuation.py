@@ -1,0 +1,74 @@
+"""Continuation of a check after a failing step, such as a linter before tests.
+
+It serves controls that know single tests: those decide, and not the exit code.
+"""
+
+import contextlib
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mimir.domain.evidence import CheckRun
+from mimir.domain.json_value import as_object
+from mimir.qc.controls.decision import ends_before_tests
+from mimir.qc.controls.script_discovery import Alter
+from mimir.qc.integrity.command_line import shell_line
+
+_IGNORE = "MAKEFLAGS=i"
+"""Lets make run all lines of its recipes."""
+_STOPS = re.compile(r"^(\s*)set -\w*e\w*", re.MULTILINE)
+
+
+Execute = Callable[[str, Alter, float], Awaitable[CheckRun | None]]
+"""Runs an altered checkout of a tree for some seconds; None: nothing was to run."""
+
+
+def reach_tests(execute: Execute, green: CheckRun) -> Execute:
+    """Return an executor whose variants of a green run continue until their tests ran."""
+
+    async def execute_all(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+        run = await execute(tree, alter, seconds)
+        if run is None or tree != green.tree or not ends_before_tests(green, run):
+            return run
+        whole = await execute(tree, continue_after_failures(alter), seconds)
+        return replace(whole, exit_code=whole.exit_code or run.exit_code) if whole else run
+
+    return execute_all
+
+
+def continue_after_failures(alter: Alter) -> Alter:
+    """Return a change of a checkout that also lets the command run all of its steps."""
+
+    def alter_all(checkout: Path) -> Sequence[str] | None:
+        argv = alter(checkout)
+        if argv is None:
+            return None
+        # Files that cannot be read or written keep their steps.
+        with contextlib.suppress(OSError, ValueError):
+            _continue_files(checkout)
+        line = shell_line(argv)
+        if line is None or argv[-1] != line:
+            return ("env", _IGNORE, *argv)
+        return (*argv[:-1], f"export {_IGNORE}; {_split_steps(line)}")
+
+    return alter_all
+
+
+def _continue_files(checkout: Path) -> None:
+    package = checkout / "package.json"
+    if package.is_file():
+        content = dict(as_object(json.loads(package.read_text())))
+        content["scripts"] = {
+            name: f"{_split_steps(str(step))}{' ; true' if name.startswith('pre') else ''}"
+            for name, step in as_object(content.get("scripts")).items()
+        }
+        package.write_text(json.dumps(content, indent=2))
+    for script in (*checkout.glob("*.sh"), *checkout.glob("*/*.sh")):
+        text = script.read_text()
+        script.write_text(_split_steps(_STOPS.sub(r"\1set +e", text)))
+
+
+def _split_steps(line: str) -> str:
+    return line.replace("&&", ";")
