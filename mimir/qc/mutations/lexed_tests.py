@@ -72,6 +72,7 @@ _EQUAL = re.compile(r"(?:eq|eql|is|same|be|matchobject)$|equal", re.IGNORECASE)
 _GO_CONDITION = re.compile(r"\bif\b[^{}\n]*!=\s*(?P<value>\"[^\"\n]*\"|-?[\w.]+)\s*\{")
 _RECORD = re.compile(r"(?:new\s+)?(?:\w+\s*(?:::|\.)\s*)*(?:[A-Z]\w*(?:<[\w, <>]*>)?|(?<=[:.])(?:new|of|from|valueOf))\s*(?=[({])")  # fmt: skip
 """Value by its type or constructor, before its parts."""
+_VARIANT = re.compile(r"(?P<type>(?:\w+::)*[A-Z]\w*::)(?P<name>[A-Z][a-z]\w*)")
 _VOID = re.compile(r"\bvoid\s+\w+\s*\(")
 _MESSAGE_FIRST = re.compile(r"\borg\.junit\.Assert\b|\bjunit\.framework\b")
 _INNER_RUST = re.compile(r"(?:\s*#!\[[^\]]*\])+")
@@ -421,7 +422,7 @@ def _change_record(code: MaskedCode, place: Place) -> Edit | None:
     start, end = place
     found = _RECORD.match(code.mask, start, end)
     if found is None or code.pairs.get(found.end()) != end - 1:
-        return None
+        return _change_variant(code, place)
     inside = (found.end() + 1, end - 1)
     parts = list(find_parts(code, inside))
     rest = apply_inside(code.mask, inside, [Edit(part, "") for part in parts])
@@ -429,3 +430,12 @@ def _change_record(code: MaskedCode, place: Place) -> Edit | None:
     is_whole = not re.sub(r"\w+\s*:", "", rest).strip(" \t\n,")
     edits = list(filter(None, map(code.change_literal, parts)))
     return Edit(place, apply_inside(code.text, place, edits)) if is_whole and edits else None
+
+
+def _change_variant(code: MaskedCode, place: Place) -> Edit | None:
+    """Return the edit of a variant of an enumeration (Rust); None: the file names no other one."""
+    found = _VARIANT.fullmatch(code.mask, *place)
+    head = re.escape(found["type"]) if found else "(?!)"
+    names = re.findall(rf"(?<![\w:]){head}([A-Z][a-z]\w*)\b(?!\s*[\w({{!:])", code.mask)
+    others = [name for name in names if found and name != found["name"]]
+    return Edit(found.span("name"), others[0]) if found and others else None

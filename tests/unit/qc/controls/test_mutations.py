@@ -115,6 +115,10 @@ LEXED = {
     "javascript": (JS, "assert.strictEqual(add(2), 6)"),
 }  # fmt: skip
 
+VARIANT = (
+    "#[test]\nfn t() { assert_eq!(f(L::Red, L::Mix(1)), L::Green); }\n",
+    "L::Mix(1)), L::Red)",
+)
 JAVA_FORMS = [
     ("@Test void a() { assertEquals(3, f()); }\n@Test void b() { assertEquals(5, f()); }", "assertEquals(4, f()"),
     ("@TestFactory Stream<T> a() { assertEquals(3, f()); assertEquals(5, f()); return g(); }", "{ assertEquals(4, f()); assertEquals(6"),
@@ -124,7 +128,7 @@ JAVA_FORMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("language", "case"), [*LEXED.items(), *(("java", one) for one in JAVA_FORMS)])  # fmt: skip
+@pytest.mark.parametrize(("language", "case"), [*LEXED.items(), *(("java", one) for one in JAVA_FORMS), ("rust", VARIANT)])  # fmt: skip
 def test_expectations_change_in_other_languages(language: Language, case: tuple[str, str]):
     found = lexed_tests.mutate_tests(case[0], language, "expectations") or ""
     assert case[1] in found
