@@ -433,7 +433,7 @@ def _change_record(code: MaskedCode, place: Place) -> Edit | None:
 
 
 def _change_variant(code: MaskedCode, place: Place) -> Edit | None:
-    """Return the edit of a variant of an enumeration (Rust); None: the file names no other one."""
+    """Return the edit of a variant of a Rust enumeration; None: it has no other one."""
     found = _VARIANT.fullmatch(code.mask, *place)
     head = re.escape(found["type"]) if found else "(?!)"
     names = re.findall(rf"(?<![\w:]){head}([A-Z][a-z]\w*)\b(?!\s*[\w({{!:])", code.mask)

@@ -1,12 +1,16 @@
 """A check that was passed, on trees that others changed: what is left out, what stays, and which run decides."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
-from mimir.domain.evidence import CheckRun
+from mimir.domain.evidence import CheckRun, ControlResult
 from mimir.domain.plan import Check, Task
-from mimir.qc.checks.regression import AcceptedTask
+from mimir.domain.test_results import TestResults
+from mimir.qc.checks.check_execution import Phase
+from mimir.qc.checks.regression import AcceptedTask, run_on_tree
+from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.evidence.payloads import run_body
 from tests.support.fake_check_site import GOOD, TEST, check
 from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
@@ -157,6 +161,37 @@ async def test_a_module_of_another_does_not_stand_in_for_what_it_broke(look):
     assert greens(await look(now, author("a.py", *STANDS_IN), program=mended, **one)) == BROKEN
     named = author("a.py", *STANDS_IN, files=tuple(STANDS_IN))
     assert greens(await look(now, named, program=mended, **one)) == HELD
+
+
+class _ForgedReports:
+    """Executor of checks whose report says that all tests passed, whatever is changed."""
+
+    async def run(
+        self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
+    ) -> CheckRun:
+        del answer, again
+        results = TestResults(runner="pytest", passed=("a::t",))
+        return CheckRun(
+            check=check.id, argv=check.argv, phase=phase, tree=tree, exit_code=0, results=results
+        )
+
+    async def control(self, case: ControlCase) -> CheckRun:
+        found = ControlResult(state="insensitive", method="changed expectations")
+        return replace(case.after, control=found)
+
+
+@pytest.mark.parametrize(("theirs", "is_green"), [("a.py", False), ("b.py", True)])
+async def test_a_report_is_controlled_where_another_task_changed_the_same_file(
+    bench, theirs: str, is_green: bool
+):
+    """Its work runs in the process that writes the report."""
+    one, here = check(run=("pytest", "-q", "tests")), bench()
+    mine = replace(author("a.py", checks=(one,), id="t"), passed=frozenset(("unit",)))
+    trees = (here.history, mine, one, here.history.put(GOOD), (mine, author(theirs)), "gate")
+
+    runs = await run_on_tree(_ForgedReports(), *trees, controlled=True)
+
+    assert runs[0].green is is_green
 
 
 @pytest.mark.parametrize("ends", [True, False])
