@@ -23,7 +23,7 @@ from mimir.qc.integrity.command_line import (
     find_programs,
     shell_line,
 )
-from mimir.qc.integrity.test_runners import COLLECTED, READERS
+from mimir.qc.integrity.test_runners import COLLECTED, READERS, TEST_VERBS
 from mimir.qc.mutations import lexed_tests, other_scripts, python_tests, shell_scripts
 from mimir.qc.mutations.mutation import Step
 
@@ -36,8 +36,6 @@ MOST = 12
 """Most scripts and recipes that are read for one check."""
 _MAKE = ("make", "gmake")
 _PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
-_TEST_WORDS = frozenset(("test", "check", "verify", "package", "install", "nextest"))
-_NEED_A_WORD = frozenset(("go", "cargo", "gradle", "mvn"))
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _STARTING = frozenset(("-exec", "-execdir", "-ok"))
 _ENDINGS: Mapping[str, str] = {
@@ -110,7 +108,8 @@ def _only_reads(call: ProgramCall) -> bool:
 
 
 def _note_program(found: StartedPrograms, call: ProgramCall) -> None:
-    if call.program not in _NEED_A_WORD or not _TEST_WORDS.isdisjoint(call.arguments):
+    verbs = TEST_VERBS.get(call.program)
+    if verbs is None or not verbs.isdisjoint(call.arguments):
         named = [call.locate(word) for word in call.arguments if not is_outside(call.locate(word))]
         found.collected += (*COLLECTED[call.program], *named) if call.program in COLLECTED else ()
     starts_others = call.program in (*_MAKE, *_PACKAGE_MANAGERS)

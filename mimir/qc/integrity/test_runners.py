@@ -117,6 +117,13 @@ COLLECTED = _table(
     """
 )
 """Files that a test runner collects without path arguments."""
+TEST_VERBS: Mapping[str, frozenset[str]] = {
+    "go": _names("test"),
+    "cargo": _names("test t nextest"),
+    "mvn": _names("test verify package install integration-test"),
+    "gradle": _names("test check build"),
+}
+"""Words with which a build tool executes tests."""
 BESIDE = _globs(
     "**/tests/** **/test/** **/testdata/** **/test_data/** **/test-data/** **/golden/** "
     "**/goldens/** **/golden.* **/*.golden.* **/expected/** **/expected.txt **/expected.json **/*.expected "

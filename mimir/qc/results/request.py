@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from mimir.domain.value_class import value_class
 from mimir.qc.integrity.command_line import ProgramCall, find_programs
+from mimir.qc.integrity.test_runners import TEST_VERBS
 from mimir.qc.results.reporters import programs
 
 WORKSPACE = "/workspace"
@@ -36,14 +37,10 @@ _NO_TEST_RUN: Mapping[str, Set[str]] = {
     ),
     "unittest": frozenset(("-h", "--help")),
     **programs.NO_TEST_RUN,
+    # Its report has another form.
+    "cargo": programs.NO_TEST_RUN["cargo"] | {"nextest"},
 }
 """Options with which a runner runs no tests, or reports them itself."""
-_VERBS: Mapping[str, frozenset[str]] = {
-    "go": frozenset(("test",)),
-    "cargo": frozenset(("test", "t")),
-    "mvn": frozenset(("test", "verify", "package", "install", "integration-test")),
-    "gradle": frozenset(("test", "check", "build")),
-}
 _ALWAYS = frozenset(("pytest", "py.test", "unittest", "node --test", "vitest", "jest", "ctest"))
 _ISOLATED = re.compile(r"-[bBdOqsuvx]*[EIS]")
 """Options with which Python ignores the environment or its start module."""
@@ -96,7 +93,7 @@ def reads_folder(expected: Sequence[str]) -> bool:
 
 
 def _runs_tests(one: ProgramCall) -> bool:
-    verbs = _VERBS.get(one.program)
+    verbs = TEST_VERBS.get(one.program)
     if verbs is None and one.program not in _ALWAYS:
         return False
     if not _NO_TEST_RUN.get(one.program, frozenset()).isdisjoint(one.arguments):

@@ -305,6 +305,7 @@ FILES = {
         (("npm", "test"), [], True),
         (("npm", "run", "lint"), [], False),
         (("go", "build", "./..."), [], False),
+        (("cargo", "check"), [], False),
         (("go", "test", "./..."), [], True),
     ],
 )
