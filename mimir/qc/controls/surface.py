@@ -62,6 +62,7 @@ class TrustedFiles:
 def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTests:
     """Change all tests of a checkout; return the tests of each changed path."""
     changed: dict[str, Mapping[str, bool]] = {}
+    replacing = trusted.work if _replaces_modules(checkout, trusted.work) else ()
     for path in _files(checkout):
         suffix = path.rpartition(".")[2]
         is_code = suffix == "py" or suffix in lexed_tests.LANGUAGES
@@ -69,10 +70,8 @@ def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTe
         # Examples have no other variant, so they change with the last one.
         has_examples = step == "statements" and suffix in doctests.SUFFIXES
         text = read_text(checkout, path) if is_test or has_examples else None
-        # Without this change, the tests that stand in for those of the other file stay green.
-        if text is None or (
-            path in trusted.work and _replaces_module(checkout, trusted, path, text)
-        ):
+        # Without this change, tests that stand in for those of another file stay green.
+        if text is None or (path in replacing and suffix == "rs"):
             continue
         other, tests = _mutate_file(text, suffix, step) if is_test else (None, dict[str, bool]())
         if has_examples:
@@ -83,22 +82,22 @@ def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTe
     return changed
 
 
-def _replaces_module(checkout: Path, trusted: TrustedFiles, path: str, text: str) -> bool:
+def _replaces_modules(checkout: Path, work: Collection[str]) -> bool:
     """True if Rust work gives a module other tests than those of its file."""
-    folder, _, name = path.rpartition("/")
-    stem = name.removesuffix(".rs")
-    if stem == name:
-        return False
-    below = folder if stem in ("lib", "main", "mod") else f"{folder}/{stem}"
-    modules = {found["inline"] or found["elsewhere"] for found in _RUST_MODULE.finditer(text)}
-    files = (
-        f"{below}/{module}{end}".lstrip("/") for module in modules for end in (".rs", "/mod.rs")
-    )
-    return any(
-        lexed_tests.list_tests(other, "rust")
-        for file in files
-        if file not in trusted.work and (other := read_text(checkout, file))
-    )
+    for path in work:
+        folder, _, name = path.rpartition("/")
+        stem, text = name.removesuffix(".rs"), read_text(checkout, path)
+        if text is None or stem == name:
+            continue
+        below = folder if stem in ("lib", "main", "mod") else f"{folder}/{stem}"
+        for found in _RUST_MODULE.finditer(text):
+            module = found["inline"] or found["elsewhere"]
+            for end in (".rs", "/mod.rs"):
+                file = f"{below}/{module}{end}".lstrip("/")
+                other = None if file in work else read_text(checkout, file)
+                if other and lexed_tests.list_tests(other, "rust"):
+                    return True
+    return False
 
 
 def outline_tests(

@@ -420,16 +420,18 @@ def test_an_empty_file_beside_tests_stays_empty(name: str, tmp_path: Path):
     ("module", "is_changed"),
     [("mod tests {", False), ('#[path = "b.rs"] mod tests; mod c {', False), ("mod other {", True)],
 )
-def test_rust_tests_in_place_of_those_of_a_file_stay_as_they_are(
-    tmp_path: Path, module: str, is_changed: bool
-):
+def test_rust_tests_in_place_of_others_stay(tmp_path: Path, module: str, is_changed: bool):
     """Their results have the names of the tests in the file, which turn red only where it is read."""
     tests = "#[test]\nfn a() { assert_eq!(f(), 5); }\n"
-    write_files(tmp_path, {"src/lib.rs": f"{module}\n{tests}}}\n", "src/tests.rs": tests})
+    work = {"src/lib.rs": f"{module}\n{tests}}}\n", "src/b.rs": tests}
+    write_files(tmp_path, {**work, "src/tests.rs": tests})
 
-    changed = mutate_tests(tmp_path, TrustedFiles(named=(), work=("src/lib.rs",)), "expectations")
+    changed = mutate_tests(tmp_path, TrustedFiles(named=(), work=tuple(work)), "expectations")
 
-    assert ("src/lib.rs" in changed) is is_changed
+    assert (work.keys() <= changed.keys(), work.keys().isdisjoint(changed)) == (
+        is_changed,
+        not is_changed,
+    )
     assert "src/tests.rs" in changed
 
 
