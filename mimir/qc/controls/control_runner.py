@@ -135,7 +135,7 @@ class _Control:
 
         def alter(checkout: Path, step: Step) -> Sequence[str] | None:
             nonlocal is_named, changed, listed
-            changed = surface.mutate_tests(checkout, self._trusted, step)
+            changed = surface.mutate_tests(checkout, self._trusted, step, tally.counted)
             listed = {**listed, **changed}
             is_named = is_named or any(self._is_test_of_plan(path) for path in changed)
             return case.check.argv if changed else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mimir.domain.globs import matches
 from mimir.domain.value_class import value_class
-from mimir.qc.controls.decision import TestNames
+from mimir.qc.controls.decision import WHOLE, TestNames
 from mimir.qc.controls.inline_programs import mutate_program
 from mimir.qc.controls.scripts import (
     Script,
@@ -33,6 +33,7 @@ _TESTING = re.compile(
 _RUST_MODULE = re.compile(
     r"\bmod\s+(?P<inline>\w+)\s*\{|#\[path\b[^\]]*\]\s*(?:pub\b[^;]*?)?mod\s+(?P<elsewhere>\w+)\s*;"
 )
+_WORDS = re.compile(r"\w+")
 _SKIPPED = frozenset((".git", "node_modules", ".venv", "vendor", "target", "__pycache__"))
 _MOST_FILES = 20_000
 _MOST_BYTES = 1_000_000
@@ -59,9 +60,16 @@ class TrustedFiles:
         return self.is_named(path) or is_by_ending or _TESTING.search(path) is not None
 
 
-def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTests:
-    """Change all tests of a checkout; return the tests of each changed path."""
+def mutate_tests(
+    checkout: Path, trusted: TrustedFiles, step: Step, counted: frozenset[str] = WHOLE
+) -> ChangedTests:
+    """Change all tests of a checkout; return the tests of each changed path.
+
+    Files that are compiled together may hold tests that are not `counted`: they stay, since a change that does not compile would hide
+    the results of all.
+    """
     changed: dict[str, Mapping[str, bool]] = {}
+    words = {word for test in counted for word in _WORDS.findall(test)}
     replacing = trusted.work if _replaces_modules(checkout, trusted.work) else ()
     for path in _files(checkout):
         suffix = path.rpartition(".")[2]
@@ -77,7 +85,10 @@ def mutate_tests(checkout: Path, trusted: TrustedFiles, step: Step) -> ChangedTe
         if has_examples:
             other = doctests.fail_examples(other or text, suffix) or other
         if other is not None:
-            _write(checkout, path, other)
+            names = {*tests, path.rpartition("/")[2].partition(".")[0]}
+            is_free = suffix not in ("go", "java") or counted == WHOLE or not tests
+            if is_free or not names.isdisjoint(words):
+                _write(checkout, path, other)
             changed[path] = tests
     return changed
 

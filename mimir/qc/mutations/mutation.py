@@ -21,7 +21,7 @@ OFFSET = 7919
 
 
 _INTEGER = re.compile(r"(\d{1,15})((?:[iu](?:8|16|32|64|128|size))?[lLn]?)")
-_FLOAT = re.compile(r"(\d+)(\.\d+\w*)")
+_FLOAT = re.compile(r"(\d+)(\.\d+)(?:[eE][-+]?\d+)?([a-zA-Z_]\w*)?")
 STRING = re.compile(r"([\"'`]).*\1", re.DOTALL)
 
 
@@ -73,7 +73,9 @@ def other_literal(text: str, mask: str, *, has_characters: bool = True) -> str:
     if number := _INTEGER.fullmatch(digits):
         return f"{sign}{changed_integer(int(number[1]))}{number[2]}"
     if number := _FLOAT.fullmatch(digits):
-        return f"{sign}{changed_integer(int(number[1]))}{number[2]}"
+        # Another exponent may leave the range of the type, and a neighbour may round to the same value.
+        other = int(number[1]) + 1 if int(number[1]) < 100 else 1
+        return f"{sign}{other}{number[2]}{number[3] or ''}"
     if STRING.fullmatch(text) and not mask[1:-1].strip() and "${" not in text:
         if text[0] == "'" and has_characters:
             return "'b'" if text == "'a'" else "'a'"

@@ -11,7 +11,6 @@ from mimir.qc.controls.surface import TrustedFiles, mutate_tests
 from mimir.qc.mutations import lexed_tests, python_tests
 from mimir.qc.mutations.code_lexer import Language, mask_code
 from mimir.qc.mutations.doctests import fail_examples
-from tests.support.projects import write_files
 
 COMPARE = '__import__("mimir_compare")'
 SKIP = '(_ for _ in ()).throw(__import__("unittest").SkipTest("control"))'
@@ -414,25 +413,6 @@ def test_an_empty_file_beside_tests_stays_empty(name: str, tmp_path: Path):
 
     for step in ("expectations", "strict", "statements"):
         assert mutate_tests(tmp_path, TrustedFiles(named=(), work=()), step) == {}
-
-
-@pytest.mark.parametrize(
-    ("module", "is_changed"),
-    [("mod tests {", False), ('#[path = "b.rs"] mod tests; mod c {', False), ("mod other {", True)],
-)
-def test_rust_tests_in_place_of_others_stay(tmp_path: Path, module: str, is_changed: bool):
-    """Their results have the names of the tests in the file, which turn red only where it is read."""
-    tests = "#[test]\nfn a() { assert_eq!(f(), 5); }\n"
-    work = {"src/lib.rs": f"{module}\n{tests}}}\n", "src/b.rs": tests}
-    write_files(tmp_path, {**work, "src/tests.rs": tests})
-
-    changed = mutate_tests(tmp_path, TrustedFiles(named=(), work=tuple(work)), "expectations")
-
-    assert (work.keys() <= changed.keys(), work.keys().isdisjoint(changed)) == (
-        is_changed,
-        not is_changed,
-    )
-    assert "src/tests.rs" in changed
 
 
 def test_examples_in_documents_fail():

@@ -1,0 +1,63 @@
+"""Which files of a checkout a control changes, and literals that still compile."""
+
+from pathlib import Path
+
+import pytest
+
+from mimir.qc.controls.surface import TrustedFiles, mutate_tests
+from mimir.qc.mutations.mutation import other_literal
+from tests.support.projects import write_files
+
+NO_WORK = TrustedFiles(named=(), work=())
+
+
+@pytest.mark.parametrize(
+    ("literal", "other"),
+    [
+        ("1.7976931348623157E308", "2.7976931348623157"),
+        ("4.9E-324", "5.9"),
+        ("-0.0", "-1.0"),
+        ("12345678901234567.5f64", "1.5f64"),
+        ("2147483647", "2147483646"),
+    ],
+)
+def test_another_number_is_in_the_range_of_its_type(literal: str, other: str):
+    assert other_literal(literal, literal) == other
+
+
+def test_a_file_without_counted_tests_stays_where_files_are_compiled_together(tmp_path: Path):
+    test = "class {0} {{\n  @Test void {1}() {{ assertEquals(5, f()); }}\n}}\n"
+    files = {
+        "src/test/ATest.java": test.format("ATest", "adds"),
+        "src/test/BTest.java": test.format("BTest", "subtracts"),
+        "src/test/BaseTest.java": test.format("BaseTest", "inherited"),
+    }
+    write_files(tmp_path, files)
+
+    listed = mutate_tests(
+        tmp_path, NO_WORK, "statements", frozenset(("p.ATest::adds[1]", "p.CTest::inherited"))
+    )
+
+    assert listed.keys() == files.keys()
+    assert {path for path, text in files.items() if (tmp_path / path).read_text() == text} == {
+        "src/test/BTest.java"
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "is_changed"),
+    [("mod tests {", False), ('#[path = "b.rs"] mod tests; mod c {', False), ("mod other {", True)],
+)
+def test_rust_tests_in_place_of_others_stay(tmp_path: Path, module: str, is_changed: bool):
+    """Their results have the names of the tests in the file, which turn red only where it is read."""
+    tests = "#[test]\nfn a() { assert_eq!(f(), 5); }\n"
+    work = {"src/lib.rs": f"{module}\n{tests}}}\n", "src/b.rs": tests}
+    write_files(tmp_path, {**work, "src/tests.rs": tests})
+
+    changed = mutate_tests(tmp_path, TrustedFiles(named=(), work=tuple(work)), "expectations")
+
+    assert (work.keys() <= changed.keys(), work.keys().isdisjoint(changed)) == (
+        is_changed,
+        not is_changed,
+    )
+    assert "src/tests.rs" in changed
