@@ -70,7 +70,7 @@ class _Control:
     def __init__(self, case: ControlCase, execute: Execute) -> None:
         self._case = case
         self._execute = execute
-        self._limit = decision.time_limit(case.after.seconds, case.check.timeout_seconds)
+        self._limit = decision.time_limit(case.after, case.check.timeout_seconds)
         check = case.check
         self._trusted = TrustedFiles(
             named=(*(check.tests or ()), *check.protect), work=frozenset(case.changed)

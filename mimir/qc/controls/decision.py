@@ -184,13 +184,15 @@ def is_among(tests: Iterable[str], names: AbstractSet[str]) -> bool:
     return any(names & _words_of(test) for test in tests)
 
 
-def time_limit(green_seconds: float, limit: float) -> float:
-    """Return the seconds of a control: twice the green run, and enough for a busy machine."""
-    return min(max(2 * green_seconds, _LEAST_SECONDS), max(limit, _LEAST_SECONDS))
+def time_limit(run: CheckRun, limit: float) -> float:
+    """Return the seconds of a control: twice the green run, and enough to print failures."""
+    least = _LEAST_SECONDS + _FAILURE_SECONDS * len(counted_tests(run))
+    return min(max(2 * run.seconds, least), max(limit, _LEAST_SECONDS))
 
 
 _LEAST_SECONDS = 60.0
-"""A run with many failures takes longer than a green one: its runner prints each of them."""
+_FAILURE_SECONDS = 0.1
+"""Time to print one failure on a busy machine, as Maven does with a trace of each."""
 
 
 def did_hang(runs: Sequence[CheckRun]) -> bool:

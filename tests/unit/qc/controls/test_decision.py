@@ -101,8 +101,10 @@ def test_a_check_that_flips_needs_a_sensitive_test_that_flipped():
 
 
 def test_a_control_has_twice_the_time_of_the_green_run():
-    limits = (time_limit(1, 60), time_limit(45, 600), time_limit(45, 80), time_limit(25, 30))
-    assert limits == (60, 90, 80, 60)
+    many = replace(GREEN, results=results(" ".join(f"t{n}" for n in range(1000))))
+    runs = [(GREEN, 1, 61), (GREEN, 45, 600), (GREEN, 45, 80), (GREEN, 25, 30), (many, 1, 300)]
+    limits = [time_limit(replace(run, seconds=seconds), limit) for run, seconds, limit in runs]
+    assert limits == [60.1, 90, 80, 60, 160]
 
 
 def test_a_file_that_its_own_tests_skip_hides_none():
