@@ -16,12 +16,12 @@ _SKIPPED = TOOL_FOLDERS | {".git", ".mimir"}
 
 def list_paths(checkout: Path) -> frozenset[str]:
     """Return the files and folders of a checkout; a folder ends with `/`."""
-    return frozenset(_walk(checkout, "", frozenset()))
+    return frozenset(_walk(checkout, ""))
 
 
 def find_products(before: Set[str], checkout: Path) -> tuple[str, ...]:
-    """Return the new files of a checkout; a new folder stands for all files in it."""
-    found = {path for path in _walk(checkout, "", before) if path not in before}
+    """Return the new files of a checkout; of a new folder, its name alone."""
+    found = {path for path in _walk(checkout, "") if path not in before}
     return tuple(sorted({_top(path, before) for path in found if not path.endswith("/")})[:_MOST])
 
 
@@ -53,7 +53,7 @@ def _top(path: str, before: Set[str]) -> str:
     return next((folder for folder in folders if folder not in before), path)
 
 
-def _walk(folder: Path, prefix: str, before: Set[str]) -> Iterator[str]:
+def _walk(folder: Path, prefix: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             path = prefix + entry.name
@@ -61,4 +61,4 @@ def _walk(folder: Path, prefix: str, before: Set[str]) -> Iterator[str]:
                 yield path
             elif entry.name not in _SKIPPED:
                 yield f"{path}/"
-                yield from _walk(Path(entry.path), f"{path}/", before)
+                yield from _walk(Path(entry.path), f"{path}/")
