@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.json_value import as_object
+from mimir.qc.controls import surface
 from mimir.qc.controls.decision import ends_before_tests
 from mimir.qc.controls.script_discovery import Alter
 from mimir.qc.integrity.command_line import shell_line
@@ -57,17 +58,17 @@ def continue_after_failures(alter: Alter) -> Alter:
 
 
 def _continue_files(checkout: Path) -> None:
-    package = checkout / "package.json"
-    if package.is_file():
-        content = dict(as_object(json.loads(package.read_text())))
+    if package := surface.read_text(checkout, "package.json"):
+        content = dict(as_object(json.loads(package)))
         content["scripts"] = {
             name: f"{_split_steps(str(step))}{' ; true' if name.startswith('pre') else ''}"
             for name, step in as_object(content.get("scripts")).items()
         }
-        package.write_text(json.dumps(content, indent=2))
+        surface.write_text(checkout, "package.json", json.dumps(content, indent=2))
     for script in (*checkout.glob("*.sh"), *checkout.glob("*/*.sh")):
-        text = script.read_text()
-        script.write_text(_split_steps(_STOPS.sub(r"\1set +e", text)))
+        path = script.relative_to(checkout).as_posix()
+        if text := surface.read_text(checkout, path):
+            surface.write_text(checkout, path, _split_steps(_STOPS.sub(r"\1set +e", text)))
 
 
 def _split_steps(line: str) -> str:

@@ -88,7 +88,7 @@ def mutate_tests(
             names = {*tests, path.rpartition("/")[2].partition(".")[0]}
             is_free = suffix not in ("go", "java") or counted == WHOLE or not tests
             if is_free or not names.isdisjoint(words):
-                _write(checkout, path, other)
+                write_text(checkout, path, other)
             changed[path] = tests
     return changed
 
@@ -135,7 +135,7 @@ def outline_tests(
         if text is not None and (other := test_outlines.empty_work(text, path)):
             outlines[path] = other
     for path, other in outlines.items():
-        _write(checkout, path, other)
+        write_text(checkout, path, other)
     return found
 
 
@@ -175,7 +175,7 @@ def mutate_scripts(
         other = mutate_program(script.path, text, script.inline, step)
     if other is None:
         return None
-    _write(checkout, script.path, other)
+    write_text(checkout, script.path, other)
     return tuple(argv)
 
 
@@ -196,7 +196,7 @@ def mutate_programs(checkout: Path, programs: Collection[TestProgram], step: Ste
         text = read_text(checkout, program.path)
         other = None if text is None else test_programs.mutate_program(program.path, text, step)
         if other is not None:
-            _write(checkout, program.path, other)
+            write_text(checkout, program.path, other)
             is_changed = True
     return is_changed
 
@@ -205,7 +205,7 @@ def break_work(checkout: Path, paths: Collection[str]) -> tuple[str, ...]:
     """Replace files by unparsable ones; return the paths of those that exist."""
     present = [path for path in sorted(paths) if _is_plain(checkout / path)]
     for path in present:
-        _write(checkout, path, _UNPARSABLE)
+        write_text(checkout, path, _UNPARSABLE)
     return tuple(present)
 
 
@@ -233,7 +233,8 @@ def _is_plain(file: Path) -> bool:
     return file.is_file() and not file.is_symlink() and file.resolve() == file.absolute()
 
 
-def _write(checkout: Path, path: str, text: str) -> None:
+def write_text(checkout: Path, path: str, text: str) -> None:
+    """Replace the text of a file that `read_text` returned: no link leads to it."""
     (checkout / path).write_bytes(text.encode())
 
 

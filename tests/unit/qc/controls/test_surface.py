@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mimir.qc.controls.continuation import continue_after_failures
 from mimir.qc.controls.surface import TrustedFiles, mutate_tests
 from mimir.qc.mutations.mutation import other_literal
 from tests.support.projects import write_files
@@ -61,3 +62,18 @@ def test_rust_tests_in_place_of_others_stay(tmp_path: Path, module: str, is_chan
         not is_changed,
     )
     assert "src/tests.rs" in changed
+
+
+def test_a_continuation_changes_no_file_outside_of_the_checkout(tmp_path: Path):
+    scripts = {"package.json": '{"scripts": {"test": "a && b"}}', "run.sh": "a && b\n"}
+    write_files(tmp_path / "outside", scripts)
+    checkout = tmp_path / "checkout"
+    write_files(checkout, {"own.sh": "a && b\n"})
+    (checkout / "below").symlink_to(tmp_path / "outside")
+    for name in scripts:
+        (checkout / name).symlink_to(tmp_path / "outside" / name)
+
+    continue_after_failures(lambda _: ("make",))(checkout)
+
+    assert (checkout / "own.sh").read_text() == "a ; b\n"
+    assert {name: (tmp_path / "outside" / name).read_text() for name in scripts} == scripts
