@@ -4,13 +4,15 @@ Each unknown key and each value of a wrong type is a finding.
 """
 
 import difflib
+import json
 import math
 import re
+import shlex
 from collections.abc import Sequence
 
 from mimir.domain.finding import Finding, SourcePosition, quote_excerpt
 from mimir.domain.json_value import as_member
-from mimir.domain.located_tree import LocatedValue
+from mimir.domain.located_tree import LocatedValue, LocatedValueError, parse_yaml
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS, Check, CheckKind
 from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import words
@@ -35,6 +37,50 @@ _KINDS: Sequence[CheckKind] = ("flip", "hold")
 _SECONDS = re.compile(
     r"(\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,3})?)\s*(?:s|sec|seconds)?", re.IGNORECASE
 )
+_COMMAND_LINE = re.compile(r"(?m)^([ \t]*(?:-[ \t]+)?(?:run|command):[ \t]+)(\S.*?)[ \t]*$")
+
+
+def parse_checks(text: str, first_line: int, indent: int = 0) -> LocatedValue:
+    """Parse checks in YAML; a command line that YAML reads otherwise counts as it is written.
+
+    Raises:
+        LocatedValueError: The text is no YAML for another reason.
+    """
+    text = _COMMAND_LINE.sub(_quote_cut_command, text)
+    try:
+        return parse_yaml(text, first_line, indent)
+    except LocatedValueError as error:
+        try:
+            return parse_yaml(_COMMAND_LINE.sub(_quote_command, text), first_line, indent)
+        except LocatedValueError:
+            raise error from None
+
+
+def _quote_command(line: re.Match[str]) -> str:
+    """Return a line with its command in quotes, such as one with `: `, if it is not YAML."""
+    # A list may continue in the next line.
+    is_list_start = line[2].startswith("[") and "]" not in line[2]
+    try:
+        parse_yaml(f"run: {'' if is_list_start else line[2]}")
+    except LocatedValueError:
+        return f"{line[1]}{json.dumps(line[2], ensure_ascii=False)}"
+    return line[0]
+
+
+def _quote_cut_command(line: re.Match[str]) -> str:
+    """Return a line with its command in quotes if YAML sees a comment inside quotes of the shell."""
+    start, mark, _ = line[2].partition(" #")
+    is_cut = mark and not _is_shell_text(start) and _is_shell_text(line[2])
+    return f"{line[1]}{json.dumps(line[2], ensure_ascii=False)}" if is_cut and line[2][0] not in "\"'" else line[0]
+
+
+def _is_shell_text(text: str) -> bool:
+    """Whether all quotes of a command line are closed."""
+    try:
+        shlex.split(text)
+    except ValueError:
+        return False
+    return True
 
 
 def from_node(node: LocatedValue, found: list[Finding]) -> list[tuple[Check, SourcePosition]]:

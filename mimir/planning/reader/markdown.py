@@ -18,6 +18,7 @@ from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import PlanKey
 from mimir.planning.reader import line_syntax
 from mimir.planning.reader.block_text import fence_text, tag_text, trim_blank_lines
+from mimir.planning.reader.checks import parse_checks
 from mimir.planning.reader.outline import FieldText, PlanDocument, TaskDraft
 from mimir.planning.reader.segmenter import Segmenter
 from mimir.planning.reader.source import SourceBlock, SourceText
@@ -176,7 +177,8 @@ class _MarkdownReader:
         line = self.source.first_line + block.start + 1
         try:
             is_json = block.info == "json"
-            node = parse_json(text, line) if is_json else parse_yaml(text, line, block.indent)
+            parse = parse_checks if raw.key == "checks" else parse_yaml
+            node = parse_json(text, line) if is_json else parse(text, line, block.indent)
         except LocatedValueError as error:
             return replace(raw, place=error.place, text=text, unreadable=str(error))
         place = self.source.place(block.start, block.indent + 1)
@@ -196,7 +198,7 @@ class _MarkdownReader:
             return None
         try:
             raw = "\n".join(self.source.lines[n] for n in one.lines)
-            node = parse_yaml(raw, self.source.first_line + one.lines[0])
+            node = parse_checks(raw, self.source.first_line + one.lines[0])
         except LocatedValueError:
             return None
         return node if any(item.kind == "map" for item in node.items) else None

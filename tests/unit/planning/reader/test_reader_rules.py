@@ -274,3 +274,36 @@ def test_rendering_what_was_read_loses_nothing():
     for path in sorted(Path(__file__).with_name("samples").iterdir()):
         plan = parser.parse_document(path).plan
         assert parser.parse_plan(render(plan)).plan == plan
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'grep -q "autoclass:: Duration" docs/api.md && test -f a',
+        "\"./run tests.sh\" && echo 'a: b'",
+        "[ -f docs/x.md ] && grep -q y docs/x.md",
+        '! grep -rq "TODO" src',
+        '!grep -q "é: 😀" src',
+        "`which python` -m pytest",
+        "@make test",
+        'grep -q "a # b" x',
+        "python -c \"d = {'a': 1}; assert d['a'] == 1 # one: two\"",
+        "&& true: x",
+        "'it''s' && a: b",
+    ],
+)
+def test_a_command_line_that_is_no_yaml_counts_as_it_is_written(line: str):
+    text = f"## Tasks\n\n### task-1: Foo\n{TASK.format('it', 'None')}**Checks:**\n"
+    for start, end in (("```yaml\n", "\n```\n"), ("", "\n")):
+        checks = f"{start}- id: one\n  criteria: [c1]\n  run: {line}\n- run: [pytest,\n    -q]{end}"
+        parsed = parser.parse_plan(text + checks)
+        assert [one.run for one in parsed.plan.tasks[0].checks] == [line, ("pytest", "-q")]
+        assert codes(parsed) == []
+
+
+def test_a_fault_of_yaml_outside_of_a_command_line_is_named():
+    text = f"## Tasks\n\n### task-1: Foo\n{TASK.format('it', 'None')}**Checks:**\n```yaml\n"
+    for checks in ('- run: python -c "a: 1;\n    b"\n', "- run: grep 'a: b' x\n  id: a: b\n"):
+        assert [one for one, _ in codes(parser.parse_plan(f"{text}{checks}```\n"))] == [
+            "checks-unreadable"
+        ]
