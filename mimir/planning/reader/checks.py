@@ -71,7 +71,11 @@ def _quote_cut_command(line: re.Match[str]) -> str:
     """Return a line with its command in quotes if YAML sees a comment inside quotes of the shell."""
     start, mark, _ = line[2].partition(" #")
     is_cut = mark and not _is_shell_text(start) and _is_shell_text(line[2])
-    return f"{line[1]}{json.dumps(line[2], ensure_ascii=False)}" if is_cut and line[2][0] not in "\"'" else line[0]
+    return (
+        f"{line[1]}{json.dumps(line[2], ensure_ascii=False)}"
+        if is_cut and line[2][0] not in "\"'"
+        else line[0]
+    )
 
 
 def _is_shell_text(text: str) -> bool:

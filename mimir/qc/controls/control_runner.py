@@ -21,6 +21,7 @@ from mimir.qc.controls.surface import TrustedFiles
 from mimir.qc.mutations.mutation import ChangedTests, Step
 from mimir.qc.mutations.test_programs import TestProgram
 from mimir.qc.results.report_parsers import PROGRAM_RUNNERS
+from mimir.qc.results.request import lists_tests
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 
 Vary = Callable[[Path, Step], Sequence[str] | None]
@@ -82,7 +83,7 @@ class _Control:
         self._discovery = ScriptDiscovery(check.argv, trees, self._trusted, self._look, self._try)
 
     async def run(self) -> CheckRun:
-        if scripts.only_reads(self._case.check.argv):
+        if scripts.only_reads(self._case.check.argv) or self._lists_new_tests():
             return await self._by_work()
         # Single tests are known: what the command starts does not matter unless none of them is found.
         results = self._case.after.results
@@ -102,9 +103,10 @@ class _Control:
                 return found
         return programs or await self._by_work()
 
-    def _is_trusted(self, script: Script) -> bool:
-        path = script.path
-        return path not in self._trusted.work or self._trusted.may_test(path)
+    def _lists_new_tests(self) -> bool:
+        """True if the tests are the work, and the check shows that a runner can load them."""
+        is_listing = self._case.kind == "flip" and lists_tests(self._case.check.argv)
+        return is_listing and all(map(self._trusted.may_test, self._case.changed))
 
     async def _by_started_tests(self, started: StartedPrograms) -> CheckRun | None:
         """Decide by the tests of the tree, if the command starts any; only its exit code is known."""
@@ -263,9 +265,8 @@ class _Control:
         run = next(iter(runs.values()))
         if verdict == "insensitive" and await self._is_insensitive_before(_bind_step(alter, "end")):
             return None
-        method = _METHODS["expectations"]
         reason = _PASSED if verdict == "insensitive" else ""
-        return self._conclude(run, verdict, tally, method=method, reason=reason)
+        return self._conclude(run, verdict, tally, method="changed expectations", reason=reason)
 
     def _is_test_of_plan(self, path: str) -> bool:
         return TrustedFiles(named=self._case.check.tests or (), work=()).is_named(path)
@@ -285,7 +286,8 @@ class _Control:
         """Decide by the scripts of the check; None: it does not depend on them."""
         decided: CheckRun | None = None
         is_ignored = False
-        trusted = [one for one in reversed(started.scripts) if self._is_trusted(one)]
+        files = self._trusted
+        trusted = [one for one in started.scripts[::-1] if one.path not in files.work or files.may_test(one.path)]  # fmt: skip
         trusted.sort(key=lambda one: (one.interpreter == "sh", one.is_output_used))
         for script in (*trusted, None):
             # A called script fails on its own; of its caller, only the expectations say more.

@@ -36,11 +36,16 @@ _NO_TEST_RUN: Mapping[str, Set[str]] = {
         )
     ),
     "unittest": frozenset(("-h", "--help")),
+    "jest": frozenset(("--listTests",)),
     **programs.NO_TEST_RUN,
     # Its report has another form.
     "cargo": programs.NO_TEST_RUN["cargo"] | {"nextest"},
 }
 """Options with which a runner runs no tests, or reports them itself."""
+_LISTING = frozenset(
+    ("--co", "--collect-only", "--listTests", "--no-run", "-list", "--list", "-N", "--show-only")
+)
+"""Options with which a runner loads tests, and runs none."""
 _ALWAYS = frozenset(("pytest", "py.test", "unittest", "node --test", "vitest", "jest", "ctest"))
 _ISOLATED = re.compile(r"-[bBdOqsuvx]*[EIS]")
 """Options with which Python ignores the environment or its start module."""
@@ -62,8 +67,7 @@ class ReportRequest:
 
 def request_report(argv: Sequence[str], python: str) -> ReportRequest:
     """Return a command with its request; `python` is the engine's interpreter."""
-    calls = find_programs(argv)
-    expected = tuple(dict.fromkeys(one.program for one in calls if _runs_tests(one)))
+    expected = tuple(dict.fromkeys(one.program for one in find_programs(argv) if _runs_tests(one)))
     fallback = ""
     if expected and _hides_environment(argv):
         fallback = f"The command hides the engine's environment from {expected[0]}, so the exit code decides."
@@ -71,7 +75,8 @@ def request_report(argv: Sequence[str], python: str) -> ReportRequest:
         # A command that sets PYTHONPATH would hide the reporters.
         argv=tuple(_PYTHON_PATH.sub(f"PYTHONPATH={REPORTERS}:", word) for word in argv),
         environment={
-            "MIMIR_RESULTS": FOLDER,
+            # Listed tests never run, so each of them would count as missing.
+            "MIMIR_RESULTS": "" if lists_tests(argv) else FOLDER,
             "MIMIR_WORKSPACE": WORKSPACE,
             "MIMIR_REPORTERS": REPORTERS,
             "MIMIR_PYTHON": python,
@@ -92,16 +97,22 @@ def reads_folder(expected: Sequence[str]) -> bool:
     return not {"mvn", "gradle"}.isdisjoint(expected)
 
 
+def lists_tests(argv: Sequence[str]) -> bool:
+    """True if a command starts known runners only to list tests, or to compile them."""
+    runners = [one for one in find_programs(argv) if _is_runner(one)]
+    return bool(runners) and not any(_LISTING.isdisjoint(one.arguments) for one in runners)
+
+
 def _runs_tests(one: ProgramCall) -> bool:
-    verbs = TEST_VERBS.get(one.program)
-    if verbs is None and one.program not in _ALWAYS:
-        return False
     if not _NO_TEST_RUN.get(one.program, frozenset()).isdisjoint(one.arguments):
         return False
     # The search path does not lead to a program that is named by its path.
-    if one.program in STARTED and one.path:
-        return False
-    return verbs is None or not verbs.isdisjoint(one.arguments)
+    return _is_runner(one) and not (one.program in STARTED and one.path)
+
+
+def _is_runner(one: ProgramCall) -> bool:
+    verbs = TEST_VERBS.get(one.program)
+    return one.program in _ALWAYS if verbs is None else not verbs.isdisjoint(one.arguments)
 
 
 def _hides_environment(argv: Sequence[str]) -> bool:

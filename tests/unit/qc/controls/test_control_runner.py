@@ -189,6 +189,20 @@ async def test_tests_that_its_runner_does_not_collect_decide_nothing(tmp_path: P
     assert (await run_control(case, execute)).control.state == "red"
 
 
+async def test_a_check_that_only_lists_tests_proves_new_tests_and_no_other_work(tmp_path: Path):
+    run = ("python", "-m", "pytest", "--collect-only", "-q", "tests/test_a.py")
+    check = Check(id="unit", criteria=("c1",), run=run, kind="flip")
+
+    async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+        del seconds
+        write_files(tmp_path, {"tests/test_a.py": "def test_a():\n    assert 1 == 1\n"})
+        return ran(0, tree) if alter(tmp_path) is not None else None
+
+    for changed, state in (("tests/test_a.py", "red"), ("work.py", "insensitive")):
+        case = ControlCase(check=check, kind="flip", before=ran(4), after=ran(0), base_tree="base", changed=(changed,))  # fmt: skip
+        assert (await run_control(case, execute)).control.state == state
+
+
 HIDING = {
     "python": (
         "tests/test_pair.py",

@@ -201,6 +201,8 @@ def test_a_report_is_required_of_a_named_runner_alone(tmp_path: Path):
         (("mvn", "-q", "test"), ("mvn",)),
         (("make", "test"), ()),
         (("pytest", "--version"), ()),
+        (("python", "-m", "pytest", "--collect-only", "tests"), ()),
+        (("cargo", "test", "--no-run"), ()),
         (("python", "-I", "-m", "pytest"), ()),
     ],
 )
@@ -208,6 +210,8 @@ def test_runners_are_recognised_in_commands(run: tuple[str, ...], named: tuple[s
     request = request_report(run, "/usr/bin/python3")
     assert request.expected == named
     assert bool(request.fallback) == ("-I" in run)
+    is_listing = not {"--collect-only", "--no-run"}.isdisjoint(run)
+    assert bool(request.environment["MIMIR_RESULTS"]) != is_listing
 
 
 def test_a_command_that_sets_its_python_path_keeps_the_reporters():
