@@ -218,6 +218,26 @@ async def test_a_test_that_was_there_and_is_left_out_by_new_settings_is_not_pass
     assert invariants.broken(journey.facts) == []
 
 
+async def test_listed_tests_prove_the_task_that_writes_them_and_no_other(tmp_path: Path):
+    asked = "import a\n\n\ndef test_two():\n    assert a.double(2) == 4\n"
+    lists = check("python", "-m", "pytest", "-q", "--collect-only", "tests/test_a.py", kind="flip")
+    task = step("a", checks=(lists,), files=("tests/test_a.py",))
+    parts = [worker("a", writes("tests/test_a.py", asked), "Done."), qc("a", VERDICT)]
+
+    journey = await travel(start(tmp_path, {"a.py": ""}), plan(task), parts)
+
+    assert journey.statuses == {"a": "completed"}
+    assert invariants.broken(journey.facts) == []
+
+    task = step("b", checks=(lists,), files=("a.py", "tests/test_a.py"))
+    wrong = "def double(x):\n    return 7\n"
+    parts = [worker("b", writes("a.py", wrong), writes("tests/test_a.py", asked), "Done."), qc("b", VERDICT)]  # fmt: skip
+
+    journey = await travel(start(tmp_path / "other", {"c.py": ""}), plan(task), parts)
+
+    assert journey.statuses == {"b": "failed"}
+
+
 SILENCING = {
     "ended": "import sys\n\nsys.exit()\n",
     "ended at the end": "import atexit\nimport os\n\natexit.register(os._exit, 0)\ntwice = str\n",

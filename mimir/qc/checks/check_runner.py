@@ -34,6 +34,7 @@ from mimir.qc.checks.regression import AcceptedTask, run_on_tree
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_work, says_it_tests
 from mimir.qc.results.comparison import complete_results, confirm_results
+from mimir.qc.results.request import lists_tests
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
 from mimir.workspace.git.history import GitHistory
@@ -144,7 +145,7 @@ class CheckRunner:
         changes = find_changed_tests(find_check_files(check), target)
         after_tree = await self._with(target.tree, target.own_base, changes.protected)
         # A test that cannot fail passes here as well, and so proves nothing.
-        before_tree = await self._before_tree(changes, target, after_tree)
+        before_tree = await self._before_tree(check, changes, target, after_tree)
         before = _correct_missing(await self._before(check, before_tree), target.task)
         if check.kind == "hold" and not before.green:
             before = await self._before_new_tests(check, target, before, ("added",))
@@ -283,12 +284,20 @@ class CheckRunner:
         return (await self._before(check, target.first_base)).missing
 
     async def _before_tree(
-        self, changes: CheckChanges, target: CheckTarget, after_tree: str
+        self, check: Check, changes: CheckChanges, target: CheckTarget, after_tree: str
     ) -> str:
         """Return the first base with the deliverable's tests of the check; none is removed.
 
         Data next to tests belongs to them if the task's `files` name it: an updated snapshot is red before the work.
         """
+        if (
+            lists_tests(check.argv)
+            and target.task.files
+            and all(map(says_it_tests, target.task.files))
+        ):
+            return (
+                target.first_base
+            )  # The tests are the work: with them, the run is green without any work.
         changed = await self._history.diff_trees(target.first_base, after_tree)
         kept = [change.path for change in changed if change.status != "deleted"]
         tests = {path for path in kept if matches(path, changes.found.tests)}
