@@ -57,7 +57,7 @@ def parse_checks(text: str, first_line: int, indent: int = 0) -> LocatedValue:
 
 
 def _quote_command(line: re.Match[str]) -> str:
-    """Return a line with its command in quotes, such as one with `: `, if it is not YAML."""
+    """Return a line with its command in quotes if it is no YAML, as with `: `."""
     # A list may continue in the next line.
     is_list_start = line[2].startswith("[") and "]" not in line[2]
     try:
@@ -68,7 +68,7 @@ def _quote_command(line: re.Match[str]) -> str:
 
 
 def _quote_cut_command(line: re.Match[str]) -> str:
-    """Return a line with its command in quotes if YAML sees a comment inside quotes of the shell."""
+    """Return a line with its command in quotes if YAML sees a comment inside of it."""
     start, mark, _ = line[2].partition(" #")
     is_cut = mark and not _is_shell_text(start) and _is_shell_text(line[2])
     return (
