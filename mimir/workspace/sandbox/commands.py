@@ -147,7 +147,8 @@ def _environment(path: str, *, has_project_python: bool) -> dict[str, str]:
         "HOME": mounts.HOME,
         "USER": "mimir",
         "LOGNAME": "mimir",
-        "SHELL": "/bin/sh",
+        # As at a user's terminal: scripts start it, and `/bin/sh` may lack the options of bash.
+        "SHELL": shutil.which("bash", path=path) or "/bin/sh",
         "LANG": "C.UTF-8",
         "TZ": "UTC",
         # As on a build server, where the tests of projects pass. NO_COLOR would fail tests of colours;

@@ -265,10 +265,12 @@ async def test_output_is_what_a_terminal_shows(sandbox: Sandbox, workspace: Path
     ran = await sh(
         sandbox,
         workspace,
-        "printf '\\033[32m715 passed\\033[0m\\n'; env | grep -E '^(TERM|CI)=|COLOR'",
+        "printf '\\033[32m715 passed\\033[0m\\n'; env | grep -E '^(TERM|CI)=|COLOR'; "
+        "\"$SHELL\" -c 'set -o pipefail; false | true' || echo a shell with pipefail",
     )
     # Without NO_COLOR, under which the colour tests of a project fail
-    assert {"715 passed", "TERM=dumb", "CI=1"} == set(ran.output.splitlines())
+    shown = {"715 passed", "TERM=dumb", "CI=1", "a shell with pipefail"}
+    assert shown == set(ran.output.splitlines())
 
 
 async def test_flood_of_codes_keeps_the_visible_end(sandbox: Sandbox, workspace: Path) -> None:
