@@ -130,11 +130,7 @@ TRIES: dict[str, Try] = {
     ),
     "kill the engine": Try(call=shell("kill -9 {pid}"), told="No such process", code=1),
     "become root": Try(call=shell("mount -t tmpfs x /mnt || chroot / id"), told=".", code=125),
-    "git hooks": Try(
-        call=shell("git config core.hooksPath /workspace/h"),
-        told="(?i)read-only|denied|lock",
-        code=255,
-    ),
+    "git commit": Try(call=shell("git commit --allow-empty -m x"), told="not kept", code=128),
 }
 
 

@@ -1,4 +1,4 @@
-"""A read-only git directory for the sandbox: one commit and its history.
+"""A git directory for the sandbox: one commit and its history, whose references are fixed.
 
 Its own pack keeps the objects of other attempts out.
 """
@@ -16,6 +16,16 @@ from mimir.workspace.tree_removal import remove_tree
 
 # Longest history, in commits.
 DEPTH = 100
+# What a command writes to the view ends with it. A commit or a stash would be lost, so git refuses both.
+_HOOK = """#!/bin/sh
+[ "$1" = prepared ] || exit 0
+while read -r old new name; do
+    case $name in HEAD | refs/*) [ "$new" = "$(git rev-parse -q --verify "$name")" ] || {
+        echo "The files of the workspace are the work; commits, branches and stashes are not kept." >&2
+        exit 1
+    } ;; esac
+done
+"""
 
 
 async def view(hidden: HiddenRepository, id: str, where: Path | None = None) -> Path:
@@ -93,7 +103,7 @@ async def _pack(hidden: HiddenRepository, commits: Sequence[str], made: Path) ->
 
 
 def _create_files(made: Path, hidden: HiddenRepository, id: str, rules: Sequence[str]) -> None:
-    for name in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info"):
+    for name in ("objects/pack", "objects/info", "refs/heads", "refs/tags", "info", "hooks"):
         (made / name).mkdir(parents=True)
     extension = "[extensions]\n\tobjectFormat = sha256\n" if hidden.id_length == 64 else ""
     version = 1 if extension else 0
@@ -106,6 +116,7 @@ def _create_files(made: Path, hidden: HiddenRepository, id: str, rules: Sequence
         ("\n".join(rules) + "\n").encode("utf-8", "surrogateescape")
     )
     (made / "HEAD").write_text(f"{id}\n")
+    (made / "hooks/reference-transaction").write_text(_HOOK)
 
 
 def _finish(made: Path, ends: Sequence[str], final: Path) -> None:
@@ -113,7 +124,7 @@ def _finish(made: Path, ends: Sequence[str], final: Path) -> None:
     if ends:
         (made / "shallow").write_text("".join(f"{one}\n" for one in ends))
     for path in (made, *made.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o444)
+        path.chmod(0o755 if path.is_dir() or path.parent.name == "hooks" else 0o444)
     final.parent.mkdir(parents=True, exist_ok=True)
     # Another process may have been faster; its view is equal.
     with contextlib.suppress(OSError):

@@ -181,7 +181,10 @@ def _system(tmp_bytes: int, files: list[bytes]) -> list[str]:
 
 
 def _git(wanted: MountRequest, files: list[bytes]) -> list[str]:
-    """Make `/workspace/.git` a read-only file that leads to the view."""
+    """Make `/workspace/.git` a read-only file that leads to the view.
+
+    What git writes there ends with the command, so `git mv` changes the workspace alone.
+    """
     place = wanted.workspace / ".git"
     if wanted.view is None:
         return []
@@ -189,8 +192,9 @@ def _git(wanted: MountRequest, files: list[bytes]) -> list[str]:
     if place.is_symlink() or place.is_dir() or (place.exists() and place.stat().st_size > 0):
         remove_tree(place)
     place.touch(mode=0o644)
+    layer = wanted.writable and wanted.has_layers
     return [
-        *("--ro-bind", str(wanted.view), VIEW),
+        *_bind(str(wanted.view), VIEW, is_layer=layer),
         *_add_file(files, f"gitdir: {VIEW}\n".encode(), f"{WORKSPACE}/.git"),
     ]
 
@@ -325,11 +329,15 @@ def _mount(binds: Iterable[BindMount], wanted: MountRequest) -> list[str]:
             continue
         done.add(bind.target)
         options += _parents(bind.target)
-        if bind.is_layer and wanted.has_layers and os.path.isdir(bind.source):  # noqa: PTH112  closed directories
-            options += ["--overlay-src", str(bind.source), "--tmp-overlay", bind.target]
-        else:
-            options += ["--ro-bind", str(bind.source), bind.target]
+        layer = bind.is_layer and wanted.has_layers and os.path.isdir(bind.source)  # noqa: PTH112  closed directories
+        options += _bind(str(bind.source), bind.target, is_layer=layer)
     return options
+
+
+def _bind(source: str, target: str, *, is_layer: bool) -> tuple[str, ...]:
+    if is_layer:
+        return ("--overlay-src", source, "--tmp-overlay", target)
+    return ("--ro-bind", source, target)
 
 
 def _parents(target: str) -> list[str]:

@@ -298,7 +298,7 @@ def test_project_at_an_odd_place_gets_no_alias(tmp_path: Path, place: str) -> No
 # Git in the sandbox.
 
 
-async def test_git_works_read_only_in_the_workspace(
+async def test_git_changes_files_of_the_workspace_and_no_reference(
     sandbox: Sandbox, tmp_project: Path, tmp_path: Path, open_history: OpenHistory
 ) -> None:
     history = await open_history(tmp_project)
@@ -314,8 +314,12 @@ async def test_git_works_read_only_in_the_workspace(
         git diff --stat | tail -1
         git -C "{tmp_project}" rev-parse --show-toplevel
         env | grep GIT_
-        git commit -qam x 2>/dev/null || echo no commit
-        git config x.y z 2>/dev/null || echo no config
+        git commit -qam x 2>&1 | grep -o "not kept"
+        git stash 2>/dev/null || git diff --quiet || echo no stash, no loss
+        git checkout -qb other 2>/dev/null || echo no branch
+        git mv calc.py moved.py && git add -A && git diff --cached --name-status
+        git checkout -q HEAD calc.py && git reset -q --hard && git status --porcelain
+        printf 'changed\\n' > calc.py && echo x > new.py
         rm .git 2>/dev/null || echo no removal
         echo x 2>/dev/null > .git || echo no writing
     """
@@ -333,8 +337,12 @@ async def test_git_works_read_only_in_the_workspace(
         "Start",
         " 1 file changed, 1 insertion(+), 2 deletions(-)",
         "/workspace",
-        "no commit",
-        "no config",
+        "not kept",
+        "no stash, no loss",
+        "no branch",
+        "D\tcalc.py",
+        "A\tmoved.py",
+        "A\tnew.py",
         "no removal",
         "no writing",
     ]
