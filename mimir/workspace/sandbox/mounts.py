@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import accumulate, islice
 from pathlib import Path, PurePosixPath
 
 from mimir.domain.value_class import value_class
@@ -342,11 +343,11 @@ def _bind(source: str, target: str, *, is_layer: bool) -> tuple[str, ...]:
 
 def _parents(target: str) -> list[str]:
     # Created explicitly, so that every user of the sandbox can read them.
-    above = [str(path) for path in reversed(PurePosixPath(target).parents)][1:]
+    above = accumulate(target.split("/")[1:-1], "{}/{}".format, initial="")
     return [
         word
-        for path in above
-        if not toolchain.is_system(Path(path)) and not path.startswith(WORKSPACE)
+        for path in islice(above, 1, None)
+        if not toolchain.is_system(path) and not path.startswith(WORKSPACE)
         for word in ("--perms", "0755", "--dir", path)
     ]
 

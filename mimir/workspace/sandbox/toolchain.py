@@ -194,11 +194,16 @@ def _is_below(path: str, parts: Iterable[str]) -> bool:
     return any(Path(path).is_relative_to(part) for part in parts)
 
 
-def is_system(path: Path) -> bool:
+def is_system(path: Path | str) -> bool:
     """Return whether a path is in a directory that is bound as a whole."""
-    return path.is_relative_to("/usr") or any(
-        path.is_relative_to(alias) and Path(alias).is_symlink() for alias in SYSTEM_ALIASES
-    )
+    # Compared as text: each command asks this for dozens of folders.
+    return f"{path}/".startswith(_whole_folders())
+
+
+@cache
+def _whole_folders() -> tuple[str, ...]:
+    links = (alias for alias in SYSTEM_ALIASES if Path(alias).is_symlink())
+    return tuple(f"{folder}/" for folder in (*SYSTEM, *links))
 
 
 def search_path(first: Iterable[str], named: Iterable[Path] = (), own: Iterable[str] = ()) -> str:
