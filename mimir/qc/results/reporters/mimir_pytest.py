@@ -4,18 +4,25 @@
 import os
 
 import pytest
-from mimir_results import is_of_the_tests, is_skipped_by_work, open_report, path_in_workspace
+from mimir_results import (
+    Replacements,
+    is_of_the_tests,
+    is_skipped_by_work,
+    open_report,
+    path_in_workspace,
+)
 
 _report = open_report("pytest")
 _configured = []
 _failures = []
+_replacements = Replacements()
 _MOST_TRACEBACKS = 20
 """Further ones are short: in the control of a suite every test fails."""
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Mark a skip that the work itself raised; also in the processes of pytest-xdist."""
+    """Mark what the work itself decided; also in the processes of pytest-xdist."""
     error = call.excinfo.value if call.excinfo is not None else None
     if error is not None:
         _failures.append(item.nodeid)
@@ -26,6 +33,16 @@ def pytest_runtest_makereport(item, call):
     error = error if error is not None or call.excinfo is None else call.excinfo.value
     if error is not None and report.outcome == "skipped":
         report.mimir_by_work = is_skipped_by_work(error, str(item.fspath))
+    elif report.when == "call" and report.outcome == "passed":
+        message = _replacements.describe(getattr(item, "module", None))
+        if message:
+            report.outcome, report.longrepr = "failed", message
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection():
+    """Accept what plugins under test replaced."""
+    _replacements.accept()
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -54,6 +71,7 @@ class _PytestReporter:
         self._report.write(kind, path + separator + test)
 
     def pytest_collection_finish(self, session):
+        _replacements.search()
         for item in session.items:
             self._write("planned", item.nodeid)
 

@@ -6,11 +6,28 @@ runners themselves report nothing. Any Python from 3.6 on may import it.
 """
 # pyright: basic, reportMissingParameterType=false
 
+import functools
 import json
 import os
+import sys
+import types
 
 _VARIABLE = "MIMIR_RESULTS"
 _TOP = os.environ.get("MIMIR_WORKSPACE") or os.getcwd()
+_COMPARING = (
+    "builtins",
+    "math",
+    "pytest",
+    "unittest.case",
+    "unittest.mock",
+    "numpy",
+    "numpy.testing",
+)
+"""Modules by whose names tests compare."""
+_LIBRARIES = ("pytest", "_pytest", "unittest")
+"""Packages of test runners."""
+_FREE = ("print", "open", "input", "__import__", "__build_class__")
+"""Names of them that work may replace."""
 
 
 class Report:
@@ -65,3 +82,84 @@ def _innermost_place(trace):
             last = path
         trace = trace.tb_next
     return last
+
+
+class Replacements:
+    """Names of test libraries, and of what compares, that lead to code of the work."""
+
+    def __init__(self):
+        """Note the names that modules have for functions and classes of others."""
+        self._aliases = {}
+        self._found = set()
+        self._accepted = set()
+        self._find()
+
+    def accept(self):
+        """Accept all that are replaced now."""
+        self._accepted = self._find(is_wide=True)
+
+    def search(self):
+        """Search whole test libraries, which takes longer."""
+        self._found = self._find(is_wide=True)
+
+    def describe(self, tests=None):
+        """Describe what was replaced; `tests` is a module, whose functions count too."""
+        found = (self._found | self._find()) - self._accepted
+        for key, value in list(getattr(tests, "__dict__", {}).items()):
+            is_own = type(value) is types.FunctionType and value.__globals__ is tests.__dict__
+            if is_own and _is_of_work(value.__code__.co_filename):
+                found.add(key)
+        names = ", ".join(sorted(found)[:5])
+        return "The work replaced %s, by which tests run or compare." % names if found else ""
+
+    def _find(self, is_wide=False):
+        found = set()
+        for home in _list_homes(is_wide):
+            others = set()
+            for key, value in list(vars(home).items()):
+                place, other = _origin_of(value)
+                if place and _is_of_work(place) and key not in _FREE:
+                    found.add("%s.%s" % (home.__name__, key))
+                elif other not in ("", key):
+                    others.add("%s.%s" % (home.__name__, key))
+            found |= others - self._aliases.setdefault(home, others)
+        return found
+
+
+def _list_homes(is_wide):
+    """Return modules, and those of their classes whose methods tests use."""
+    names = [one for one in list(sys.modules) if one.partition(".")[0] in _LIBRARIES]
+    modules = [sys.modules.get(one) for one in (names if is_wide else ()) or _COMPARING]
+    modules = [one for one in modules if isinstance(one, types.ModuleType)]
+    classes = [
+        value
+        for one in modules
+        if is_wide or one.__name__.startswith("unittest.")
+        for value in list(vars(one).values())
+        if isinstance(value, type)
+    ]
+    return modules + classes
+
+
+def _origin_of(value):
+    """Return the file of a value's code, or the name of a class or function without one."""
+    kind = type(value)
+    if kind in (staticmethod, classmethod):
+        value = value.__func__
+    elif kind is functools.partial:
+        value = value.func
+    if type(value) is types.FunctionType:
+        return value.__code__.co_filename, ""
+    if isinstance(value, (type, types.BuiltinFunctionType)):
+        return "", value.__name__
+    return _file_of(kind.__module__), ""
+
+
+@functools.lru_cache(maxsize=None)
+def _file_of(module):
+    return getattr(sys.modules.get(module), "__file__", None) or ""
+
+
+@functools.lru_cache(maxsize=None)
+def _is_of_work(path):
+    return os.path.isabs(path) and not is_of_the_tests(path, "")

@@ -3,12 +3,13 @@
 
 import sys
 
-from mimir_results import is_skipped_by_work, open_report, path_in_workspace
+from mimir_results import Replacements, is_skipped_by_work, open_report, path_in_workspace
 
 
 def report_unittest(runner, result):
     """Report the first run of a `TextTestRunner`; arguments are modules of unittest."""
     report = []
+    replacements = Replacements()
     run = runner.TextTestRunner.run
 
     def run_reported(self, test):
@@ -16,6 +17,7 @@ def report_unittest(runner, result):
         if opened is None:
             return run(self, test)
         report.append(opened)
+        replacements.search()
         for one in _tests_of(test):
             opened.write("planned", _id_in_unittest(one))
         try:
@@ -29,7 +31,11 @@ def report_unittest(runner, result):
         def add(self, test, *rest):
             if report:
                 given = rest[0] if rest else None
-                report[0].write(_state_in_unittest(state, test, given), _id_in_unittest(test))
+                message = state == "passed" and replacements.describe(_module_of(test))
+                now = "failed" if message else _state_in_unittest(state, test, given)
+                report[0].write(now, _id_in_unittest(test))
+                if message:
+                    sys.stderr.write(message + "\n")
             return method(self, test, *rest)
 
         setattr(result.TestResult, name, add)
@@ -83,8 +89,11 @@ def _tests_of(suite):
 
 
 def _file_in_unittest(test):
-    module = sys.modules.get(type(test).__module__)
-    return getattr(module, "__file__", None) or ""
+    return getattr(_module_of(test), "__file__", None) or ""
+
+
+def _module_of(test):
+    return sys.modules.get(type(test).__module__)
 
 
 def _id_in_unittest(test):

@@ -1,7 +1,8 @@
-// Start of node's test runner, vitest and jest with a report; preloaded by NODE_OPTIONS, without effect in other programs.
+// Start of node's test runner, vitest and jest with a report; preloaded by NODE_OPTIONS. Other programs keep their assertions too.
 const { spawnSync } = require("node:child_process");
 const { writeFileSync } = require("node:fs");
 const { basename } = require("node:path");
+require("./node_assertions.cjs");
 
 const folder = process.env.MIMIR_RESULTS;
 const options = process.execArgv;
@@ -18,7 +19,7 @@ function reporterOptions() {
 }
 
 function startAgain() {
-  const words = [...reporterOptions(), ...options, ...process.argv.slice(1)];
+  const words = [`--require=${__dirname}/node_assertions.cjs`, ...reporterOptions(), ...options, ...process.argv.slice(1)];
   const env = { ...process.env, NODE_OPTIONS: "" };
   const { status, signal } = spawnSync(process.execPath, words, { stdio: "inherit", env });
   if (signal) process.kill(process.pid, signal);

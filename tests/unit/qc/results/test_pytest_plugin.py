@@ -1,13 +1,22 @@
-"""The plugin of pytest keeps the output of a suite short in which every test fails."""
+"""The reporters in Python keep outputs short, and name what the work replaced of the test libraries."""
 
+import builtins
+import contextlib
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+from unittest import TestCase, mock
+
+import pytest
 
 from mimir.qc.results import reporters
 
 SUITE = "import pytest\n\n\n@pytest.mark.parametrize('n', range(30))\ndef test_all(n):\n    assert n < 0, 'negative'\n"
+
+FAILS = "import pytest\n\nimport calc\n\n\ndef test_zero():\n    pytest.fail('no error')\n"
 
 
 def test_only_the_first_failures_have_a_traceback(tmp_path: Path):
@@ -23,3 +32,53 @@ def test_only_the_first_failures_have_a_traceback(tmp_path: Path):
     assert done.stdout.count("def test_all(n):") == 20
     assert done.stdout.count("___ test_all[") == 30
     assert done.stdout.count("AssertionError: negative") >= 30
+
+
+def test_a_name_by_which_tests_compare_may_not_lead_to_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(reporters.__path__[0])
+    results = __import__("mimir_results")
+    monkeypatch.setattr(results, "_TOP", str(tmp_path))
+
+    def load(path: str) -> ModuleType:
+        module = ModuleType("loaded")
+        text = "def accept(*_):\n    return True"
+        exec(compile(text, str(tmp_path / path), "exec"), vars(module))
+        return module
+
+    tests = load("tests/test_calc.py")
+    own, work = tests.accept, load("calc.py").accept
+    library = load("lib/site-packages/pytest_mock.py").accept
+    cases = [
+        (pytest, "approx", work, True),
+        (pytest, "fail", work, True),
+        (pytest, "deprecated_call", contextlib.nullcontext, True),
+        (TestCase, "assertAlmostEqual", staticmethod(work), True),
+        (mock.NonCallableMock, "assert_called_once", work, True),
+        (math, "isclose", max, True),
+        (builtins, "all", bool, True),
+        (own, "__code__", work.__code__, True),
+        (math, "isclose", own, False),
+        (builtins, "open", work, False),
+        (mock.NonCallableMock, "assert_called_once", library, False),
+    ]
+    for home, name, value, is_found in cases:
+        found = results.Replacements()
+        with monkeypatch.context() as patch:
+            patch.setattr(home, name, value)
+            message = found.describe(tests)
+        assert bool(message) is is_found, (home, name, message)
+
+
+def test_a_test_fails_if_the_work_replaced_what_it_uses(tmp_path: Path):
+    (tmp_path / "test_zero.py").write_text(FAILS)
+    (tmp_path / "calc.py").write_text("import pytest\n\npytest.fail = lambda *_: None\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "mimir_pytest"]
+    plain = {"PYTHONPATH": reporters.__path__[0], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    own = {**os.environ, **plain, "MIMIR_WORKSPACE": str(tmp_path)}
+
+    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True)
+
+    assert done.returncode == 1
+    assert "The work replaced pytest.fail, by which tests run or compare." in done.stdout
