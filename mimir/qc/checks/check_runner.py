@@ -28,13 +28,13 @@ from mimir.qc.checks.earlier_tests import (
     is_without_tests,
     list_new_tests,
     list_weaker_tests,
+    loses_only_tests,
 )
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
 from mimir.qc.controls.control_runner import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_work, says_it_tests
 from mimir.qc.results.comparison import complete_results, confirm_results
-from mimir.qc.results.request import lists_tests
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
 from mimir.workspace.git.history import GitHistory
@@ -151,8 +151,7 @@ class CheckRunner:
             before = await self._before_new_tests(check, target, before, ("added",))
         if check.kind == "flip" and before.green and changes.reached:
             # `make test` passes on the old project: it is to flip by the tests that come with the work.
-            new = [path for path in changes.reached if target.status[path] != "deleted"]
-            before = await self._before(check, await self._with(before_tree, after_tree, new))
+            before = await self._before_reached(check, changes, target, before_tree, after_tree)
         then = await self._complete_results(check, target, before)
         after = await self._execution.run(check, after_tree, "after", answer=target.answer)
         after = _confirm(check, target, then, _correct_missing(after, target.task))
@@ -219,8 +218,12 @@ class CheckRunner:
     ) -> CheckRun | None:
         """Run a green check with the tests as they were; None: the attempt left them alone."""
         paths = list_weaker_tests(changes, target) if before.green else []
+        paths = [path for path in paths if not await self._only_loses_tests(path, target)]
         if paths and not (await self._before(check, target.first_base)).green:
             paths = []
+        trees = before.tree, after.tree
+        if paths and not (await self._before_reached(check, changes, target, *trees)).green:
+            paths = []  # The changed tests ask for more than the old work does.
         if not paths and (paths := list_new_tests(changes, target)):
             older = await self._history.paths(target.own_base, changes.found.all_tests)
             if not any(
@@ -234,9 +237,28 @@ class CheckRunner:
         if is_without_tests(earlier) and not earlier.green:
             # `go test -run TestNew` selects only new tests: without them it says nothing about the work.
             base = await self._before(check, target.own_base)
-            if is_without_tests(base) and base.exit_code == earlier.exit_code:
+            if not (base.green or (base.results and base.results.counted)):
                 return None
         return earlier
+
+    async def _only_loses_tests(self, path: str, target: CheckTarget) -> bool:
+        """True if the task's `files` name a test file, and the attempt removes whole tests alone."""
+        if path not in map(posixpath.normpath, target.task.files):
+            return False
+        old, new = [await self._history.file(one, path) for one in (target.own_base, target.tree)]
+        return path.endswith(".py") and loses_only_tests(old or b"", new or b"")
+
+    async def _before_reached(
+        self,
+        check: Check,
+        changes: CheckChanges,
+        target: CheckTarget,
+        before_tree: str,
+        after_tree: str,
+    ) -> CheckRun:
+        """Return the run before with the tests of the deliverable that the command may start."""
+        new = [path for path in changes.reached if target.status[path] != "deleted"]
+        return await self._before(check, await self._with(before_tree, after_tree, new))
 
     async def _complete_results(
         self, check: Check, target: CheckTarget, before: CheckRun
@@ -290,14 +312,10 @@ class CheckRunner:
 
         Data next to tests belongs to them if the task's `files` name it: an updated snapshot is red before the work.
         """
-        if (
-            lists_tests(check.argv)
-            and target.task.files
-            and all(map(says_it_tests, target.task.files))
-        ):
-            return (
-                target.first_base
-            )  # The tests are the work: with them, the run is green without any work.
+        files = target.task.files
+        if check.kind == "flip" and files and all(map(says_it_tests, files)):
+            # The tests are the work: with them, the run is green without any work.
+            return target.first_base
         changed = await self._history.diff_trees(target.first_base, after_tree)
         kept = [change.path for change in changed if change.status != "deleted"]
         tests = {path for path in kept if matches(path, changes.found.tests)}

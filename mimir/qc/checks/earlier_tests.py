@@ -5,10 +5,13 @@ others. A task that may change a test can also disarm it. In each case every tes
 earlier tests shows the fault.
 """
 
+import ast
 import posixpath
+from collections.abc import Iterable, Iterator
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
+from mimir.domain.python_syntax import parse_module
 from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.integrity.check_files import CheckFiles
@@ -88,6 +91,27 @@ def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
     if any(target.status[path] == "modified" for path in (*changes.tests, *changes.reached)):
         return new
     return [*new, *(path for path in data if path not in new and path not in named)]
+
+
+def loses_only_tests(old: bytes, new: bytes) -> bool:
+    """Return whether a test file of Python differs by tests and imports that it no longer has."""
+    trees = [parse_module(one.decode("utf-8", "replace")) for one in (old, new)]
+    was, now = [set(_parts(tree.body if tree else ())) for tree in trees]
+    return now < was and all(part.startswith(("import ", "test ")) for part in was - now)
+
+
+def _parts(body: Iterable[ast.stmt], scope: str = "") -> Iterator[str]:
+    for one in body:
+        match one:
+            case ast.Import() | ast.ImportFrom():
+                source = ast.dump(one).partition("names=")[0] + scope
+                yield from (f"import {source} {ast.dump(name)}" for name in one.names)
+            case ast.ClassDef():
+                yield from _parts(one.body, f"{scope} {one.name} {list(map(ast.dump, one.bases))}")
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if one.name.startswith("test"):
+                yield f"test {scope} {ast.dump(one)}"
+            case _:
+                yield f"{scope} {ast.dump(one)}"
 
 
 def is_without_tests(run: CheckRun) -> bool:

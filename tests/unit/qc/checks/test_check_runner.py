@@ -2,6 +2,7 @@
 
 import pytest
 
+from mimir.qc.checks.earlier_tests import loses_only_tests
 from tests.support.fake_check_site import BASE, GOOD, TEST, check
 from tests.support.fake_trees import CUT_SHORT, GREEN, MISSING, RED, TIMEOUT, FakeRan, Seen
 
@@ -192,6 +193,46 @@ async def test_hold_whose_named_test_was_disarmed_is_held_to_the_old_test(bench)
 
     assert (outcome.state, outcome.self_authored) == ("failed", True)
     assert any("older ones are weaker" in finding for finding in outcome.findings)
+
+
+async def test_hold_accepts_named_tests_that_ask_for_more(bench):
+    base = {**GOOD, "Makefile": "test:\n\tpytest -q\n"}
+
+    async def state(after: str, wanted: str) -> str:
+        changed = {**base, "a.py": after, TEST: wanted}
+        run = check("hold", run="make test")
+        return (await bench().outcome(run, base=base, after=changed, files=("a.py", TEST))).state
+
+    assert await state("better", "wants better") == "passed"
+    assert await state("bad", "anything") == "failed"
+
+
+def test_tests_that_a_file_no_longer_has_are_no_weaker_ones():
+    head, rest = "import pytest\nfrom a import one, two\n", "def helper():\n    pass\n"
+    one, two = [
+        f"@pytest.mark.slow\ndef test_{n}():\n    assert {n}() == 1\n" for n in ("one", "two")
+    ]
+    group = "class TestMore:\n    def test_a(self):\n        assert one()\n"
+    old = f"{head}{rest}{one}{two}{group}"
+    fewer = "import pytest\nfrom a import one\n"
+
+    for new in (f"{fewer}{rest}{one}{group}", f"{fewer}{rest}{one}", f"{head}{rest}{two}{group}"):
+        assert loses_only_tests(old.encode(), new.encode())
+    changes = {
+        "== 1": "in (0, 1)",
+        "    assert one() == 1": "    pass",
+        rest: "",
+        "from a": "from b",
+    }
+    weaker = [old.replace(part, other, 1) for part, other in changes.items()]
+    for new in (
+        *weaker,
+        old,
+        f"{old}one = two\n",
+        "(",
+        old.replace("class TestMore", "class More"),
+    ):
+        assert not loses_only_tests(old.encode(), new.encode()), new
 
 
 @pytest.mark.parametrize("kind", ["hold", None])

@@ -40,6 +40,19 @@ async def test_new_function_with_its_own_test_flips_and_is_marked(bench: Bench):
     assert list((bench.room / "checks").iterdir()) == []
 
 
+async def test_a_task_that_may_only_write_tests_proves_them(bench: Bench):
+    """They pass on the old work too: there is no other work."""
+    new = "from calc import add\n\n\ndef test_adds():\n    assert add(2, 3) == 5\n"
+    run, path = check("flip", (*PYTEST, "tests/test_new.py")), "tests/test_new.py"
+
+    for files, state in {
+        (path,): "passed",
+        (path, "calc.py"): "unverified",
+        (): "unverified",
+    }.items():
+        assert (await bench.outcome(run, {path: new}, files=files)).state == state
+
+
 @pytest.mark.parametrize("skips", [False, True])
 async def test_new_tests_that_the_command_selects_by_name_are_enough(bench: Bench, skips: bool):
     """There are older tests, none of which has that name: alone they do not decide."""
@@ -49,12 +62,15 @@ async def test_new_tests_that_the_command_selects_by_name_are_enough(bench: Benc
         write_files(bench.project, {"tests/test_later.py": skipped})
         bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
 
-    outcome = await bench.outcome(
-        check("flip", (*PYTEST, "-k", "multiplies")),
-        {"calc.py": MUL, "tests/test_mul.py": TEST_MUL},
-    )
+    run = (*PYTEST, "-k", "multiplies")
+    # Without the work, the second command ends before any test.
+    for command in (run, ("sh", "-c", f"test -f mul.txt && {' '.join(run)}")):
+        outcome = await bench.outcome(
+            check("flip", command),
+            {"calc.py": MUL, "tests/test_mul.py": TEST_MUL, "mul.txt": ""},
+        )
 
-    assert (outcome.state, outcome.self_authored) == ("passed", True)
+        assert (outcome.state, outcome.self_authored) == ("passed", True)
 
 
 @pytest.mark.parametrize(
