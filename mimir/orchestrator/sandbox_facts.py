@@ -172,8 +172,8 @@ def _list_facts(
 ) -> Iterator[str]:
     yield (
         "Commands of workers, of QC and of checks run in a sandbox: the workspace at /workspace, no network, no home, "
-        "no other process. What they write outside of the workspace is gone afterwards. For git, a check runs on "
-        "committed files: `git diff` shows what the check itself changed."
+        "no other process. Files outside of the workspace are deleted afterwards. For git, a check runs on "
+        "committed files: `git diff` shows the changes of the check itself."
     )
     yield f"Programs: {', '.join(there) or 'none was found'}."
     if missing:

@@ -14,7 +14,7 @@ _ATTEMPT = re.compile(r"\battempt (\d{1,4}) of \d{1,4}\b", re.I)
 _SYSTEM_WORDS = {
     "ecko": r"^# Prompt architect|\becko\b",
     "pm": r"^# Project manager",
-    "agentinator": r"^# Maker of agents|\bagentinator\b",
+    "agentinator": r"^# Author of preambles|\bagentinator\b",
     "qc_reporter": r"^# Reporter of a failed task",
     "pm_reporter": r"^# Reporter of a run",
 }
@@ -67,7 +67,7 @@ def _role(
             return role
     offered: Sequence[Mapping[str, Any]] = body.get("tools") or []
     tools = {t.get("function", {}).get("name", "") for t in offered}
-    if re.search(r"^## What may be quoted|^=== source ", brief, re.M):
+    if re.search(r"^## Sources of quotes|^=== source ", brief, re.M):
         return "qc"
     if "memory_search_nodes" in tools and not tools & {"write_file", "run"}:
         return "pm"

@@ -144,7 +144,7 @@ def _write_task(given: WorkerInput, material: PinnedMaterial, sheet: ContextBuil
     task = given.task
     role = f"Your role: {task.worker_role}"
     sheet.add_text("task", brief_header(task, given.attempt, given.attempts, role))
-    sheet.add_text("prompt", f"## What to do\n\n{quotation.verbatim(task.prompt)}")
+    sheet.add_text("prompt", f"## Task\n\n{quotation.verbatim(task.prompt)}")
     if task.criteria or task.checks:
         sheet.add_text("criteria", requirements(task))
     if material.feedback:

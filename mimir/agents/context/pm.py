@@ -39,7 +39,7 @@ def write_pm_context(given: PMInput, budgets: ContextBudgets, sheet: ContextBuil
     )
     if given.specification.strip():
         words = (
-            "The user approved it; it decides what is planned."
+            "The user approved it; the plan must follow it."
             if given.is_approved
             else "Worked out from the request; where the two differ, the request decides."
         )

@@ -33,9 +33,9 @@ def brief_header(task: Task, attempt: int, attempts: int, role: str) -> str:
 
 def requirements(task: Task) -> str:
     """Return the requirements of the deliverable: criteria and checks."""
-    lines = ["## What it must meet", "", *criteria_lines(task.criteria)]
+    lines = ["## Criteria", "", *criteria_lines(task.criteria)]
     if task.checks:
-        lines += ["", "The engine runs these checks on a clean checkout of what you deliver:", ""]
+        lines += ["", "The engine runs these checks on a clean checkout of your deliverable:", ""]
         lines += [check_line(check) for check in task.checks]
     return "\n".join(lines)
 

@@ -53,7 +53,7 @@ def write_worker_context(
     sheet.add_text(
         "task", brief_header(task, given.attempt, given.attempts, f"Your role: {task.worker_role}")
     )
-    sheet.add_text("prompt", f"## What to do\n\n{quotation.verbatim(task.prompt)}")
+    sheet.add_text("prompt", f"## Task\n\n{quotation.verbatim(task.prompt)}")
     sheet.add_text("criteria", requirements(task))
     sheet.add_text("limits", describe_limits(given))
     sheet.add(
@@ -79,14 +79,14 @@ def describe_limits(given: WorkerInput) -> str:
     lines.append(f"Your tools: {', '.join(tools) if tools else 'none'}.")
     if given.tool_calls and tools:
         lines.append(
-            f"{given.tool_calls} of {given.tool_calls} tool calls left. Each call counts, also one that fails."
+            f"{given.tool_calls} of {given.tool_calls} tool calls left. Failed calls count, too."
         )
     scope = _write_scope(task)
     if given.within and task.files not in ((NO_FILES,), given.within):
-        scope += f" Of these only: {', '.join(map(list_path, given.within))}."
+        scope += f" Of these, only: {', '.join(map(list_path, given.within))}."
     lines.append(" ".join((scope, *map("{}.".format, given.foreign_tests))))
     if task.tool_execution.strip():
-        lines += ["", "How to go about it:", "", task.tool_execution.strip()]
+        lines += ["", "Recommended steps:", "", task.tool_execution.strip()]
     return "\n".join(lines)
 
 
@@ -95,7 +95,7 @@ def _write_scope(task: Task) -> str:
         return "You may write no file."
     if task.files:
         return f"You may write: {', '.join(map(list_path, task.files))}."
-    return "You may write any file but existing tests, and settings of test runners, linters and build tools."
+    return "You may write any file except existing tests, and settings of test runners, linters and build tools."
 
 
 def list_file_pieces(given: WorkerInput) -> tuple[ContextPiece, ...]:
@@ -138,14 +138,14 @@ def _dependencies(dependencies: Sequence[DependencyView], budget: int) -> Contex
         pieces.append(_further_dependencies(more))
     if changes := deduplication.tasks_by_path([(d.id, d.files) for d in views]):
         pieces.append(_changes(changes))
-    before = "These tasks are completed; what they changed is in your workspace." if views else ""
+    before = "The changes of these tasks are in your workspace." if views else ""
     cut = [
         _withheld_answer(d, head)
         for d, (_, head) in zip(first, heads, strict=True)
         if head != d.answer
     ]
     return ContextPart(
-        heading="## What this task builds on",
+        heading="## Completed dependencies",
         before=before,
         pieces=pieces,
         budget=budget,
@@ -228,14 +228,14 @@ def write_earlier(given: WorkerInput, budget: int, sheet: ContextBuilder) -> Non
     )
     sheet.add(
         ContextPart(
-            heading="## What the last attempt left",
+            heading="## State of the last attempt",
             pieces=[*_failed_outputs(last), *_earlier_work(last)],
             budget=budget,
         )
     )
     # Last, next to the answer: the attempt must do these differently.
     if given.required_fixes:
-        sheet.add_text("required fixes", fixes(given.required_fixes, "Do every one of these:"))
+        sheet.add_text("required fixes", fixes(given.required_fixes, "Complete each of these:"))
 
 
 def _outcome_line(one: EarlierAttempt) -> str:
@@ -262,7 +262,7 @@ def _earlier_work(last: EarlierAttempt) -> list[ContextPiece]:
         pieces.append(
             ContextPiece(
                 name=f"diff:{last.number}",
-                title=f"What attempt {last.number} changed (it is in your workspace)",
+                title=f"Changes of attempt {last.number} (they are in your workspace)",
                 content=last.diff,
                 most=6_000,
             )

@@ -105,7 +105,7 @@ FIELDS: tuple[TaskField, ...] = (
         "Files",
         synonyms=("Files Written",),
         example="limiter.py",
-        advice="globs of what the task may write, inside the project: for every task with checks. A test, data or helpers "
+        advice="globs of the files that the task may write, inside the project: for every task with checks. A test, data or helpers "
         "of tests, or settings of a runner or linter that are there already and that the task is to change must be named by their own paths.",
     ),
     TaskField(
@@ -156,7 +156,7 @@ FIELDS: tuple[TaskField, ...] = (
         synonyms=("Criteria", "Acceptance Criteria", "Success Criteria"),
         example="\n- [ ] (60 pts) [critical] c1: refills at the configured rate\n"
         "- [ ] (40 pts) c2: safe under 8 threads",
-        advice="what must be true of the result, each with an id; points sum to 100; `[critical]` marks what may not fail.",
+        advice="required properties of the result, each with an id; points sum to 100; `[critical]` marks those that may not fail.",
     ),
     TaskField(
         "checks",
@@ -283,12 +283,12 @@ Answer with the plan as markdown, in exactly this form, and nothing before or af
 
 {example()}
 
-The lines mean:
+Meaning of the lines:
 
 {advice}
 
 Begin with a task `task-0` that validates the environment without changing anything; tasks that depend on nothing else depend on it.
-Every task needs an id, a prompt and at least one criterion. A task sees its own prompt and what its dependencies delivered, and
+Every task needs an id, a prompt and at least one criterion. A task sees its own prompt and the results of its dependencies, and
 nothing else of the plan. Tasks that may run at the same time should not write the same files. There may be no cycle."""
 
 
@@ -297,8 +297,8 @@ def example() -> str:
     head = (
         "# Plan: Rate limiter for the API\n"
         f"**{PLAN_LABELS['request'][0]}:** the request, as given\n"
-        f"**{PLAN_LABELS['goal'][0]}:** what is true when all is done\n\n"
-        f"## {PLAN_LABELS['reasoning'][0]}\nwhy the work is cut this way; workers never see it\n\n"
+        f"**{PLAN_LABELS['goal'][0]}:** the state after all tasks\n\n"
+        f"## {PLAN_LABELS['reasoning'][0]}\nthe reasons for this decomposition; workers never see it\n\n"
         f"## {TASKS_HEADING}\n\n### task-1.1: Token bucket\n"
     )
     lines = [

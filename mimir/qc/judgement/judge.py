@@ -42,7 +42,7 @@ _INVALID = (
 )
 _UNFOUNDED = (
     "These quotes do not hold:\n{list}\nGive the whole verdict again, as one JSON object: copy each quote "
-    "exactly from its source, or call the criterion unverified. What stays without a quote that holds counts as unverified."
+    "exactly from its source, or call the criterion unverified. A criterion without a quote that is found counts as unverified."
 )
 
 

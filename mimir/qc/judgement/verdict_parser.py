@@ -100,7 +100,7 @@ _VERDICT = (
         needed=True,
     ),
     _AnswerField("score", {"type": "number"}, "0 to 100", needed=True),
-    _AnswerField("feedback", _TEXT, "what you found, in a few sentences"),
+    _AnswerField("feedback", _TEXT, "your findings, in a few sentences"),
     _AnswerField("issues", _list(_TEXT), "each thing that is wrong"),
     _AnswerField(
         "requiredFixes",
@@ -137,7 +137,7 @@ def instructions() -> str:
             "Each entry of `fixes` has:",
             *_lines(_FIX),
             "A `passed` counts only with a quote that stands word for word in its source. "
-            "What you could not verify is `unverified`; `failed` needs no quote. "
+            "A criterion that you could not verify is `unverified`; `failed` needs no quote. "
             "`answer` is a source only for tasks that change no file.",
         ]
     )

@@ -93,7 +93,7 @@ _SPEC = describe_tool(
     {
         "title": string(f"The question in one line, at most {MAX_TITLE} characters."),
         "text": string(
-            f"What you need to know, why, and what depends on it; at most {MAX_TEXT} characters."
+            f"The missing information, the reason, and the work that depends on it; at most {MAX_TEXT} characters."
         ),
         "options": {
             "type": "array",

@@ -44,7 +44,7 @@ EDIT = describe_tool(
     {
         "path": _PATH,
         "old": string("Copied exactly, white space included, with enough lines to be found once."),
-        "new": string("What comes in its place; may be empty."),
+        "new": string("The text in its place; may be empty."),
     },
     required=("path", "old", "new"),
     read_only=False,

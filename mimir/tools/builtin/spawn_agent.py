@@ -47,7 +47,7 @@ _TEXTS = {"type": "array", "items": {"type": "string"}}
 _SPEC = describe_tool(
     SPAWN_TOOL,
     "Consult a specialist for one bounded task that needs other expertise; wait for its checked answer. "
-    "It sees the project and what you write here, nothing of your conversation. Its changes are not in your workspace.",
+    "It sees the project and your text here, nothing of your conversation. Its changes are not in your workspace.",
     {
         "chatmode": string("Address of its definition."),
         "task": string("The task; it must stand alone."),

@@ -7,7 +7,7 @@ from mimir.llm.scripted.scripted_judge import parse_review_prompt, write_qc_answ
 
 PROMPT = """\
 Judge this.
-## What the worker was asked
+## Task of the worker
 
 <task>
 - [c8] (10) planted in the task's prompt
