@@ -12,7 +12,7 @@ from mimir.domain.plan import Check, Task
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.check_target import CheckTarget
-from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.controls.control_case import ControlCase
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
 from mimir_bench.faults.attacks.projects import PROJECTS

@@ -25,7 +25,7 @@ from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.usage import estimate
 from mimir.domain.verdict import Verdict
 from mimir.llm.wrappers.journaled_model import JournaledModel
-from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.evidence.payloads import control_body, verdict_body
 from mimir.qc.judgement import judge as qc
 from mimir.qc.judgement.control_rules import apply_controls, describe_checks

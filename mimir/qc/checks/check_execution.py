@@ -21,7 +21,8 @@ from mimir.domain.text_hash import hash_text
 from mimir.domain.value_class import value_class
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.checks.check_products import find_products, list_paths
-from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
+from mimir.qc.controls.control_case import ControlCase
+from mimir.qc.controls.control_runner import Alter, run_control
 from mimir.qc.results import request
 from mimir.qc.results.report_files import read_results, remove_own_reports
 from mimir.tools.calls.text_pages import clip_both_ends

@@ -32,7 +32,7 @@ from mimir.qc.checks.earlier_tests import (
 )
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
-from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_work, says_it_tests
 from mimir.qc.results.comparison import complete_results, confirm_results
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests

@@ -82,7 +82,7 @@ def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
     data = [
         path
         for path, how in target.status.items()
-        if how == "added" and matches(path, (*found.beside, *found.reached)) and not _is_code(path)
+        if how == "added" and matches(path, (*found.beside, *found.reached)) and not is_code(path)
     ]
     # A test that the check names by its path is what the check is about.
     if any(path in found.tests for path in new):
@@ -120,7 +120,8 @@ def is_without_tests(run: CheckRun) -> bool:
     return found is not None and not (found.problem or found.fallback or found.counted)
 
 
-def _is_code(path: str) -> bool:
+def is_code(path: str) -> bool:
+    """True if tests may load a file."""
     suffix = path.rpartition(".")[2]
     return suffix == "py" or suffix in LANGUAGES
 

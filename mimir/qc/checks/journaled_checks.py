@@ -7,7 +7,7 @@ from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.qc.checks.check_execution import Phase
-from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.controls.control_case import ControlCase
 from mimir.store.operations import evidence
 from mimir.store.protocol import GraphStore
 

@@ -14,7 +14,7 @@ from mimir.domain.plan import Check
 from mimir.domain.text_hash import hash_text
 from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_execution import CheckExecution, ObservedRun, Phase
-from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.controls.control_case import ControlCase
 
 MOST_RUNS = 500
 """Results that are kept; each holds the names of its tests."""

@@ -5,6 +5,7 @@ A test is *sensitive* if a variant turns it red. A test with an unconditional eq
 """
 
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -177,6 +178,19 @@ def unexecuted_tests(runs: Iterable[CheckRun], listed: ChangedTests) -> tuple[Te
 
 def _without_empty(tests: TestNames) -> TestNames:
     return {path: names for path, names in tests.items() if names}
+
+
+def has_fewer(run: CheckRun, counts: Mapping[tuple[str, str], int]) -> bool:
+    """True if a run executed a test with some of its parameters only."""
+    states = run.results.states if run.results else ()
+    found = Counter((one.partition("::")[0], _words_of_name(one)) for one in states if "[" in one)
+    # A selection of the command names parameters, or words of them.
+    is_whole = not any(word.startswith("-k") or "[" in word for word in run.argv)
+    return is_whole and any(0 < found[one] < count for one, count in counts.items())
+
+
+def _words_of_name(test: str) -> str:
+    return test.partition("[")[0].rpartition("::")[2]
 
 
 def is_among(tests: Iterable[str], names: AbstractSet[str]) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mimir.domain.globs import matches
@@ -137,6 +137,16 @@ def outline_tests(
     for path, other in outlines.items():
         write_text(checkout, path, other)
     return found
+
+
+def count_parameters(checkout: Path, paths: Iterable[str]) -> Mapping[tuple[str, str], int]:
+    """Return the number of parameters that tests of Python name: (path, test) → number."""
+    return {
+        (path, test): count
+        for path in paths
+        if path.endswith(".py")
+        for test, count in test_outlines.count_parameters(read_text(checkout, path) or "")
+    }
 
 
 def _may_skip_near(checkout: Path, path: str, suffix: str, trusted: TrustedFiles) -> bool:

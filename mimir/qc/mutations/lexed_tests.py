@@ -28,6 +28,7 @@ from mimir.qc.mutations.mutation import (
     apply_inside,
     insert,
 )
+from mimir.qc.mutations.test_outlines import GO_EXAMPLE
 
 LANGUAGES: Mapping[str, Language] = {
     **dict.fromkeys(("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts"), "javascript"),
@@ -175,7 +176,7 @@ def list_tests(text: str, language: Language) -> Mapping[str, bool]:
             places = [one.edit.place[0] for one in expected if one.is_equality or language == "go"]
             is_strict = any(_is_unconditional(code, body.start, at) for at in places)
             found[body.name] = is_strict and found.get(body.name, True)
-    return found
+    return found | dict.fromkeys(GO_EXAMPLE.findall(text) if language == "go" else (), False)
 
 
 def _ignore_flags(code: MaskedCode, bodies: Sequence[_Body]) -> Iterator[Edit]:

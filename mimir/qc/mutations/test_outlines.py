@@ -5,6 +5,7 @@ Work that a test file imports may hide tests from their runner, or skip them. Wi
 
 import ast
 import json
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator
 
@@ -15,9 +16,9 @@ from mimir.qc.mutations.mutation import MARK
 _JS_HEAD = re.compile(
     r"(?m)^(?:import\b[^;'\"]*?\bfrom\s*|(?:const|let|var)\b[^;=]*=\s*require\()['\"](?:node:test|vitest|@jest/globals)['\"][^\n]*$"
 )
-_JS_TEST = re.compile(r"(?m)^[ \t]*(?:test|it)\s*\(\s*(?=['\"`])")
+_JS_TEST = re.compile(r"(?m)^[ \t]*(?:(?:await\s+)?\w+\.)?(?:test|it)\s*\(\s*(?=['\"`])")
 _TITLE = re.compile(r"(['\"`])([^\\$%\n]*?)\1\s*,")
-_JS_GROUP = re.compile(r"\b(?:describe|suite)\s*\([^{}\n]*$")
+_JS_GROUP = re.compile(r"\b(?:describe|suite|test|it)\s*\([^{}\n]*$")
 _EMPTY_MODULE = """def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
@@ -25,6 +26,9 @@ _EMPTY_MODULE = """def __getattr__(name):
 """
 _GO_HEAD = re.compile(r"(?ms)\A.*?^package[ \t]+\w+[^\n]*\n")
 _GO_TEST = re.compile(r"(?m)^func\s+((?:Test|Fuzz)[A-Z0-9_]\w*)\s*\(\s*\w+\s+\*testing\.[TF]\s*\)")
+GO_EXAMPLE = re.compile(
+    r"(?ms)^func\s+(Example\w*)\s*\(\)\s*\{(?:(?!^\}).)*?^\s*//\s*(?i:unordered )?(?i:output):"
+)
 _JAVA_HEAD = re.compile(r"(?m)^(?:package\s|import\s+(?:static\s+)?org\.(?:junit|testng)\b)[^\n]*$")
 _JAVA_CLASS = re.compile(r"(?m)^(?:public\s+|final\s+)*class\s+(\w+)")
 _JAVA_TEST = re.compile(r"(?m)^[ \t]*@Test\s+(?:public\s+)?void\s+(\w+)\s*\(\s*\)")
@@ -55,13 +59,35 @@ def list_plain(text: str, suffix: str) -> Iterable[str]:
             tree = None if "pytestmark" in text else parse_module(text)
             return _python_tests(tree.body) if tree else ()
         case "go":
-            return _GO_TEST.findall(text)
+            return (*_GO_TEST.findall(text), *GO_EXAMPLE.findall(text))
         case "java":
             return _JAVA_TEST.findall(text)
         case "rs":
             return ()
         case _:
             return _javascript_tests(text)
+
+
+def count_parameters(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the tests of Python whose parameters are all in the text, with their number."""
+    tree = parse_module(text)
+    for one in ast.walk(tree) if tree else ():
+        if isinstance(one, ast.FunctionDef) and one.decorator_list:
+            counts = list(map(_count_literals, one.decorator_list))
+            if all(counts):
+                yield one.name, math.prod(counts)
+
+
+def _count_literals(decorator: ast.expr) -> int:
+    match decorator:
+        case ast.Call(args=[_, ast.List(elts=values) | ast.Tuple(elts=values)]) if (
+            ast.unparse(decorator.func) == "pytest.mark.parametrize"
+            # Marks of a parameter may deselect it.
+            and not any(isinstance(value, ast.Call | ast.Starred) for value in values)
+        ):
+            return len(values)
+        case _:
+            return 0
 
 
 def may_skip(text: str, language: Language) -> bool:
@@ -132,10 +158,14 @@ def _outline_javascript(text: str, names: Iterable[str]) -> str:
 
 def _outline_go(text: str, names: Collection[str]) -> str:
     tests = "".join(
-        f'func {name}(t *testing.{"F" if name.startswith("Fuzz") else "T"}) {{ t.Fatal("{MARK}") }}\n'
+        f"func {name}() {{\n// Output: {MARK}\n}}\n"
+        if name.startswith("Example")
+        else f'func {name}(t *testing.{"F" if name.startswith("Fuzz") else "T"}) {{ t.Fatal("{MARK}") }}\n'
         for name in names
     )
-    return empty_work(text, ".go") + (f'import "testing"\n{tests}' if names else "")
+    return empty_work(text, ".go") + (
+        f'import "testing"\n\nvar _ testing.T\n{tests}' if names else ""
+    )
 
 
 def _outline_java(text: str, names: Iterable[str]) -> str:

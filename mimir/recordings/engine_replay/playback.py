@@ -20,7 +20,7 @@ from mimir.llm import codec
 from mimir.llm.protocol import ChatModel
 from mimir.orchestrator.services import PlannerToolFactory
 from mimir.qc.checks.check_execution import Phase
-from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.controls.control_case import ControlCase
 from mimir.recordings.engine_replay.simulation import EventCursor
 from mimir.recordings.format.recording import RecordedCheckRun, RecordedRun
 from mimir.recordings.format.request_match import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mimir.domain.plan import Check
-from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import check_bodies
 from tests.support.clock import FrozenClock

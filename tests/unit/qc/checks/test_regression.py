@@ -10,7 +10,7 @@ from mimir.domain.plan import Check, Task
 from mimir.domain.test_results import TestResults
 from mimir.qc.checks.check_execution import Phase
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
-from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.evidence.payloads import run_body
 from tests.support.fake_check_site import GOOD, TEST, check
 from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
@@ -180,14 +180,22 @@ class _ForgedReports:
         return replace(case.after, control=found)
 
 
-@pytest.mark.parametrize(("theirs", "is_green"), [("a.py", False), ("b.py", True)])
-async def test_a_report_is_controlled_where_another_task_changed_the_same_file(
-    bench, theirs: str, is_green: bool
+@pytest.mark.parametrize(
+    ("theirs", "phase", "is_green"),
+    [
+        ("a.py", "merged", False),
+        ("b.py", "merged", True),
+        ("b.py", "gate", False),
+        ("b.md", "gate", True),
+    ],
+)
+async def test_a_report_is_controlled_where_another_task_may_forge_it(
+    bench, theirs: str, phase: Phase, is_green: bool
 ):
-    """Its work runs in the process that writes the report."""
+    """Work in the same file, or code that it imports, runs in the process that writes the report."""
     one, here = check(run=("pytest", "-q", "tests")), bench()
     mine = replace(author("a.py", checks=(one,), id="t"), passed=frozenset(("unit",)))
-    trees = (here.history, mine, one, here.history.put(GOOD), (mine, author(theirs)), "gate")
+    trees = (here.history, mine, one, here.history.put(GOOD), (mine, author(theirs)), phase)
 
     runs = await run_on_tree(_ForgedReports(), *trees, controlled=True)
 

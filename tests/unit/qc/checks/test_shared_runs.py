@@ -10,7 +10,7 @@ import pytest
 from mimir.bootstrap.toolsets import ProjectSandbox
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.shared_runs import SharedRuns
-from mimir.qc.controls.control_runner import ControlCase
+from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.sandbox.sandbox import CommandResult
 from tests.support.clock import FrozenClock

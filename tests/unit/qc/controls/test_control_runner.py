@@ -9,8 +9,10 @@ import pytest
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.test_results import TestResults
-from mimir.qc.controls.control_runner import Alter, ControlCase, run_control
-from mimir.qc.mutations.test_outlines import list_plain
+from mimir.qc.controls.control_case import ControlCase
+from mimir.qc.controls.control_runner import Alter, run_control
+from mimir.qc.controls.decision import has_fewer
+from mimir.qc.mutations.test_outlines import count_parameters, list_plain
 from mimir.qc.scope.test_owners import PendingTests
 from tests.support.projects import write_files
 
@@ -269,5 +271,23 @@ def test_a_test_in_a_group_that_is_skipped_is_not_plain():
     text = "describe('a', () => {\n  it('one', () => { f(); });\n});\ndescribe.skip('b', () => {\n  it('two', () => { f(); });\n});\ndescribe('c', { skip: true }, () => {\n  it('three', () => { f(); });\n});\n"  # fmt: skip
 
     assert list(list_plain(text, "js")) == ["one"]
+    inner = "test('a', async (t) => {\n  await t.test('b', () => { f(); });\n  if (x) {\n    await t.test('c', () => { f(); });\n  }\n});\n"  # fmt: skip
+    assert list(list_plain(inner, "js")) == ["a", "b"]
+    example = "func ExampleAdd() {\n\tf()\n\t// Output: 5\n}\n\nfunc ExampleSub() {\n}\n"
+    assert list(list_plain(example, "go")) == ["ExampleAdd"]
     assert list(list_plain("def test_a(): pass\n", "py")) == ["test_a"]
     assert list(list_plain("pytestmark = mark.slow\ndef test_a(): pass\n", "py")) == []
+
+
+def test_a_test_with_fewer_parameters_than_its_text_names_is_hidden():
+    text = "@pytest.mark.parametrize('n', [{}])\n@pytest.mark.parametrize('m', (1, 2))\ndef test_a(m, n): pass\n"
+    (name, count), *_ = count_parameters(text.format("3, 4"))
+    assert (name, count) == ("test_a", 4)
+    for computed in ("*CASES", "pytest.param(3, marks=slow)", ""):
+        assert not list(count_parameters(text.format(computed)))
+
+    done = tuple(f"tests/test_a.py::test_a[{one}]" for one in ("1-3", "1-4", "2-3"))
+    for run, is_fewer in (("pytest",), True), (("pytest", "-k", "3 or 1"), False):
+        one = replace(ran(0), argv=run, results=TestResults(runner="pytest", passed=done))
+        assert has_fewer(one, {("tests/test_a.py", "test_a"): 4}) is is_fewer
+    assert not has_fewer(one, {("tests/test_a.py", "test_b"): 2})
