@@ -72,6 +72,10 @@ class _PytestReporter:
 
     def pytest_collection_finish(self, session):
         _replacements.search()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        # Not at the end of the collection: settings may still refuse the options of the command.
         for item in session.items:
             self._write("planned", item.nodeid)
 

@@ -63,12 +63,15 @@ async def test_new_tests_that_the_command_selects_by_name_are_enough(bench: Benc
         bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
 
     run = (*PYTEST, "-k", "multiplies")
-    # Without the work, the second command ends before any test.
-    for command in (run, ("sh", "-c", f"test -f mul.txt && {' '.join(run)}")):
-        outcome = await bench.outcome(
-            check("flip", command),
-            {"calc.py": MUL, "tests/test_mul.py": TEST_MUL, "mul.txt": ""},
-        )
+    work = {
+        "calc.py": MUL,
+        "tests/test_mul.py": f"import pytest\n\npytestmark = pytest.mark.slow\n{TEST_MUL}",
+        "pytest.ini": "[pytest]\nmarkers = slow: takes long\n",
+    }
+    # Without the work, the last two commands end before any test.
+    unknown = (*PYTEST, "--strict-markers", "-m", "slow")
+    for command in (run, ("sh", "-c", f"test -f pytest.ini && {' '.join(run)}"), unknown):
+        outcome = await bench.outcome(check("flip", command), work, files=tuple(work))
 
         assert (outcome.state, outcome.self_authored) == ("passed", True)
 
