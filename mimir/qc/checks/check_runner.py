@@ -25,7 +25,6 @@ from mimir.qc.checks.earlier_tests import (
     CheckChanges,
     describe_protected,
     find_changed_tests,
-    is_without_tests,
     list_new_tests,
     list_weaker_tests,
     loses_only_tests,
@@ -151,7 +150,7 @@ class CheckRunner:
             before = await self._before_new_tests(check, target, before, ("added",))
         if check.kind == "flip" and before.green and changes.reached:
             # `make test` passes on the old project: it is to flip by the tests that come with the work.
-            before = await self._before_reached(check, changes, target, before_tree, after_tree)
+            before = await self._before_reached(check, changes, target, (before_tree, after_tree))
         then = await self._complete_results(check, target, before)
         after = await self._execution.run(check, after_tree, "after", answer=target.answer)
         after = _confirm(check, target, then, _correct_missing(after, target.task))
@@ -222,7 +221,7 @@ class CheckRunner:
         if paths and not (await self._before(check, target.first_base)).green:
             paths = []
         trees = before.tree, after.tree
-        if paths and not (await self._before_reached(check, changes, target, *trees)).green:
+        if paths and not (await self._before_reached(check, changes, target, trees)).green:
             paths = []  # The changed tests ask for more than the old work does.
         if not paths and (paths := list_new_tests(changes, target)):
             older = await self._history.paths(target.own_base, changes.found.all_tests)
@@ -234,7 +233,8 @@ class CheckRunner:
             return None
         tree = await self._with(after.tree, target.own_base, paths)
         earlier = await self._execution.run(check, tree, "after", answer=target.answer)
-        if is_without_tests(earlier) and not earlier.green:
+        found = earlier.results
+        if found and not (found.problem or found.fallback or found.counted or earlier.green):
             # `go test -run TestNew` selects only new tests: without them it says nothing about the work.
             base = await self._before(check, target.own_base)
             if not (base.green or (base.results and base.results.counted)):
@@ -249,16 +249,11 @@ class CheckRunner:
         return path.endswith(".py") and loses_only_tests(old or b"", new or b"")
 
     async def _before_reached(
-        self,
-        check: Check,
-        changes: CheckChanges,
-        target: CheckTarget,
-        before_tree: str,
-        after_tree: str,
+        self, check: Check, changes: CheckChanges, target: CheckTarget, trees: tuple[str, str]
     ) -> CheckRun:
         """Return the run before with the tests of the deliverable that the command may start."""
         new = [path for path in changes.reached if target.status[path] != "deleted"]
-        return await self._before(check, await self._with(before_tree, after_tree, new))
+        return await self._before(check, await self._with(*trees, new))
 
     async def _complete_results(
         self, check: Check, target: CheckTarget, before: CheckRun

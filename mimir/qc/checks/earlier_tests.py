@@ -9,7 +9,6 @@ import ast
 import posixpath
 from collections.abc import Iterable, Iterator
 
-from mimir.domain.evidence import CheckRun
 from mimir.domain.globs import matches
 from mimir.domain.python_syntax import parse_module
 from mimir.domain.value_class import value_class
@@ -112,12 +111,6 @@ def _parts(body: Iterable[ast.stmt], scope: str = "") -> Iterator[str]:
                 yield f"test {scope} {ast.dump(one)}"
             case _:
                 yield f"{scope} {ast.dump(one)}"
-
-
-def is_without_tests(run: CheckRun) -> bool:
-    """Return whether the complete report of a run has no test that was executed."""
-    found = run.results
-    return found is not None and not (found.problem or found.fallback or found.counted)
 
 
 def is_code(path: str) -> bool:

@@ -123,17 +123,15 @@ def _may_change_tests(check: Check, tasks: Sequence[Task]) -> bool:
     found = find_check_files(check)
     tests = (*found.tests, *found.reached)
     # Without `files`, a task writes no existing test, but any new one.
-    open_ones = [glob for glob in tests if has_wildcard(glob) or not _is_file(glob)]
+    open_ones = [
+        glob for glob in tests if has_wildcard(glob) or "." not in posixpath.basename(glob)[1:]
+    ]
     return any(
         any(overlap(path, glob) for path in task.files for glob in tests)
         if task.files
         else bool(open_ones)
         for task in tasks
     )
-
-
-def _is_file(path: str) -> bool:
-    return "." in posixpath.basename(path).lstrip(".")
 
 
 _NO_NETWORK = next(cause for cause in CAUSES if cause.name == "no network")

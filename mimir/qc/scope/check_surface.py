@@ -135,7 +135,9 @@ def find_surface(
     collected = [glob for one in found for glob in one.collected]
     if not all(one.only_reads for one in found):
         collected += _ANY_TESTS
-    test_globs = tuple(dict.fromkeys((*owners.globs, *_list_by_name(collected))))
+    # A whole folder of tests also has helpers and data: these are files next to tests.
+    by_name = [glob for glob in collected if not glob.endswith("/**")]
+    test_globs = tuple(dict.fromkeys((*owners.globs, *by_name)))
     commands = [" ".join(check.argv) for check in checks]
     called = {p: text for p, text in texts.items() if is_makefile(p) or not is_config(p)}
     named = {path for path in find_named_files(called, (), base) if says_it_tests(path)}
@@ -167,11 +169,6 @@ def _folders_of(paths: Iterable[str]) -> frozenset[str]:
             folder = posixpath.dirname(folder)
         folders.add("")
     return frozenset(folders)
-
-
-def _list_by_name(globs: Iterable[str]) -> Iterable[str]:
-    # A whole folder of tests also has helpers and data: these are files next to tests.
-    return (glob for glob in globs if not glob.endswith("/**"))
 
 
 def _scripts(check: Check) -> Iterable[str]:

@@ -46,7 +46,8 @@ class ImportRoots:
         if name in _STARTED:
             return f"{name!r}, which Python imports at its start"
         for root in sorted(self.folders):
-            if (root, name) in self.modules and not _is_gone(root, name, gone):
+            is_gone = any(path in gone for path in _files_of(root, name))
+            if (root, name) in self.modules and not is_gone:
                 return f"the project's module {posixpath.join(root, name)!r}"
         if name in sys.stdlib_module_names:
             return f"the standard library's module {name!r}"
@@ -87,10 +88,6 @@ def _has_metadata(path: str, folders: Collection[str]) -> bool:
         part.endswith((".dist-info", ".egg-info")) and "/".join(parts[:at]) in folders
         for at, part in enumerate(parts)
     )
-
-
-def _is_gone(folder: str, name: str, gone: Container[str]) -> bool:
-    return any(path in gone for path in _files_of(folder, name))
 
 
 def _files_of(folder: str, name: str) -> Iterator[str]:
