@@ -157,6 +157,9 @@ class CheckRunner:
         if check.kind == "hold" and not (before.green or after.green):
             # Only now: a test that an earlier task changed need not run under its old name.
             before = await self._before_new_tests(check, target, before, ("added", "modified"))
+            # The attempt's own tests are red: that is a failure of the work, which may be corrected.
+            base = await self._before(check, target.first_base)
+            before = base if base.green else before
         notes = describe_protected(changes)
         if after.green and (kind_of(check, before) == "hold" or not before.green):
             earlier = await self._run_earlier_tests(check, changes, target, before, after)

@@ -31,7 +31,7 @@ def reach_tests(execute: Execute, green: CheckRun) -> Execute:
 
     async def execute_all(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
         run = await execute(tree, alter, seconds)
-        if run is None or tree != green.tree or not ends_before_tests(green, run):
+        if run is None or not ends_before_tests(green, run):
             return run
         whole = await execute(tree, continue_after_failures(alter), seconds)
         return replace(whole, exit_code=whole.exit_code or run.exit_code) if whole else run

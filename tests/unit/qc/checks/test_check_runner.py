@@ -195,6 +195,15 @@ async def test_hold_whose_named_test_was_disarmed_is_held_to_the_old_test(bench)
     assert any("older ones are weaker" in finding for finding in outcome.findings)
 
 
+@pytest.mark.parametrize("run", ["pytest -q", "make test"])
+async def test_hold_fails_if_only_the_new_tests_of_the_attempt_are_red(bench, run):
+    outcome = await bench().outcome(
+        check("hold", run=run), base=GOOD, after={**GOOD, "tests/test_new.py": "wants better"}
+    )
+
+    assert (outcome.state, outcome.before.exit_code) == ("failed", 0)
+
+
 async def test_hold_accepts_named_tests_that_ask_for_more(bench):
     base = {**GOOD, "Makefile": "test:\n\tpytest -q\n"}
 
