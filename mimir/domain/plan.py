@@ -65,7 +65,10 @@ class Check:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The argument vector; a string with shell syntax runs in bash with pipefail."""
+        """The argument vector; a string with shell syntax runs in bash with pipefail.
+
+        Of several lines, each must succeed, as in continuous integration; a script that reads `$?` decides itself.
+        """
         if not isinstance(self.run, str):
             return self.run
         if not _SHELL_SYNTAX & set(self.run) and not _SHELL_START.match(self.run):
@@ -73,7 +76,8 @@ class Check:
                 return tuple(shlex.split(self.run))
             except ValueError:  # An open quote: bash reports it, and the check is red.
                 pass
-        return ("bash", "-o", "pipefail", "-c", self.run)
+        is_strict = "\n" in self.run.strip() and "$?" not in self.run
+        return ("bash", "-o", "pipefail", "-c", f"set -e\n{self.run}" if is_strict else self.run)
 
 
 @value_class

@@ -182,7 +182,7 @@ def _list_facts(
         yield f"Shared from the user's machine, read and write, for one command each: {'; '.join(shared)}."
     yield (
         f"A check may take {DEFAULT_TIMEOUT_SECONDS:g} seconds unless it sets `timeout_seconds`. "
-        "A command line runs in bash with pipefail."
+        "A command line runs in bash with pipefail; of several lines, each must succeed."
     )
     yield tests or "No test command was found."
     if integration:

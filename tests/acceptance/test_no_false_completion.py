@@ -1,6 +1,7 @@
 """A false "completed" is the worst bug there is: whatever worker or QC say, what the engine itself saw decides."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -216,6 +217,14 @@ async def test_a_test_that_was_there_and_is_left_out_by_new_settings_is_not_pass
     assert any("new setting" in row for row in refused), refused
     assert "pytest.ini" in journey.said
     assert invariants.broken(journey.facts) == []
+
+
+async def test_a_failing_line_of_several_is_not_passed(tmp_path: Path):
+    both = replace(check("x"), run="grep -q one a.txt\ngrep -q two a.txt\n")
+    task = step("a", checks=(both,))
+    parts = [worker("a", writes("a.txt", "two\n"), "Done."), qc("a", VERDICT)]
+
+    not_completed(await go(tmp_path, task, *parts), "check_failed")
 
 
 async def test_listed_tests_prove_the_task_that_writes_them_and_no_other(tmp_path: Path):

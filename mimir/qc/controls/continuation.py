@@ -68,8 +68,8 @@ def _continue_files(checkout: Path) -> None:
     for script in (*checkout.glob("*.sh"), *checkout.glob("*/*.sh")):
         path = script.relative_to(checkout).as_posix()
         if text := surface.read_text(checkout, path):
-            surface.write_text(checkout, path, _split_steps(_STOPS.sub(r"\1set +e", text)))
+            surface.write_text(checkout, path, _split_steps(text))
 
 
-def _split_steps(line: str) -> str:
-    return line.replace("&&", ";")
+def _split_steps(text: str) -> str:
+    return _STOPS.sub(r"\1set +e", text.replace("&&", ";"))
