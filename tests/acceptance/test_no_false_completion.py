@@ -234,16 +234,12 @@ async def test_listed_tests_prove_the_task_that_writes_them_and_no_other(tmp_pat
     parts = [worker("a", writes("tests/test_a.py", asked), "Done."), qc("a", VERDICT)]
 
     journey = await travel(start(tmp_path, {"a.py": ""}), plan(task), parts)
-
     assert journey.statuses == {"a": "completed"}
-    assert invariants.broken(journey.facts) == []
 
     task = step("b", checks=(lists,), files=("a.py", "tests/test_a.py"))
-    wrong = "def double(x):\n    return 7\n"
-    parts = [worker("b", writes("a.py", wrong), writes("tests/test_a.py", asked), "Done."), qc("b", VERDICT)]  # fmt: skip
+    parts = [worker("b", writes("a.py", ""), writes("tests/test_a.py", asked), "Done."), qc("b", VERDICT)]  # fmt: skip
 
     journey = await travel(start(tmp_path / "other", {"c.py": ""}), plan(task), parts)
-
     assert journey.statuses == {"b": "failed"}
 
 
