@@ -9,6 +9,7 @@ import pytest
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.test_results import TestResults
+from mimir.qc.controls.continuation import reach_tests
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.controls.control_runner import Alter, run_control
 from mimir.qc.controls.decision import has_fewer
@@ -291,3 +292,21 @@ def test_a_test_with_fewer_parameters_than_its_text_names_is_hidden():
         one = replace(ran(0), argv=run, results=TestResults(runner="pytest", passed=done))
         assert has_fewer(one, {("tests/test_a.py", "test_a"): 4}) is is_fewer
     assert not has_fewer(one, {("tests/test_a.py", "test_b"): 2})
+
+
+async def test_a_variant_reaches_its_tests_on_each_tree(tmp_path: Path):
+    """A linter before the tests refuses the variants of the base too."""
+    started: list[str] = []
+
+    async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+        del seconds
+        started.append(" ".join(alter(tmp_path) or ()))
+        results = TestResults(runner="pytest", failed=("a::b",) if ";" in started[-1] else ())
+        return replace(ran(1, tree), results=results)
+
+    green = replace(ran(0), results=TestResults(runner="pytest", passed=("a::b",)))
+    for tree in ("work", "base"):
+        run = await reach_tests(execute, green)(tree, lambda _: ("sh", "-c", "lint && pytest"), 1)
+
+        assert run == replace(ran(1, tree), results=TestResults(runner="pytest", failed=("a::b",)))
+    assert len(started) == 4
