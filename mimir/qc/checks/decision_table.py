@@ -62,7 +62,9 @@ def decide_check(
     # A flaky check proves neither success nor failure.
     if flaky:
         finding, state = _FLAKY, "unverified"
-    findings = [_inference_note(kind)] if check.kind is None else []
+    result = "fails" if kind == "flip" else "passes"
+    note = f"The plan gives no kind; taken as {kind!r}, because it {result} before the work."
+    findings = [note] if check.kind is None else []
     found = [text for text in (finding,) if text]
     # The reason of a broken check is quoted on its own, so it comes first.
     findings = [*found, *findings] if state == "broken" else [*findings, *found]
@@ -122,11 +124,6 @@ def _failure(after: CheckRun) -> str:
 
 def _is_refuted(run: CheckRun) -> bool:
     return run.cut_short or bool(run.contradiction)
-
-
-def _inference_note(kind: CheckKind) -> str:
-    result = "fails" if kind == "flip" else "passes"
-    return f"The plan gives no kind; taken as {kind!r}, because it {result} before the work."
 
 
 _CUT_SHORT = "The check ended with 0, but it cannot fail on this tree: the work ends its program early, or hides a failure."

@@ -50,7 +50,9 @@ class SharedRuns:
             # Equal checks of several tasks are wanted at the same time: the second one waits.
             async with lock:
                 known = self._known.get(key)
-                if known is not None and _stands_for(known, phase, answer):
+                # A red run before the work needs no confirmation: nothing is rejected by it.
+                is_certain = known and (known.run.green or phase == known.run.phase == "before")
+                if known and is_certain and known.answer in ("", hash_text(answer)):
                     self._known.move_to_end(key)
                     return replace(known.run, check=check.id, phase=phase, shared=True)
                 made = await self._inner.observe(check, tree, phase, answer=answer)
@@ -70,9 +72,3 @@ class SharedRuns:
             self._known[key] = _KnownRun(run=made.run, answer=depends)
             while len(self._known) > MOST_RUNS:
                 self._known.popitem(last=False)
-
-
-def _stands_for(known: _KnownRun, phase: Phase, answer: str) -> bool:
-    # A red run before the work needs no confirmation: nothing is rejected by it.
-    is_certain = known.run.green or phase == known.run.phase == "before"
-    return is_certain and known.answer in ("", hash_text(answer))

@@ -104,17 +104,15 @@ def is_declared_file(path: str, globs: Iterable[str]) -> bool:
 
 def is_work(argv: Sequence[str], task: Task) -> bool:
     """True if the task is to write a Python module that the command starts with `-m`."""
-    names = [one.program.split(".")[0] for one in find_programs(argv) if one.module]
+    names = {one.program.split(".")[0] for one in find_programs(argv) if one.module}
+    ends = (".py", "/__init__.py", "/__main__.py")
+    files = task.files or ("**",)
     return any(
-        name not in test_runners.TOOLS
-        and (not task.files or any(matches(path, task.files) for path in _module_paths(name)))
-        for name in names
+        matches(f"{below}{name}{end}", files)
+        for name in names - test_runners.TOOLS
+        for below in ("", "src/", "lib/")
+        for end in ends
     )
-
-
-def _module_paths(name: str) -> Iterator[str]:
-    for below in ("", "src/", "lib/"):
-        yield from (f"{below}{name}{end}" for end in (".py", "/__init__.py", "/__main__.py"))
 
 
 def _starts_tests(command: ProgramCall) -> bool:

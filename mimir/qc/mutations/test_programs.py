@@ -122,7 +122,8 @@ def mutate_program(path: str, text: str, step: Step) -> str | None:
             is_replaced = main or code.language == "c"
             return _replace(path, text, code.language) if is_replaced else None
         case "statements":
-            edits = [] if main else list(_failing_starts(code))
+            places = () if main else _FRAMEWORK.finditer(code.mask)
+            edits = [insert(found.end() + 1, f" {_GUARDED}") for found in places]
         case _:
             edits = list(_expectations(code, step))
     return apply_edits(text, edits) if edits else None
@@ -145,11 +146,6 @@ def _replace(path: str, text: str, language: Language) -> str:
             return f"{package[0] if package else ''}\npublic class {name} {{ public static void main(String[] a) {{ {_THROW} }} }}\n"
         case _:
             return _START
-
-
-def _failing_starts(code: MaskedCode) -> Iterator[Edit]:
-    for found in _FRAMEWORK.finditer(code.mask):
-        yield insert(found.end() + 1, f" {_GUARDED}")
 
 
 def _failing_ends(code: MaskedCode, main: re.Match[str]) -> Iterator[Edit]:

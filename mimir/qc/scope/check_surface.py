@@ -122,13 +122,9 @@ def find_surface(
     paths: Iterable[str],
     texts: Mapping[str, str],
 ) -> CheckSurface:
-    """Return the surface of a base tree.
+    """Return the surface of the tree with these paths, for all checks of the run.
 
-    Args:
-        owners: Owners of the run's test files.
-        checks: All checks of the run.
-        paths: All paths of the tree.
-        texts: Path → text of those that `is_build_file` names, and of the scripts of checks.
+    `texts`: path → text of those that `is_build_file` names, and of the scripts of checks.
     """
     base = frozenset(paths)
     found = [find_check_files(check) for check in checks]

@@ -59,12 +59,9 @@ class ImportRoots:
 def find_import_roots(
     base: Iterable[str], tests: Iterable[str], scripts: Iterable[str]
 ) -> ImportRoots:
-    """Return the import roots of a project.
+    """Return the import roots of a base, and of the scripts that checks start.
 
-    Args:
-        base: Paths of the base.
-        tests: Its test files; runners import them from the first folder that is no package.
-        scripts: Paths of scripts that checks start.
+    Runners import test files from the first folder that is no package.
     """
     paths = frozenset(path for path in base if path.endswith(_ENDINGS))
     packages = {posixpath.dirname(path) for path in paths if _stem(path) == _PACKAGE}
