@@ -41,6 +41,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 # examples for each order of imports. The strategies of these tests name their own edges.
 providers._get_local_constants = lambda: providers._local_constants
 
+# A worker holds ten thousand tests for its whole life: a full look at them, at each quarter of growth, finds nothing.
 gc.set_threshold(50_000, 20, 100)
 
 
@@ -71,9 +72,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Start the Neo4j server beside the first tests, if any test needs it: it takes a minute of a busy machine."""
     if session.config.option.collectonly:
         return
-    # The tests live as long as the worker: no collection of garbage has to look at them.
-    gc.collect()
-    gc.freeze()
     if any(item.get_closest_marker("neo4j") for item in session.items):
         from tests.support.neo4j_servers import begin
 
