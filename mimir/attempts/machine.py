@@ -90,8 +90,9 @@ async def run_attempt(state: AttemptState, advance: Advance) -> AttemptState:
     if entry not in NODES:
         return state
     start: MachineState = {"attempt": state}
-    # LangGraph imports one part of these types, and LangSmith would import all 150: a quarter of a second.
-    defer_package("langsmith.types")
+    # LangGraph imports one part of each, and both would import all the rest: a third of a second.
+    for package in ("langsmith.types", "langgraph_sdk"):
+        defer_package(package)
     from langsmith import tracing_context
 
     # LANGSMITH_TRACING in the user's environment would send every prompt to a third party.

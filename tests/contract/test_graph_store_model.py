@@ -150,7 +150,7 @@ def bounds(kind: str) -> tuple[int, int]:
     if asked:
         histories, steps = asked.split("x")
         return int(histories), int(steps)
-    return (50, 15) if kind == "sqlite" else (8, 12)
+    return (50, 15) if kind == "sqlite" else (5, 12)
 
 
 @pytest.mark.timeout(0 if os.environ.get(MODEL_BOUNDS) else 300)
