@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project", {"README.md": "# A project\n"})
 
 
-@pytest.mark.timeout(400)  # sixteen programs start, one after another
+@pytest.mark.timeout(400)  # fourteen programs start, one after another
 def test_the_official_programs_find_no_new_fault(project: Path, tmp_path: Path):
     env = environment(
         HOME=str(tmp_path),
@@ -56,7 +56,8 @@ def test_the_official_programs_find_no_new_fault(project: Path, tmp_path: Path):
         call("memory_search", text="file")
         call("memory_add", text="a.txt has one line.")
         call("inbox")
-        shown = [inspect(*RESOURCE), inspect(*PROMPT)]
+        inspect(*RESOURCE)
+        inspect(*PROMPT)
         suite = run_conformance(site.url, token, place=tmp_path)
 
     names = [tool["name"] for tool in listed["tools"]]
@@ -71,7 +72,6 @@ def test_the_official_programs_find_no_new_fault(project: Path, tmp_path: Path):
     pipe = partial(_inspect, project, env, ("--", *MIMIR, "mcp", "--tools", "core"))
     assert pipe("--method", "tools/list", "--strict") == listed
     assert _call(pipe, "status", run=executed["run"])["status"] == "completed"
-    assert [pipe(*RESOURCE), pipe(*PROMPT)] == shown
 
 
 def _http(url: str, token: str) -> tuple[str, ...]:

@@ -1,10 +1,6 @@
-"""A killed run goes on where it was: the end is that of the run without kills, and next to nothing is asked twice.
-
-A sample; more: `make crash KILLS=200`.
-"""
+"""A run that dies at a named step goes on where it was: the end is that of the run without a death, and next to nothing is asked twice."""
 
 import contextlib
-import random
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -16,8 +12,6 @@ from tests.support.killed_processes import Place, environment, repeated, standin
 from tests.support.script_server import PlayServer
 
 WALK = Path(__file__).parents[1] / "support" / "twelve_tasks"
-KILLS = 5
-"""Of each run."""
 WORKERS = 4
 FILES = {
     "env.txt": "ready\n",
@@ -63,22 +57,6 @@ def assert_as_without_kills(place: Place) -> None:
     assert made == FILES
     verified = place.run("verify")
     assert verified.returncode == 0, verified.stdout
-
-
-def test_run_killed_at_random_events_ends_as_one_that_was_not(place: Place, log: Path) -> None:
-    chance = random.Random(0)
-    kills = 0
-    words = ["execute", "plan.md", "--yes"]
-    while kills < KILLS:
-        if not place.killed_after(chance.randint(8, 60), *words):
-            break
-        kills += 1
-        words = ["resume"]
-    last = place.run("resume")
-    assert last.returncode == 1, last.stderr
-    assert kills > 0
-    assert_as_without_kills(place)
-    assert repeated(log) <= kills * WORKERS
 
 
 def test_death_between_merge_and_status_merges_once(place: Place) -> None:
