@@ -5,7 +5,9 @@ file of its tree names the answer's variable. A shared result keeps the check an
 """
 
 import asyncio
+import contextlib
 from collections import OrderedDict
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from mimir.domain.actor import CURRENT_ACTOR
@@ -13,7 +15,7 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.text_hash import hash_text
 from mimir.domain.value_class import value_class
-from mimir.qc.checks.check_execution import CheckExecution, ObservedRun, Phase
+from mimir.qc.checks.check_execution import CheckExecution, Phase
 from mimir.qc.controls.control_case import ControlCase
 
 MOST_RUNS = 500
@@ -41,34 +43,51 @@ class SharedRuns:
         self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
     ) -> CheckRun:
         """Run a check, or return the result of an equal run; `again` always runs it."""
-        actor = CURRENT_ACTOR.get()
-        key = (actor.run if actor else "", tuple(check.argv), check.timeout_seconds, tree)
         if again:
             return (await self._inner.observe(check, tree, phase, answer=answer, again=True)).run
+        async with self._hold(_key(check, tree)) as key:
+            known = self._known.get(key)
+            # A red run before the work needs no confirmation: nothing is rejected by it.
+            is_certain = known and (known.run.green or phase == known.run.phase == "before")
+            if known and is_certain and known.answer in ("", hash_text(answer)):
+                self._known.move_to_end(key)
+                return replace(known.run, check=check.id, phase=phase, shared=True)
+            made = await self._inner.observe(check, tree, phase, answer=answer)
+            if made.run.green or made.run.phase == "before":
+                self._keep(key, made.run, hash_text(answer) if made.reads_answer else "")
+            return made.run
+
+    async def control(self, case: ControlCase) -> CheckRun:
+        """Run a control; on a common tree, one in which all tests failed is shared."""
+        if case.after.phase not in ("merged", "gate"):
+            return await self._inner.control(case)
+        async with self._hold(_key(case.check, f"control of {case.after.tree}")) as key:
+            known = self._known.get(key)
+            if known is not None:
+                return replace(known.run, check=case.check.id, shared=True)
+            run = await self._inner.control(case)
+            found = run.control
+            if found is not None and found.state == "red" and found.sensitive == found.counted > 0:
+                self._keep(key, run, "")
+            return run
+
+    @contextlib.asynccontextmanager
+    async def _hold(self, key: _Key) -> AsyncGenerator[_Key]:
+        """Hold the lock of a key: equal checks of several tasks are wanted at the same time."""
         lock = self._locks.setdefault(key, asyncio.Lock())
         try:
-            # Equal checks of several tasks are wanted at the same time: the second one waits.
             async with lock:
-                known = self._known.get(key)
-                # A red run before the work needs no confirmation: nothing is rejected by it.
-                is_certain = known and (known.run.green or phase == known.run.phase == "before")
-                if known and is_certain and known.answer in ("", hash_text(answer)):
-                    self._known.move_to_end(key)
-                    return replace(known.run, check=check.id, phase=phase, shared=True)
-                made = await self._inner.observe(check, tree, phase, answer=answer)
-                self._keep(key, made, answer)
-                return made.run
+                yield key
         finally:
             if not lock.locked():
                 self._locks.pop(key, None)
 
-    async def control(self, case: ControlCase) -> CheckRun:
-        """Run a control: its tree is altered, so it is never shared."""
-        return await self._inner.control(case)
+    def _keep(self, key: _Key, run: CheckRun, answer: str) -> None:
+        self._known[key] = _KnownRun(run=run, answer=answer)
+        while len(self._known) > MOST_RUNS:
+            self._known.popitem(last=False)
 
-    def _keep(self, key: _Key, made: ObservedRun, answer: str) -> None:
-        if made.run.green or made.run.phase == "before":
-            depends = hash_text(answer) if made.reads_answer else ""
-            self._known[key] = _KnownRun(run=made.run, answer=depends)
-            while len(self._known) > MOST_RUNS:
-                self._known.popitem(last=False)
+
+def _key(check: Check, tree: str) -> _Key:
+    actor = CURRENT_ACTOR.get()
+    return actor.run if actor else "", tuple(check.argv), check.timeout_seconds, tree

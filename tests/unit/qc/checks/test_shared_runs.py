@@ -112,6 +112,24 @@ async def test_the_environment_does_not_show_that_a_run_is_a_control(site):
     assert sandbox.environment == usual
 
 
+async def test_a_control_on_a_common_tree_stands_for_equal_commands(site):
+    here, sandbox, runs = site
+    where, index = here.room / "new", here.room / "index"
+    await here.history.fill(here.base, where, index)
+    (where / "test_a.py").write_text("def test_a():\n    assert 1 == 1\n")
+    tree = (await here.history.snapshot(where, index, base=here.base)).tree
+
+    for suite in (
+        check("hold", "python -m pytest -q test_a.py"),
+        check("flip", "python -m pytest -q test_a.py"),
+    ):
+        after = await runs.run(suite, tree, "gate")
+        case = ControlCase(check=suite, kind="hold", before=after, after=after, base_tree=here.base, changed=())  # fmt: skip
+        control = await runs.control(case)
+        assert control.control.state == "red"
+        assert (control.shared, len(sandbox.commands)) == (suite.kind == "flip", 2)
+
+
 async def test_a_control_reads_older_tests_on_the_base_without_the_new_ones(site):
     """A new test that cannot be loaded before the work hides a comparison that never decided."""
     here, _, runs = site
