@@ -44,6 +44,7 @@ _THROW = f'throw new Error("{MARK}");'
 # Called: code after a plain `throw` is unreachable, which linters and TypeScript refuse before any test runs.
 _THROWING = f"/* eslint-disable */ (() => {{ {_THROW} }})();"
 _JS_TEST = re.compile(r"(?<![\w$])(?:test|it|specify|fit)(?:\.\w+)*(?:\s*`[^`]*`)?\s*\(")
+_FAILING_CALL = re.compile(r"(?<![\w$.])(?:expect|assert|chai|t)\.fail(?=\s*\()")
 _JS_BODY = re.compile(r"(?:=>|\bfunction\b[^(]*\([^)]*\))\s*")
 _TESTS: Mapping[Language, tuple[tuple[re.Pattern[str], str], ...]] = {
     "go": (
@@ -151,6 +152,11 @@ def mutate_tests(text: str, language: Language, step: Step) -> str | None:
         if language == "javascript" and not expected:
             found = find_conditions(code, body.start, body.end)
             expected = [_Expectation(edit=one, strict=_fail_at(code, one.place)) for one in found]
+            call = _FAILING_CALL.search(code.mask, body.start, body.end)
+            if call and not expected and body.failing == _THROWING:
+                # Work may replace the call by which the test fails.
+                calls = insert(body.start, f' {call[0]}("{MARK}");')
+                expected = [_Expectation(edit=calls, strict=first)]
         match step:
             case "expectations":
                 edits += _reveal_equalities(code, body, expected)
@@ -275,7 +281,8 @@ def _expectations(code: MaskedCode, start: int, end: int) -> Iterator[_Expectati
         if (is_assert and len(values) < 2) or not values:
             continue
         # Work in Go cannot redefine a comparison.
-        is_equality = language != "go" and _EQUAL.search(name) is not None and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
+        is_near = name == "toBeCloseTo" and len(values) == 1
+        is_equality = language != "go" and (is_near or _EQUAL.search(name) is not None) and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
         # In Go the first one is the test: `assert.Equal(t, 5, got)`.
         compared = values[1:3] if language == "go" else values[: 2 if is_assert else 1]
         other = f'[{{0}}, "{MARK}"]' if is_assert or name == "toBe" else _OTHER_OBJECT

@@ -359,6 +359,7 @@ def test_a_loop_without_a_turn_asserts_nothing(name: str):
             '/* eslint-disable */ (() => { throw new Error("control"); })(); expect(f()).not.toThrow()',
         ),
         ("assert.ok(g()); expect(f()).toBe(5)", "assert.ok(g()); expect(f()).toBe(6)"),
+        ("f(); expect.fail('no error')", "expect.fail(\"control\"); f(); expect.fail('no error')"),
     ],
 )
 def test_a_test_without_an_expected_value_fails_by_its_conditions(before: str, after: str):
@@ -367,6 +368,12 @@ def test_a_test_without_an_expected_value_fails_by_its_conditions(before: str, a
     found = lexed_tests.mutate_tests(text.replace("{0}", before), "javascript", "expectations")
 
     assert found == text.replace("{0}", after)
+
+
+def test_a_near_equality_without_digits_must_decide():
+    tests = "test('a', () => { expect(f()).toBeCloseTo(2.5); });\ntest('b', () => { expect(f()).toBeCloseTo(2.5, -2); });\n"  # fmt: skip
+
+    assert lexed_tests.list_tests(tests, "javascript") == {"a": True, "b": False}
 
 
 def test_each_part_of_an_expected_object_must_decide():
