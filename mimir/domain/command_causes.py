@@ -126,7 +126,7 @@ def _is_module(path: str, words: Sequence[str]) -> bool:
     """Return whether an ignored path holds the module with these words."""
     stem = path.rstrip("/").rpartition("/")[2].partition(".")[0]
     # `a.b` may be `a/b.py`, a folder `a`, or the member `b` of an ignored folder.
-    return bool(words) and stem in (
+    return bool(words and stem) and stem in (
         words[-1],
         words[-2] if path.endswith("/") and words[1:] else "",
     )

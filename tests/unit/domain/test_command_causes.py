@@ -53,7 +53,9 @@ def test_missing_module_that_git_ignores_names_the_file_and_the_setting(output: 
 
 
 def test_module_that_is_yet_to_be_written_has_no_advice():
-    assert explain_failure("No module named 'calc'", ignored=("node_modules/",)) == ""
+    ignored = ("node_modules/", ".env", ".mimir/.gitignore")
+    for output in ("No module named 'calc'", "cannot import name 'add' from 'calc' (x)"):
+        assert explain_failure(output, ignored=ignored) == ""
 
 
 @pytest.mark.parametrize(
