@@ -25,6 +25,7 @@ from mimir.qc.checks.earlier_tests import (
     CheckChanges,
     describe_protected,
     find_changed_tests,
+    is_code,
     list_new_tests,
     list_weaker_tests,
     loses_only_tests,
@@ -249,7 +250,7 @@ class CheckRunner:
         if path not in map(posixpath.normpath, target.task.files):
             return False
         old, new = [await self._history.file(one, path) for one in (target.own_base, target.tree)]
-        return path.endswith(".py") and loses_only_tests(old or b"", new or b"")
+        return is_code(path) and loses_only_tests(old or b"", new or b"")
 
     async def _before_reached(
         self, check: Check, changes: CheckChanges, target: CheckTarget, trees: tuple[str, str]

@@ -5,17 +5,26 @@ others. A task that may change a test can also disarm it. In each case every tes
 earlier tests shows the fault.
 """
 
-import ast
 import posixpath
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 
 from mimir.domain.globs import matches
-from mimir.domain.python_syntax import parse_module
 from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.integrity.check_files import CheckFiles
 from mimir.qc.mutations.lexed_tests import LANGUAGES
 
+_IMPORT = re.compile(
+    r"^(?:import|from|use)\b(?:[^\n({]|\([^)]*\)|\{[^}]*\})*$|^(?:const|let|var)\b[^\n=]*=\s*require\([^\n]*$",
+    re.MULTILINE,
+)
+_WORD = re.compile(r"[\w./@-]+")
+_TEST = re.compile(
+    r"\s*(?:@\w*Test\b|#\[[\w:]*test\b|(?:async )?def test|func (?:Test|Fuzz|Example)|(?:it|test|describe)\b|class Test)"
+)
+_START = re.compile(rf"{_TEST.pattern}|\s*(?:@|#\[|//|/?\*|[\])}}]|fn |(?:public )?void )")
 FINDING = (
     "With the tests as they were before the work, this check fails on the deliverable: it passes only together with the new ones or "
     "new data beside them, or because older ones are weaker now."
@@ -93,24 +102,28 @@ def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
 
 
 def loses_only_tests(old: bytes, new: bytes) -> bool:
-    """Return whether a test file of Python differs by tests and imports that it no longer has."""
-    trees = [parse_module(one.decode("utf-8", "replace")) for one in (old, new)]
-    was, now = [set(_parts(tree.body if tree else ())) for tree in trees]
-    return now < was and all(part.startswith(("import ", "test ")) for part in was - now)
+    """Return whether a test file differs by whole tests and imports that it no longer has."""
+    texts = [one.decode("utf-8", "replace") for one in (old, new)]
+    was, now = [{*_WORD.findall(" ".join(_IMPORT.findall(one)))} for one in texts]
+    if not now <= was:
+        return False
+    # Without imports and empty lines.
+    lines, left = [[*filter(str.strip, _IMPORT.sub("", one).splitlines())] for one in texts]
+    found = SequenceMatcher(None, lines, left, autojunk=False).get_opcodes()
+    changed = [(i, j, k == m) for tag, i, j, k, m in found if tag != "equal"]
+    return bool(changed) and all(gone and _holds_tests(lines, i, j) for i, j, gone in changed)
 
 
-def _parts(body: Iterable[ast.stmt], scope: str = "") -> Iterator[str]:
-    for one in body:
-        match one:
-            case ast.Import() | ast.ImportFrom():
-                source = ast.dump(one).partition("names=")[0] + scope
-                yield from (f"import {source} {ast.dump(name)}" for name in one.names)
-            case ast.ClassDef():
-                yield from _parts(one.body, f"{scope} {one.name} {list(map(ast.dump, one.bases))}")
-            case ast.FunctionDef() | ast.AsyncFunctionDef() if one.name.startswith("test"):
-                yield f"test {scope} {ast.dump(one)}"
-            case _:
-                yield f"{scope} {ast.dump(one)}"
+def _holds_tests(lines: Sequence[str], start: int, end: int) -> bool:
+    """Return whether some lines are whole tests: the next line is outside of them."""
+    # Equal lines before a difference may belong to it instead of those at its end.
+    while start and not _START.match(lines[start]) and lines[start - 1] == lines[end - 1]:
+        start, end = start - 1, end - 1
+    depths = [len(line) - len(line.lstrip()) for line in lines[start : end + 1]]
+    own, after = depths[: end - start], depths[end - start :]
+    is_whole = bool(own) and min(own) == own[0] and all(depth <= own[0] for depth in after)
+    heads = [line for line, depth in zip(lines[start:end], own, strict=True) if depth == own[0]]
+    return is_whole and all(map(_START.match, heads)) and any(map(_TEST.match, heads))
 
 
 def is_code(path: str) -> bool:
