@@ -20,7 +20,12 @@ from mimir.domain.test_results import TestResults
 from mimir.domain.text_hash import hash_text
 from mimir.domain.value_class import value_class
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
-from mimir.qc.checks.check_products import find_products, list_paths
+from mimir.qc.checks.check_products import (
+    describe_renewed,
+    find_products,
+    list_paths,
+    read_snapshots,
+)
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.controls.control_runner import Alter, run_control
 from mimir.qc.results import request
@@ -212,9 +217,8 @@ class CheckExecution:
             wanted = request.request_report(argv, str(toolchain.interpreter()))
             programs = await asyncio.to_thread(_prepare_report, directory)
             reads_answer = await asyncio.to_thread(_names_answer, argv, directory / _CHECKOUT)
-            known = None
-            if phase == "before":
-                known = await asyncio.to_thread(list_paths, directory / _CHECKOUT)
+            known = await asyncio.to_thread(list_paths, directory / _CHECKOUT)
+            stored = await asyncio.to_thread(read_snapshots, directory / _CHECKOUT, known)
             if is_repository:
                 await self._history.make_repository(directory / _CHECKOUT)
             result = await self._sandbox.run(
@@ -240,8 +244,11 @@ class CheckExecution:
             tests = await asyncio.to_thread(
                 read_results, directory / _REPORTS, wanted, own, self._redact
             )
+            if tests is not None and alter is None:
+                renewed = await asyncio.to_thread(describe_renewed, stored, directory / _CHECKOUT)
+                tests = replace(tests, problem=renewed or tests.problem)
             products: tuple[str, ...] = ()
-            if known is not None:
+            if phase == "before":
                 products = await asyncio.to_thread(find_products, known, directory / _CHECKOUT)
             return _IsolatedRun(
                 result=result,

@@ -4,13 +4,17 @@ A check that is tried before the work shows them. They are no work, so a deliver
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from mimir.domain.globs import matches
+from mimir.qc.controls.surface import read_text
 from mimir.workspace.git.user_ignores import TOOL_FOLDERS
 
 _MOST = 200
+_SNAPSHOTS = (".snap", ".ambr")
+"""Endings of expected values that vitest, jest, insta and syrupy store."""
 _SKIPPED = TOOL_FOLDERS | {".git", ".mimir"}
 
 
@@ -23,6 +27,19 @@ def find_products(before: Set[str], checkout: Path) -> tuple[str, ...]:
     """Return the new files of a checkout; of a new folder, its name alone."""
     found = {path for path in _walk(checkout, "") if path not in before}
     return tuple(sorted({_top(path, before) for path in found if not path.endswith("/")})[:_MOST])
+
+
+def read_snapshots(checkout: Path, paths: Iterable[str]) -> Mapping[str, Counter[str]]:
+    """Return the lines of the stored snapshots among some paths."""
+    stored = (path for path in paths if path.endswith(_SNAPSHOTS))
+    return {path: Counter((read_text(checkout, path) or "").splitlines()) for path in stored}
+
+
+def describe_renewed(before: Mapping[str, Counter[str]], checkout: Path) -> str:
+    """Describe a stored snapshot that lost lines; new ones may come."""
+    now = read_snapshots(checkout, before)
+    lost = [path for path, lines in before.items() if lines - now[path]]
+    return f"The run changed the stored snapshot {lost[0]!r}." if lost else ""
 
 
 def select_products(

@@ -3,11 +3,13 @@
 # pyright: basic
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.checks.check_execution import MAX_TAIL
+from mimir.qc.checks.check_products import describe_renewed, read_snapshots
 from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.checks.decision_table import is_red
 from mimir.qc.checks.regression import AcceptedTask
@@ -346,3 +348,12 @@ async def test_green_or_optional_check_runs_once_on_a_tree(bench, program, requi
     )
 
     assert len(runs) == 1
+
+
+def test_a_run_may_add_to_a_stored_snapshot_and_not_renew_it(tmp_path: Path):
+    snapshot = tmp_path / "a.snap"
+    for then, renews in (("one\ntwo\nzero\n", False), ("one\nother\n", True), (None, True)):
+        snapshot.write_text("one\nzero\n")
+        stored = read_snapshots(tmp_path, ("a.snap", "a.py"))
+        snapshot.write_text(then) if then else snapshot.unlink()
+        assert bool(describe_renewed(stored, tmp_path)) is renews, then
