@@ -70,6 +70,8 @@ _BINARY = re.compile(r"(?i)eq(?:ual|uals)?(?:_|\b|[A-Z\d])|equal|same")
 _NO_EQUALITY = re.compile(
     r"(?i)not|(?:_|\b)ne(?:_|\b)|_NE$|throw|death|_l[te]$|_g[te]$|near|differ"
 )
+_STATEMENT = re.compile(r"(?i)throw|fatal_failure|that$")
+"""Names of assertions about a statement, or by a matcher: there is no condition to negate."""
 _DEFINITION = re.compile(r"[\w\s,.>-]*(?=\{)")
 """What stands between the parameters of a function and its body."""
 _TYPE_BEFORE = re.compile(
@@ -230,7 +232,7 @@ def _assertion(code: MaskedCode, found: re.Match[str], step: Step) -> Edit | Non
     if len(values) > 1 and code.mask[values[0][0]] == '"' and not _BINARY.search(name):
         values = values[1:]
     # Another value may be unequal too.
-    if not values or (len(values) > 1 and _NO_EQUALITY.search(name)):
+    if not values or (len(values) > 1 and _NO_EQUALITY.search(name)) or _STATEMENT.search(name):
         return None
     if not _BINARY.search(name):
         place = values[0]

@@ -8,7 +8,7 @@ from mimir.qc.mutations.mutation import Step
 from mimir.qc.mutations.test_programs import TestProgram, find_program, mutate_program
 
 C = '#include "calc.h"\n#define CHECK(x) if (!(x)) return 1\nstatic void check(int ok) { if (!ok) exit(2); }\nint main(void) {\n  CHECK(add(2, 3) == 5);\n  check(even(4));\n  if (add(1, 1) != 2) { return 1; }\n  return 0;\n}\n'
-GTEST = "TEST(Calc, Adds) {\n  EXPECT_EQ(add(2, 3), 'c');\n  EXPECT_NE(add(1, 1), 3);\n  EXPECT_EQ(big(), 1'000);\n  EXPECT_STREQ(name(), R\"(a\")\");\n}\n"
+GTEST = "TEST(Calc, Adds) {\n  EXPECT_EQ(add(2, 3), 'c');\n  EXPECT_NE(add(1, 1), 3);\n  EXPECT_EQ(big(), 1'000);\n  EXPECT_STREQ(name(), R\"(a\")\");\n  EXPECT_NO_THROW(add(0, 0));\n  CHECK_THROWS_AS(fail(), E);\n  CHECK_THAT(name(), Equals(2));\n}\n"
 GO = "package main\n\nfunc main() {\n\tif got := Add(2, 3); got != 5 {\n\t\tos.Exit(1)\n\t}\n}\n"
 RUST = "fn main() -> Result<(), E> {\n    assert_eq!(add(2, 3), five());\n    Ok(())\n}\n"
 JAVA = "class CalcTest {\n  public static void main(String[] a) {\n    if (Calc.add(2, 3) != 5) throw new Error();\n    System.exit(0);\n  }\n}\n"
@@ -20,7 +20,7 @@ JAVA = "class CalcTest {\n  public static void main(String[] a) {\n    if (Calc.
         ("t.c", C, "expectations", ["CHECK(add(2, 3) == 6)", "check( !(even(4)) )", "(add(1, 1) != 3)", "if (!ok)"]),
         ("t.c", C, "strict", ["CHECK((__builtin_trap(), add(2, 3) == 5))", "(add(1, 1) != 2)"]),
         ("t.c", C, "end", ["CHECK(add(2, 3) == 5)", "((void)(2), __builtin_trap());", "{ (void)(0); __builtin_trap(); }"]),
-        ("t.cpp", GTEST, "expectations", ["add(2, 3), 'a')", "EXPECT_NE(add(1, 1), 3)", "1'000", 'R"(a")"']),
+        ("t.cpp", GTEST, "expectations", ["add(2, 3), 'a')", "EXPECT_NE(add(1, 1), 3)", "1'000", 'R"(a")"', "NO_THROW(add(0, 0))", "AS(fail(), E)", "THAT(name(), Eq"]),
         ("t.cpp", GTEST, "statements", ["TEST(Calc, Adds) { { volatile int"]),
         ("m.go", GO, "expectations", ["got := Add(2, 3); !(got != 5) {"]),
         ("m.go", GO, "end", ["os.Exit(func(int) int { return 1 }(1))", '; panic("control") }']),
