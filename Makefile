@@ -41,9 +41,9 @@ trust: ## Attack runs in every way there is, one line a battery: FULL=1 the larg
 	@MIMIR_TEST_TRUST=$(if $(FULL),full,ci) $(BIN)/python -m pytest tests/trust --numprocesses=auto --maxprocesses=8 \
 		--dist=worksteal --quiet --no-header $(ARGS)
 
-bench: ## Measure what does not depend on the machine, and keep a history of it
+bench: ## Measure what does not depend on the machine, and keep a history of it: BENCH=--compare=bench-history.jsonl
 	@sh scripts/bootstrap.sh runtime
-	@$(BIN)/mimir bench multi schedule --smoke --output bench-history.jsonl $(ARGS)
+	@$(BIN)/mimir bench multi schedule --smoke --output bench-history.jsonl $(BENCH) $(ARGS)
 
 matrix: ## Check the agent files of a directory or of public repositories: CORPUS=DIR
 	@sh scripts/bootstrap.sh runtime
