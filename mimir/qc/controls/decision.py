@@ -92,10 +92,6 @@ class SensitiveTests:
         self.sensitive |= failed - deceived
         self.step = self.step or (step if failed - deceived else None)
 
-    def has_only_end(self, steps: int) -> bool:
-        """True if all variants of a script ran, and only its failing end was noticed."""
-        return self.step == "end" and len(self.runs) == steps
-
     def is_red(self, flipped: frozenset[str]) -> bool:
         """True if the check can fail; `flipped` tests failed before the work."""
         if not self.sensitive or self.deceived & flipped:
@@ -139,7 +135,7 @@ def silenced_tests(tally: SensitiveTests, run: CheckRun, changed: ChangedTests) 
 
 def _strictness(test: str, changed: ChangedTests) -> bool | None:
     """Return whether a test always reaches an equality; None: no changed file holds it."""
-    file, words = test.partition("::")[0], _words_of(test)
+    file, words = test.partition("::")[0], words_of(test)
     # Go names packages in place of files, cargo programs, Java classes.
     others = [tests for path, tests in changed.items() if path.endswith((".go", ".rs", ".java"))]
     found = [
@@ -151,7 +147,7 @@ def _strictness(test: str, changed: ChangedTests) -> bool | None:
     return all(found) if found else None
 
 
-def _words_of(test: str) -> set[str]:
+def words_of(test: str) -> set[str]:
     """Return the names that may stand in the file of a test."""
     name = test.partition("::")[2]
     return {name, *name.split(" > "), *_WORDS.split(name)}
@@ -165,7 +161,7 @@ def unexecuted_tests(runs: Iterable[CheckRun], listed: ChangedTests) -> tuple[Te
     whole: set[str] = set()
     for run in runs:
         for test, state in run.results.states.items() if run.results else ():
-            (skipped if state in ("skipped", "xfailed") else done).update(_words_of(test))
+            (skipped if state in ("skipped", "xfailed") else done).update(words_of(test))
             files.add(test.partition("::")[0])
             # A whole file: its tests skip it.
             whole |= {test} if state == "skipped" else set[str]()
@@ -191,11 +187,6 @@ def has_fewer(run: CheckRun, counts: Mapping[tuple[str, str], int]) -> bool:
 
 def _words_of_name(test: str) -> str:
     return test.partition("[")[0].rpartition("::")[2]
-
-
-def is_among(tests: Iterable[str], names: AbstractSet[str]) -> bool:
-    """True if one of some tests has one of these names."""
-    return any(names & _words_of(test) for test in tests)
 
 
 def time_limit(run: CheckRun, limit: float) -> float:
