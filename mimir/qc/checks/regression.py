@@ -75,7 +75,7 @@ async def run_on_tree(
         result = await execution.run(check, on, phase, answer=mine.answer, again=again)
         result = confirm_results(result, mine.results.get(check.id), named)
         if is_controlled and on != mine.tree and _may_forge(result, theirs):
-            return await _confirm_by_control(execution, check, result, mine, theirs)
+            return await _confirm_by_control(execution, trees, check, result, mine, theirs)
         return result
 
     others = tuple(others)
@@ -112,23 +112,26 @@ def _may_forge(run: CheckRun, theirs: Collection[str]) -> bool:
 
 async def _confirm_by_control(
     execution: CheckExecutor,
+    trees: GitHistory,
     check: Check,
     run: CheckRun,
     mine: AcceptedTask,
     theirs: Collection[str],
 ) -> CheckRun:
     """Return a green run, as cut short if its check cannot fail on this tree."""
-    case = ControlCase(
-        check=check,
-        kind=check.kind or "hold",
-        before=run,
-        after=run,
-        base_tree=mine.tree or run.tree,
-        changed=sorted(theirs),
-        answer=mine.answer,
-    )
     # A recording of an earlier version may not have the control.
     with contextlib.suppress(RecordingMiss):
+        new = await trees.diff_trees(mine.tree, run.tree) if mine.tree else ()
+        changed = {well_formed(one.path) for one in new}.intersection(theirs)
+        case = ControlCase(
+            check=check,
+            kind=check.kind or "hold",
+            before=run,
+            after=run,
+            base_tree=mine.tree or run.tree,
+            changed=sorted(changed if mine.tree else theirs),
+            answer=mine.answer,
+        )
         control = (await execution.control(case)).control
         if control is not None and control.state == "insensitive":
             return replace(run, cut_short=True)

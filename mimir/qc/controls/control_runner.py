@@ -17,6 +17,7 @@ from mimir.qc.controls.decision import WHOLE, SensitiveTests, decide_programs
 from mimir.qc.controls.script_discovery import Alter, ScriptDiscovery
 from mimir.qc.controls.scripts import Script, StartedPrograms
 from mimir.qc.controls.surface import TrustedFiles
+from mimir.qc.integrity.check_files import find_check_files
 from mimir.qc.mutations.mutation import ChangedTests, Step
 from mimir.qc.mutations.test_programs import TestProgram
 from mimir.qc.results.report_parsers import PROGRAM_RUNNERS
@@ -30,6 +31,7 @@ _MOST_GROUPS = 8
 """Most groups of test programs that are controlled one by one."""
 _TEST_STEPS: Sequence[Step] = ("expectations", "strict", "statements")
 _SCRIPT_STEPS: Sequence[Step] = ("expectations", "strict", "end")
+_NOT_LOADED = "The tests load no code that other tasks changed."
 _PASSED = "The check passed although its expectations were changed."
 _HIDDEN = "Tests that run without this work do not run with it."
 _METHODS = {
@@ -67,6 +69,9 @@ class _Control:
             return await self._by_work()
         # Single tests are known: what the command starts does not matter unless none of them is found.
         results = self._case.after.results
+        is_common = self._case.after.phase in ("merged", "gate")
+        if results and is_common and not (results.fallback or await self._loads_others()):
+            return self._conclude(self._case.after, "unexercised", method="", reason=_NOT_LOADED)
         is_by_program = results is not None and results.runner in PROGRAM_RUNNERS
         if results is not None and not is_by_program and (found := await self._by_tests()):
             return found
@@ -82,6 +87,13 @@ class _Control:
             if found := await self._by_scripts(started):
                 return found
         return programs or await self._by_work()
+
+    async def _loads_others(self) -> bool:
+        """True if tests of the command, not of the plan, load changed code, by names in files."""
+        found = find_check_files(replace(self._case.check, tests=None))
+        tests, loaded = (*found.tests, *found.reached), list[bool]()
+        await self._look(lambda at: loaded.append(surface.loads_code(at, tests, self._case.changed)), self._case.after.tree)  # fmt: skip
+        return loaded != [False]
 
     def _lists_new_tests(self) -> bool:
         """True if the tests are the work, and the check shows that a runner can load them."""

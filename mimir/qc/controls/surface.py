@@ -34,6 +34,10 @@ _RUST_MODULE = re.compile(
     r"\bmod\s+(?P<inline>\w+)\s*\{|#\[path\b[^\]]*\]\s*(?:pub\b[^;]*?)?mod\s+(?P<elsewhere>\w+)\s*;"
 )
 _WORDS = re.compile(r"\w+")
+_PARTS = re.compile(r"[\w-]+")
+_CODE = frozenset(("py", *lexed_tests.LANGUAGES))
+_LOADED_FIRST = frozenset(("__init__", "conftest", "index", "lib", "main", "mod"))
+"""Names of files that are loaded although nothing names them."""
 _SKIPPED = frozenset((".git", "node_modules", ".venv", "vendor", "target", "__pycache__"))
 _MOST_FILES = 20_000
 _MOST_BYTES = 1_000_000
@@ -228,6 +232,34 @@ def read_text(checkout: Path, path: str) -> str | None:
         return file.read_bytes().decode()
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def loads_code(checkout: Path, tests: Sequence[str], changed: Collection[str]) -> bool:
+    """True if tests may load one of the changed files, by the names in the files on the way."""
+    named: dict[str, list[str]] = {}
+    pending: list[str] = []
+    for path in _files(checkout):
+        folder, _, file = path.rpartition("/")
+        name, _, suffix = file.partition(".")
+        if suffix.rpartition(".")[2] not in _CODE:
+            continue
+        # A package of Go is loaded as a whole.
+        key = folder.rpartition("/")[2] if suffix == "go" else name
+        named.setdefault(key, []).append(path)
+        if name in _LOADED_FIRST or matches(path, tests):
+            pending.append(path)
+    reached: set[str] = set()
+    while pending:
+        path = pending.pop()
+        if path in reached:
+            continue
+        reached.add(path)
+        words = {*_WORDS.findall(text := read_text(checkout, path) or ""), *_PARTS.findall(text)}
+        if path.endswith(".go"):
+            words.add(path.rpartition("/")[0].rpartition("/")[2])
+        pending += [one for word in words & named.keys() for one in named[word]]
+    # The store keeps no half surrogates, so such a name matches no file.
+    return not reached.isdisjoint(changed) or any("\ufffd" in path for path in changed)
 
 
 def find_scripts(checkout: Path, trusted: TrustedFiles) -> Iterator[Script]:

@@ -124,7 +124,7 @@ async def test_a_control_on_a_common_tree_stands_for_equal_commands(site):
         check("flip", "python -m pytest -q test_a.py"),
     ):
         after = await runs.run(suite, tree, "gate")
-        case = ControlCase(check=suite, kind="hold", before=after, after=after, base_tree=here.base, changed=())  # fmt: skip
+        case = ControlCase(check=suite, kind="hold", before=after, after=after, base_tree=here.base, changed=("test_a.py",))  # fmt: skip
         control = await runs.control(case)
         assert control.control.state == "red"
         assert (control.shared, len(sandbox.commands)) == (suite.kind == "flip", 2)

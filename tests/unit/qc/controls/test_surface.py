@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mimir.qc.controls.continuation import continue_after_failures
-from mimir.qc.controls.surface import TrustedFiles, mutate_tests
+from mimir.qc.controls.surface import TrustedFiles, loads_code, mutate_tests
 from mimir.qc.mutations.mutation import other_literal
 from tests.support.projects import write_files
 
@@ -77,3 +77,26 @@ def test_a_continuation_changes_no_file_outside_of_the_checkout(tmp_path: Path):
 
     assert (checkout / "own.sh").read_text() == "a ; b\n"
     assert {name: (tmp_path / "outside" / name).read_text() for name in scripts} == scripts
+
+
+def test_code_that_tests_load_is_found_by_the_names_on_the_way(tmp_path: Path):
+    files = {
+        "tests/test_a.py": "from pkg import a\n",
+        "pkg/__init__.py": "",
+        "pkg/a.py": "from pkg.helper import one\n",
+        "pkg/helper.py": "",
+        "pkg/other.py": "",
+        "go/a_test.go": "package calc\n",
+        "go/b.go": "package calc\n",
+        "web/x.test.ts": "import { y } from './my-part.js'\n",
+        "web/my-part.ts": "",
+    }
+    write_files(tmp_path, files)
+    for tests, loaded, free in (
+        ("tests/test_a.py", "pkg/helper.py", "pkg/other.py"),
+        ("tests/test_a.py", "pkg/__init__.py", "web/my-part.ts"),
+        ("go/a_test.go", "go/b.go", "pkg/a.py"),
+        ("web/x.test.ts", "web/my-part.ts", "go/b.go"),
+    ):
+        assert loads_code(tmp_path, [tests], [loaded])
+        assert not loads_code(tmp_path, [tests], [free, "README.md"])
