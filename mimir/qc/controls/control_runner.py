@@ -67,10 +67,9 @@ class _Control:
     async def run(self) -> CheckRun:
         if scripts.only_reads(self._case.check.argv) or self._lists_new_tests():
             return await self._by_work()
-        # Single tests are known: what the command starts does not matter unless none of them is found.
+        # If single tests are known, the programs of the command matter only if none of them is found.
         results = self._case.after.results
-        is_common = self._case.after.phase in ("merged", "gate")
-        if results and is_common and not (results.fallback or await self._loads_others()):
+        if results and self._case.after.phase in ("merged", "gate") and not (results.fallback or await self._loads_others()):  # fmt: skip
             return self._conclude(self._case.after, "unexercised", method="", reason=_NOT_LOADED)
         is_by_program = results is not None and results.runner in PROGRAM_RUNNERS
         if results is not None and not is_by_program and (found := await self._by_tests()):
@@ -91,7 +90,8 @@ class _Control:
     async def _loads_others(self) -> bool:
         """True if tests of the command, not of the plan, load changed code, by names in files."""
         found = find_check_files(replace(self._case.check, tests=None))
-        tests, loaded = (*found.tests, *found.reached), list[bool]()
+        files = {test.partition("::")[0] for test in decision.counted_tests(self._case.after)}
+        tests, loaded = (*found.tests, *found.reached, *files), list[bool]()
         await self._look(lambda at: loaded.append(surface.loads_code(at, tests, self._case.changed)), self._case.after.tree)  # fmt: skip
         return loaded != [False]
 

@@ -235,9 +235,13 @@ def read_text(checkout: Path, path: str) -> str | None:
 
 
 def loads_code(checkout: Path, tests: Sequence[str], changed: Collection[str]) -> bool:
-    """True if tests may load one of the changed files, by the names in the files on the way."""
+    """True if tests may load one of the changed files, by the names in the files on the way.
+
+    Also if no file of the tests is found.
+    """
     named: dict[str, list[str]] = {}
     pending: list[str] = []
+    is_known = False
     for path in _files(checkout):
         folder, _, file = path.rpartition("/")
         name, _, suffix = file.partition(".")
@@ -246,7 +250,9 @@ def loads_code(checkout: Path, tests: Sequence[str], changed: Collection[str]) -
         # A package of Go is loaded as a whole.
         key = folder.rpartition("/")[2] if suffix == "go" else name
         named.setdefault(key, []).append(path)
-        if name in _LOADED_FIRST or matches(path, tests):
+        is_test = matches(path, tests)
+        is_known |= is_test
+        if name in _LOADED_FIRST or is_test:
             pending.append(path)
     reached: set[str] = set()
     while pending:
@@ -259,7 +265,8 @@ def loads_code(checkout: Path, tests: Sequence[str], changed: Collection[str]) -
             words.add(path.rpartition("/")[0].rpartition("/")[2])
         pending += [one for word in words & named.keys() for one in named[word]]
     # The store keeps no half surrogates, so such a name matches no file.
-    return not reached.isdisjoint(changed) or any("\ufffd" in path for path in changed)
+    is_named = not any("\ufffd" in path for path in changed)
+    return not (is_known and is_named) or not reached.isdisjoint(changed)
 
 
 def find_scripts(checkout: Path, trusted: TrustedFiles) -> Iterator[Script]:

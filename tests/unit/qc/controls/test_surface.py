@@ -100,3 +100,4 @@ def test_code_that_tests_load_is_found_by_the_names_on_the_way(tmp_path: Path):
     ):
         assert loads_code(tmp_path, [tests], [loaded])
         assert not loads_code(tmp_path, [tests], [free, "README.md"])
+    assert loads_code(tmp_path, ["unknown"], ["pkg/other.py"])
