@@ -244,8 +244,8 @@ def loads_code(checkout: Path, tests: Sequence[str], changed: Collection[str]) -
     is_known = False
     for path in _files(checkout):
         folder, _, file = path.rpartition("/")
-        name, _, suffix = file.partition(".")
-        if suffix.rpartition(".")[2] not in _CODE:
+        name, suffix = file.partition(".")[0], file.rpartition(".")[2]
+        if suffix not in _CODE:
             continue
         # A package of Go is loaded as a whole.
         key = folder.rpartition("/")[2] if suffix == "go" else name

@@ -88,6 +88,7 @@ def test_code_that_tests_load_is_found_by_the_names_on_the_way(tmp_path: Path):
         "pkg/other.py": "",
         "go/a_test.go": "package calc\n",
         "go/b.go": "package calc\n",
+        "go/c.pb.go": "package calc\n",
         "web/x.test.ts": "import { y } from './my-part.js'\n",
         "web/my-part.ts": "",
     }
@@ -96,6 +97,7 @@ def test_code_that_tests_load_is_found_by_the_names_on_the_way(tmp_path: Path):
         ("tests/test_a.py", "pkg/helper.py", "pkg/other.py"),
         ("tests/test_a.py", "pkg/__init__.py", "web/my-part.ts"),
         ("go/a_test.go", "go/b.go", "pkg/a.py"),
+        ("go/a_test.go", "go/c.pb.go", "pkg/a.py"),
         ("web/x.test.ts", "web/my-part.ts", "go/b.go"),
     ):
         assert loads_code(tmp_path, [tests], [loaded])
