@@ -6,6 +6,7 @@ The lexer is linear and bounded. It does not parse: a text whose brackets do not
 """
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from mimir.domain.value_class import value_class
@@ -16,10 +17,33 @@ Language = Literal["javascript", "go", "rust", "java", "c"]
 _LONGEST = 1_000_000
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
-_QUOTES = {"javascript": "'\"`", "go": "\"'`", "rust": '"', "java": "\"'", "c": "\"'"}
-_RAW_RUST = re.compile(r'(?<![\w])b?r(#*)"')
-_CHAR_RUST = re.compile(r"b?'(?:\\(?:u\{[0-9a-fA-F_]+\}|x[0-9a-fA-F]{2}|.)|[^\\'\n])'")
-_RAW_C = re.compile(r'"([^()\\\s]{0,16})\(')
+_COMMENT = r"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))"
+_TEXT, _CHARACTER = r'"(?:\\.|[^\\"])*(?:"|\Z)', r"'(?:\\.|[^\\'])*(?:'|\Z)"
+_CHAR_RUST = r"'(?:\\(?:u\{[0-9a-fA-F_]+\}|x[0-9a-fA-F]{2}|.)|[^\\'\n])'"
+"""A lone quote is a lifetime: `'a`."""
+_CHAR_C = rf"(?:(?<![^\W_])|(?<=[uUL])){_CHARACTER}"
+"""Between digits, a quote separates them."""
+_RAW_RUST = r'(?<!\w)b?r(?P<hashes>#*)".*?(?:"(?P=hashes)|\Z)'
+_RAW_C = r'(?<=R)"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)'
+
+
+def _compile(*strings: str) -> re.Pattern[str]:
+    return re.compile(f"{_COMMENT}|(?P<string>{'|'.join(strings)})", re.DOTALL)
+
+
+_TOKENS: Mapping[Language, re.Pattern[str]] = {
+    # Of a template or an expression of JavaScript, only the start is a token.
+    "javascript": _compile(_TEXT, _CHARACTER, "[`/]"),
+    "go": _compile(_TEXT, _CHARACTER, r"`[^`]*(?:`|\Z)"),
+    "rust": _compile(_RAW_RUST, _TEXT, _CHAR_RUST),
+    "java": _compile(r'""".*?(?:"""|\Z)', _TEXT, _CHARACTER),
+    "c": _compile(_RAW_C, _TEXT, _CHAR_C),
+}
+_TEMPLATE = {
+    "`": re.compile(r"\\.|`|\$\{", re.DOTALL),
+    "}": re.compile(rf"\\.|[`{{}}]|{_TEXT}|{_CHARACTER}", re.DOTALL),
+}
+"""Tokens inside a template of JavaScript, and inside of the code in it, by what ends it."""
 _DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:[^\\\n]|\\(?:.|\n))*")
 """Line of the preprocessor: its brackets belong to no statement."""
 _BEFORE_REGEX = re.compile(
@@ -59,7 +83,7 @@ def mask_code(text: str, language: Language) -> MaskedCode | None:
     """Return a text with its mask; None: brackets do not match, or it is too long."""
     if len(text) > _LONGEST:
         return None
-    mask = _Lexer(text, language).mask()
+    mask = _mask(text, language)
     if language == "c":
         mask = _DIRECTIVE.sub(lambda found: _blank(found[0]), mask)
     pairs, open_brackets = dict[int, int](), list[int]()
@@ -91,117 +115,37 @@ def list_arguments(code: MaskedCode, start: int) -> list[Place]:
     return [(b + len(t) - len(t.lstrip()), b + len(t.rstrip())) for b, e in found if (t := code.text[b:e]).strip()]  # fmt: skip
 
 
-class _Lexer:
-    """One pass over a text."""
+def _mask(text: str, language: Language) -> str:
+    """Return a text with blanks for comments, expressions, and the insides of strings."""
+    parts: list[str] = []
+    at = 0
+    while found := _TOKENS[language].search(text, at):
+        start, end = found.span()
+        parts.append(text[at:start])
+        is_string = found["comment"] is None
+        if found[0] == "`":
+            end = _end_of_template(text, end)
+        elif found[0] == "/":
+            is_value = _BEFORE_REGEX.search("".join(parts[-3:])[-80:]) is not None
+            regex = _REGEX.match(text, start) if is_value else None
+            # Otherwise, it is a division.
+            end, is_string = (regex.end(), False) if regex else (end, True)
+        at, token = end, text[start:end]
+        inside = _blank(token[1:-1])
+        parts.append(f"{token[0]}{inside}{token[1:][-1:]}" if is_string else _blank(token))
+    return "".join((*parts, text[at:]))
 
-    def __init__(self, text: str, language: Language) -> None:
-        self._text = text
-        self._language = language
-        self._parts: list[str] = []
-        self._at = 0
-        """Everything before it is masked."""
 
-    def mask(self) -> str:
-        """Return the masked text."""
-        start = re.compile(r"//|/\*|/|[\"'`]|\bb?r#*\"" if self._language != "go" else r"//|/\*|[\"'`]")  # fmt: skip
-        while found := start.search(self._text, self._at):
-            begin = found.start()
-            self._keep(begin)
-            end, is_string = self._token(begin, found[0])
-            if is_string and end - begin > 1:
-                self._parts.append(self._text[begin] + _blank(self._text[begin + 1 : end - 1]))
-                self._parts.append(self._text[end - 1])
-            elif is_string:
-                self._parts.append(" ")
-            else:
-                self._parts.append(_blank(self._text[begin:end]))
-            self._at = end
-        self._keep(len(self._text))
-        return "".join(self._parts)
-
-    def _keep(self, end: int) -> None:
-        self._parts.append(self._text[self._at : end])
-        self._at = end
-
-    def _token(self, at: int, token: str) -> tuple[int, bool]:
-        """Return the end of what starts here, and whether it is a string."""
-        text = self._text
-        if token == "//":
-            end = text.find("\n", at)
-            return (len(text) if end < 0 else end), False
-        if token == "/*":
-            end = text.find("*/", at + 2)
-            return (len(text) if end < 0 else end + 2), False
-        if token == "/":
-            return self._slash(at), False
-        if self._language == "rust" and (special := self._rust(at)):
-            return special, True
-        if self._language == "c" and (special := self._c(at, token)):
-            return special, True
-        if token not in _QUOTES[self._language]:
-            return at + 1, False
-        if token == "`":
-            return self._template(at), True
-        if self._language == "java" and text.startswith('"""', at):
-            end = text.find('"""', at + 3)
-            return (len(text) if end < 0 else end + 3), True
-        return self._quoted(at, token), True
-
-    def _slash(self, at: int) -> int:
-        """Return the end of a regular expression; one character: it is a division."""
-        if self._language == "javascript":
-            before = "".join(self._parts[-3:])[-80:]
-            if _BEFORE_REGEX.search(before) and (found := _REGEX.match(self._text, at)):
-                return found.end()
-        return at + 1
-
-    def _rust(self, at: int) -> int:
-        """Return the end of a raw string or a character; 0: it is neither."""
-        if raw := _RAW_RUST.match(self._text, at):
-            end = self._text.find(f'"{raw[1]}', raw.end())
-            return len(self._text) if end < 0 else end + 1 + len(raw[1])
-        if char := _CHAR_RUST.match(self._text, at):
-            return char.end()
-        # A lifetime: `'a`.
-        return 0
-
-    def _c(self, at: int, token: str) -> int:
-        """Return the end of a raw string, or of the separator in a number; 0: it is neither."""
-        before = self._text[max(at - 1, 0) : at]
-        if before == "R" and (raw := _RAW_C.match(self._text, at)):
-            end = self._text.find(f'){raw[1]}"', raw.end())
-            return len(self._text) if end < 0 else end + 2 + len(raw[1])
-        is_separator = token == "'" and before.isalnum() and before not in "uUL"
-        return at + 1 if is_separator else 0
-
-    def _quoted(self, at: int, quote: str) -> int:
-        end = re.compile(rf"(?:\\.|[^\\{quote}])*{quote}", re.DOTALL).match(self._text, at + 1)
-        return end.end() if end else len(self._text)
-
-    def _template(self, at: int) -> int:
-        """Return the end of a back-quoted text; one of JavaScript may hold others."""
-        if self._language == "go":
-            end = self._text.find("`", at + 1)
-            return len(self._text) if end < 0 else end + 1
-        depths: list[int] = []
-        at += 1
-        while at < len(self._text):
-            char = self._text[at]
-            if char == "\\":
-                at += 1
-            elif char == "`" and not depths:
-                return at + 1
-            elif self._text.startswith("${", at):
-                depths.append(at)
-                at += 1
-            elif char == "}" and depths:
-                depths.pop()
-            elif char == "`":
-                at = self._template(at) - 1
-            elif char in "'\"" and depths:
-                at = self._quoted(at, char) - 1
-            at += 1
-        return at
+def _end_of_template(text: str, at: int) -> int:
+    """Return the end of a template of JavaScript; the code inside it may hold others."""
+    ends = ["`"]
+    while ends and (found := _TEMPLATE[ends[-1]].search(text, at)):
+        at = found.end()
+        if found[0] == ends[-1]:
+            ends.pop()
+        elif found[0] in ("`", "{", "${"):
+            ends.append("`" if found[0] == "`" else "}")
+    return len(text) if ends else at
 
 
 def _blank(text: str) -> str:
