@@ -34,6 +34,21 @@ CAUSES = (
         advice="This path is read-only for commands. Write to the workspace or to /tmp, or name the folder in sandbox.share.",
     ),
     CommandCause(
+        name="snapshot not stored",
+        # vitest reports a new snapshot as a mismatch without a difference.
+        pattern=re.compile(r"New snapshot was not written|Snapshot `[^`\n]+` mismatched\n\s*❯"),
+        advice="Commands run with CI=1, so test runners store no new snapshot. Store it with the update option "
+        "(`vitest run -u FILE`, `jest --ci=false FILE`), and deliver the snapshot file with the test.",
+    ),
+    CommandCause(
+        name="coverage below its threshold",
+        pattern=re.compile(
+            r"Required test coverage of \S+ not reached|[Cc]overage (?:threshold )?for \w+ \(\S+\) (?:does not meet|not met)"
+        ),
+        advice="The tests that ran cover too little for a threshold of the project. A check of only some tests needs an option "
+        "that leaves the coverage out, such as --no-cov or --coverage=false.",
+    ),
+    CommandCause(
         name="out of memory",
         pattern=re.compile(
             r"Cannot allocate memory|^MemoryError\b|heap out of memory|OutOfMemoryError|No space left on device|\bENOSPC\b",

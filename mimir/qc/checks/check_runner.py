@@ -34,7 +34,12 @@ from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_work, says_it_tests
-from mimir.qc.results.comparison import complete_results, confirm_results
+from mimir.qc.results.comparison import (
+    complete_results,
+    confirm_results,
+    is_red_beside_tests,
+)
+from mimir.qc.results.request import lists_tests
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
 from mimir.workspace.git.history import GitHistory
@@ -243,6 +248,9 @@ class CheckRunner:
             base = await self._before(check, target.own_base)
             if not (base.green or (base.results and base.results.counted)):
                 return None
+        if earlier.results and not earlier.green:
+            base = await self._before(check, target.own_base)
+            return None if base.green and is_red_beside_tests(earlier, base.results) else earlier
         return earlier
 
     async def _only_loses_tests(self, path: str, target: CheckTarget) -> bool:
@@ -311,7 +319,8 @@ class CheckRunner:
 
         Data next to tests belongs to them if the task's `files` name it: an updated snapshot is red before the work.
         """
-        files = target.task.files
+        # Without `files`, a command that only lists tests says that they are the work.
+        files = target.task.files or (target.changed if lists_tests(check.argv) else ())
         if check.kind == "flip" and files and all(map(says_it_tests, files)):
             # The tests are the work: with them, the run is green without any work.
             return target.first_base

@@ -98,7 +98,7 @@ def _decide(kind: CheckKind, before: CheckRun, after: CheckRun, on_base: bool) -
     if after.green:
         # A flip that was green already can pass without the work.
         if kind == "flip" and before.green:
-            return _PROVES_NOTHING, no_proof
+            return _PROVES_NOTHING if on_base else _TESTS_PROVE_NOTHING, no_proof
         return "", "passed"
     # "Red as before" excuses only what the work did not touch.
     got_worse = (
@@ -136,5 +136,9 @@ _TIMED_OUT = (
     "command."
 )
 _PROVES_NOTHING = "The check proves nothing: it passes before the work too."
+_TESTS_PROVE_NOTHING = (
+    "The check proves nothing: with the tests of this attempt it passes before the work too. If the tests alone are the "
+    "work, name their files, and no others, in the task's `Files`."
+)
 _WAS_RED = "The check was red before the work and still is; it proves nothing about the work."
 _FLAKY = "The check is flaky: two runs on the same tree ended differently."

@@ -21,7 +21,7 @@ from mimir.qc.checks.earlier_tests import is_code
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.integrity.check_files import CheckFiles, find_check_files, is_declared_file
-from mimir.qc.results.comparison import confirm_results
+from mimir.qc.results.comparison import confirm_results, is_red_beside_tests
 from mimir.qc.scope.check_surface import is_config
 from mimir.qc.scope.module_shadows import name_module
 from mimir.store.schema import well_formed
@@ -95,8 +95,11 @@ async def run_on_tree(
         return tuple(runs)
     earlier = await _without_new_files(trees, mine, check, tree, others)
     if earlier:
-        runs.append(replace(await run(earlier), stands_for=tree))
-        if not runs[-1].green:
+        older = replace(await run(earlier), stands_for=tree)
+        if is_red_beside_tests(older, mine.results.get(check.id)):
+            return tuple(runs)
+        runs.append(older)
+        if not older.green:
             runs.append(replace(await run(earlier, again=True), stands_for=tree))
     return tuple(runs)
 

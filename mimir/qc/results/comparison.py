@@ -27,6 +27,18 @@ def confirm_results(
     return replace(run, results=replace(now, problem=problem, fallback=""))
 
 
+def is_red_beside_tests(run: CheckRun, then: TestResults | None) -> bool:
+    """True if all tests passed, those of `then` too, and a command is red for another reason.
+
+    Without new tests, the coverage of new code may be below the threshold of a project.
+    """
+    now = run.results
+    is_ended = run.exit_code and not (run.timed_out or run.missing or run.cut_short)
+    if not is_ended or now is None or now.fallback or now.contradiction:
+        return False
+    return then is None or not _contradiction(then, now, (), is_flip=False)
+
+
 def complete_results(results: TestResults, base: TestResults) -> TestResults:
     """Return results with the states that unexecuted tests have in those of the base."""
     known = base.states

@@ -22,6 +22,14 @@ from mimir.domain.command_causes import (
         ("MemoryError\n", "sandbox.memory_mb"),
         ("FATAL ERROR: JavaScript heap out of memory", "sandbox.memory_mb"),
         ("write: No space left on device", "sandbox.memory_mb"),
+        ("Error: Snapshot `a > b 1` mismatched\n ❯ test/a.test.ts:2:3", "vitest run -u"),
+        ("New snapshot was not written. The update flag must be passed", "jest --ci=false"),
+        ("FAIL Required test coverage of 90% not reached. Total coverage: 86.67%", "--no-cov"),
+        ('Jest: "global" coverage threshold for lines (100%) not met: 12%', "--coverage=false"),
+        (
+            "ERROR: Coverage for lines (12%) does not meet global threshold (90%)",
+            "--coverage=false",
+        ),
     ],
 )
 def test_cause_in_the_output_names_what_helps(output: str, advice: str):

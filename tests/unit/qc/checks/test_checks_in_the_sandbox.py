@@ -43,14 +43,32 @@ async def test_new_function_with_its_own_test_flips_and_is_marked(bench: Bench):
 async def test_a_task_that_may_only_write_tests_proves_them(bench: Bench):
     """They pass on the old work too: there is no other work."""
     new = "from calc import add\n\n\ndef test_adds():\n    assert add(2, 3) == 5\n"
-    run, path = check("flip", (*PYTEST, "tests/test_new.py")), "tests/test_new.py"
+    path = "tests/test_new.py"
+    run, lists = [check("flip", (*PYTEST, *more, path)) for more in ((), ("--collect-only",))]
+    code = {"calc.py": MUL}
 
-    for files, state in {
-        (path,): "passed",
-        (path, "calc.py"): "unverified",
-        (): "unverified",
-    }.items():
-        assert (await bench.outcome(run, {path: new}, files=files)).state == state
+    for command, files, work, state in (
+        (run, (path,), {}, "passed"),
+        (run, (path, "calc.py"), {}, "unverified"),
+        (run, (), {}, "unverified"),
+        (lists, (), {}, "passed"),
+        (lists, (), code, "unverified"),
+    ):
+        outcome = await bench.outcome(command, {path: new, **work}, files=files)
+        assert outcome.state == state
+        assert ("`Files`" in "".join(outcome.findings)) == (state == "unverified")
+
+
+async def test_threshold_that_new_code_misses_without_its_tests_refuses_no_work(bench: Bench):
+    """As `--cov-fail-under` in the settings: only the exit code shows it, no test."""
+    hook = "import calc\n\n\ndef pytest_sessionfinish(session):\n    if session.testscollected < str(vars(calc)).count('<function'):\n"
+    write_files(bench.project, {"conftest.py": f"{hook}        session.exitstatus = 1\n"})
+    bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+    right = "def add(a, b):\n    return a + b\n"
+    for add, state in ((right, "passed"), ("def add(a, b):\n    return a\n", "failed")):
+        work = {"calc.py": MUL.replace(right, add), "tests/test_mul.py": TEST_MUL}
+        outcome = await bench.outcome(check("hold", (*PYTEST, "tests")), work)
+        assert outcome.state == state
 
 
 @pytest.mark.parametrize("skips", [False, True])
