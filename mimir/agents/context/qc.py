@@ -20,6 +20,7 @@ from mimir.agents.context.token_budget import ContextBuilder, ContextPart, Conte
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check, Task
 from mimir.domain.quoted_text import list_path
+from mimir.domain.test_results import describe_tests
 from mimir.domain.usage import estimate
 
 # Near tasks that are named.
@@ -122,8 +123,12 @@ def check_text(outcome: CheckOutcome, task: Task) -> str:
 
 
 def how_it_ended(run: CheckRun) -> str:
-    """Return the end of a check run for models, such as `exit code 1` or `timed out`."""
-    return run.describe_end.replace("exit ", "exit code ")
+    """Return the end of a check run for models, such as `exit code 1, 2 of 3 tests`."""
+    end, found = run.describe_end.replace("exit ", "exit code "), run.results
+    if found is None or found.fallback:
+        return end
+    tests = describe_tests(len(found.passed), found.counted, skipped=len(found.skipped))
+    return f"{end}, {tests}" if tests else end
 
 
 def _decides(check: Check | None) -> str:

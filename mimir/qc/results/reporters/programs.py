@@ -56,11 +56,14 @@ def main(starter, words):
     json_words = ["-json"] if name == "go" else []
     argv = [program, *words[: at + 1], *json_words, *words[at + 1 :]]
     with open(report, "xb") as out:
-        raise SystemExit(_run(argv, out, _show_go if name == "go" else _show))
+        is_brief = name == "go" and _VERBOSE.isdisjoint(words)
+        show = _show_brief if is_brief else _show_go if name == "go" else _show
+        raise SystemExit(_run(argv, out, show))
 
 
 _QUIET = {"-q", "--quiet", "--format=terse"}
 _ENDINGS = {"go": "gojson", "cargo": "libtest"}
+_VERBOSE = {"-v", "--v", "-v=true", "-test.v", "-test.v=true"}
 
 
 def _place_of_test(words):
@@ -111,6 +114,13 @@ def _show_go(line):
         return event.get("Output", "").encode() if isinstance(event, dict) else line
     except ValueError:
         return line
+
+
+def _show_brief(line):
+    """Return the same without the names of tests that did not fail, as without `-v`."""
+    text = _show_go(line)
+    is_name = text.lstrip().startswith((b"=== ", b"--- PASS: ", b"--- SKIP: "))
+    return b"" if is_name and text != line else text
 
 
 if __name__ == "__main__":

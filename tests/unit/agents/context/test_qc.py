@@ -12,6 +12,7 @@ from mimir.agents.context.task_context import PlannerKnowledge, get_task_context
 from mimir.domain.evidence import CheckRun
 from mimir.domain.invocation import MemoryHit
 from mimir.domain.plan import Plan
+from mimir.domain.test_results import sort_results
 from mimir.domain.usage import estimate
 from tests.support.contexts import OUTCOME, PM, QC, TASK, qc, ran, worker
 
@@ -24,6 +25,12 @@ def test_qc_sees_the_checks_as_the_engine_saw_them():
         "state: passed\nend of its output after the work:\n===== 3 passed in 0.01s =====\n```"
         in text
     )
+
+
+def test_qc_sees_the_number_of_passed_tests():
+    results = sort_results("pytest", {"t::a": "passed", "t::b": "failed", "t::c": "skipped"})
+    outcome = replace(OUTCOME, before=replace(OUTCOME.before, results=results))
+    assert "before the work: exit code 1, 1 of 2 tests, 1 skipped\n" in check_text(outcome, TASK)
 
 
 @pytest.mark.parametrize(
