@@ -115,14 +115,19 @@ class Replacements:
     def _find(self, is_wide=False):
         found = set()
         for home in _list_homes(is_wide):
-            others = set()
+            others, unset = set(), set()
             for key, value in list(vars(home).items()):
                 place, other = _origin_of(value)
+                if value is None:
+                    unset.add(key)
                 if place and _is_of_work(place) and key not in _FREE:
                     found.add("%s.%s" % (home.__name__, key))
                 elif other not in ("", key):
-                    others.add("%s.%s" % (home.__name__, key))
-            found |= others - self._aliases.setdefault(home, others)
+                    others.add(key)
+            known, late = self._aliases.setdefault(home, (others, unset))
+            # pytest sets names of its doctests at their first use.
+            new = others - known - {key for key in late if _is_own(home, key)}
+            found |= {"%s.%s" % (home.__name__, key) for key in new}
         return found
 
 
@@ -139,6 +144,12 @@ def _list_homes(is_wide):
         if isinstance(value, type)
     ]
     return modules + classes
+
+
+def _is_own(home, key):
+    """Tell whether a name of a module leads to a class of the same module."""
+    value = getattr(home, key, None)
+    return isinstance(value, type) and value.__module__ == home.__name__
 
 
 def _origin_of(value):

@@ -11,6 +11,7 @@ from types import ModuleType
 from unittest import TestCase, mock
 
 import pytest
+from _pytest import doctest
 
 from mimir.qc.results import reporters
 
@@ -58,6 +59,9 @@ def test_a_name_by_which_tests_compare_may_not_lead_to_the_work(
         (mock.NonCallableMock, "assert_called_once", work, True),
         (math, "isclose", max, True),
         (builtins, "all", bool, True),
+        (doctest, "RUNNER_CLASS", doctest.DoctestItem, False),
+        (doctest, "RUNNER_CLASS", dict, True),
+        (doctest, "DoctestItem", doctest.DoctestModule, True),
         (own, "__code__", work.__code__, True),
         (math, "isclose", own, False),
         (builtins, "open", work, False),
@@ -65,20 +69,29 @@ def test_a_name_by_which_tests_compare_may_not_lead_to_the_work(
     ]
     for home, name, value, is_found in cases:
         found = results.Replacements()
+        found.accept()
         with monkeypatch.context() as patch:
             patch.setattr(home, name, value)
+            found.search()
             message = found.describe(tests)
         assert bool(message) is is_found, (home, name, message)
 
 
 def test_a_test_fails_if_the_work_replaced_what_it_uses(tmp_path: Path):
+    """Pytest itself sets classes of its doctests at their first use."""
     (tmp_path / "test_zero.py").write_text(FAILS)
-    (tmp_path / "calc.py").write_text("import pytest\n\npytest.fail = lambda *_: None\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "mimir_pytest"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "mimir_pytest", "--doctest-modules"]
     plain = {"PYTHONPATH": reporters.__path__[0], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     own = {**os.environ, **plain, "MIMIR_WORKSPACE": str(tmp_path)}
+    example = '"""Calc.\n\n>>> 1 + 1\n2\n"""\n'
+    replaced = f"{example}import pytest\n\npytest.fail = lambda *_: None\n"
 
-    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True)
+    for work, tests, code in ((example, "calc.py", 0), (replaced, "test_zero.py", 1)):
+        (tmp_path / "calc.py").write_text(work)
+        done = subprocess.run(
+            [*command, tests], cwd=tmp_path, env=own, capture_output=True, text=True
+        )
 
-    assert done.returncode == 1
-    assert "The work replaced pytest.fail, by which tests run or compare." in done.stdout
+        assert done.returncode == code, done.stdout
+        message = "The work replaced pytest.fail, by which tests run or compare."
+        assert (message in done.stdout) == bool(code)
