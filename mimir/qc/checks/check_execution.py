@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -63,19 +63,6 @@ class ObservedRun:
     run: CheckRun
     reads_answer: bool
     """True: its command, or a file of its tree, names the variable of the closing answer."""
-
-
-@value_class
-class _IsolatedRun:
-    """Outcome of a command in a directory of its own."""
-
-    result: CommandResult
-    directory: Path
-    """Its former place, which outputs must not show."""
-    tests: TestResults | None
-    reads_answer: bool
-    is_repository: bool
-    products: tuple[str, ...]
 
 
 class CheckExecution:
@@ -143,16 +130,16 @@ class CheckExecution:
         alter: Alter | None = None,
     ) -> ObservedRun | None:
         """Run a check on a tree; `alter` may change the checkout. None: it has nothing to run."""
+        run = CheckRun(
+            check=check.id, argv=check.argv, phase=phase, tree=tree, exit_code=None, again=again
+        )
         async with self._slots:
             try:
-                made = await self._run_isolated(check, tree, phase, answer, alter)
-                if made and not made.is_repository and _NO_REPOSITORY.search(made.result.output):
-                    # Most checks use no git, so a repository is made on demand.
-                    self._git_commands.add(check.argv)
-                    made = await self._run_isolated(check, tree, phase, answer, alter)
+                return await self._run_isolated(check, run, answer, alter)
             except ToolError as error:
                 # Words that no program can receive count as a missing program: a finding on the plan.
-                run = _unstartable_run(check, tree, phase, str(error), again=again)
+                why = str(error)
+                run = replace(run, missing=True, output_hash=hash_text(why), output_tail=why)
                 return ObservedRun(run=run, reads_answer=False)
             except SandboxError as error:
                 raise Paused(
@@ -167,63 +154,32 @@ class CheckExecution:
                     reason="disk",
                     next_step="Free disk space, then: mimir resume",
                 ) from error
-        if made is None:
-            return None
-        result, directory, tests = made.result, made.directory, made.tests
-        # Directory names are random, so two runs of one check would differ by them.
-        output = result.output.replace(str(directory / _CHECKOUT), request.WORKSPACE)
-        # Everyone who reads the result sees the advice: QC, the next attempt, report and screen.
-        notes = [result.advice, tests.contradiction if tests and result.exit_code == 0 else ""]
-        output = "\n".join((output, *(f"[{note}]" for note in notes if note)))
-        run = CheckRun(
-            check=check.id,
-            argv=check.argv,
-            phase=phase,
-            tree=tree,
-            exit_code=result.exit_code,
-            timed_out=result.timed_out,
-            missing=result.is_program_missing,
-            # Milliseconds are precise enough, and keep the sealed payload short.
-            seconds=round(result.seconds, 3),
-            output_hash=result.output_hash,
-            output_tail=clip_both_ends(
-                self._redact(output.replace(str(directory), "/mimir")), MAX_TAIL
-            ),
-            sandbox=result.backend,
-            again=again,
-            results=None if result.is_program_missing else tests,
-            products=made.products,
-        )
-        return ObservedRun(run=run, reads_answer=made.reads_answer)
 
     async def _run_isolated(
-        self, check: Check, tree: str, phase: Phase, answer: str, alter: Alter | None
-    ) -> "_IsolatedRun | None":
-        """Run in a new directory."""
+        self, check: Check, run: CheckRun, answer: str, alter: Alter | None
+    ) -> ObservedRun | None:
+        """Return the run completed in a new directory."""
         is_repository = check.argv in self._git_commands or any(map(_GIT.search, check.argv))
-        self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        directory = Path(tempfile.mkdtemp(dir=self._work_dir, prefix="check-"))
-        try:
+        async with self._make_directory() as directory:
+            checkout = directory / _CHECKOUT
             answer_file = directory / "answer.md"
             answer_file.write_text(answer, encoding="utf-8", errors="backslashreplace")
             # The answer is evidence: a check must not be able to rewrite it.
             answer_file.chmod(0o444)
-            await self._history.checkout(tree, directory / _CHECKOUT)
-            argv: Sequence[str] | None = check.argv
-            if alter is not None:
-                argv = await asyncio.to_thread(alter, directory / _CHECKOUT)
+            await self._history.checkout(run.tree, checkout)
+            argv = await asyncio.to_thread(alter, checkout) if alter else check.argv
             if argv is None:
                 return None
             wanted = request.request_report(argv, str(toolchain.interpreter()))
             programs = await asyncio.to_thread(_prepare_report, directory)
-            reads_answer = await asyncio.to_thread(_names_answer, argv, directory / _CHECKOUT)
-            known = await asyncio.to_thread(list_paths, directory / _CHECKOUT)
-            stored = await asyncio.to_thread(read_snapshots, directory / _CHECKOUT, known)
+            reads_answer = await asyncio.to_thread(_names_answer, argv, checkout)
+            known = await asyncio.to_thread(list_paths, checkout)
+            stored = await asyncio.to_thread(read_snapshots, checkout, known)
             if is_repository:
-                await self._history.make_repository(directory / _CHECKOUT)
+                await self._history.make_repository(checkout)
             result = await self._sandbox.run(
                 wanted.argv,
-                workspace=directory / _CHECKOUT,
+                workspace=checkout,
                 seconds=check.timeout_seconds,
                 extra_ro={
                     ANSWER_PATH: answer_file,
@@ -240,28 +196,57 @@ class CheckExecution:
                     "PYTHONDONTWRITEBYTECODE": "1",
                 },
             )
-            own = directory / _CHECKOUT if request.reads_folder(wanted.expected) else None
-            tests = await asyncio.to_thread(
-                read_results, directory / _REPORTS, wanted, own, self._redact
-            )
-            if tests is not None and alter is None:
-                renewed = await asyncio.to_thread(describe_renewed, stored, directory / _CHECKOUT)
-                tests = replace(tests, problem=renewed or tests.problem)
-            products: tuple[str, ...] = ()
-            if phase == "before":
-                products = await asyncio.to_thread(find_products, known, directory / _CHECKOUT)
-            return _IsolatedRun(
-                result=result,
-                directory=directory,
-                tests=tests,
-                reads_answer=reads_answer,
-                is_repository=is_repository,
-                products=products,
-            )
+            if is_repository or not _NO_REPOSITORY.search(result.output):
+                own = checkout if request.reads_folder(wanted.expected) else None
+                tests = await asyncio.to_thread(
+                    read_results, directory / _REPORTS, wanted, own, self._redact
+                )
+                if tests is not None and alter is None:
+                    renewed = await asyncio.to_thread(describe_renewed, stored, checkout)
+                    tests = replace(tests, problem=renewed or tests.problem)
+                if run.phase == "before":
+                    products = await asyncio.to_thread(find_products, known, checkout)
+                    run = replace(run, products=products)
+                run = self._complete(run, result, tests, directory)
+                return ObservedRun(run=run, reads_answer=reads_answer)
+        # Most checks use no git, so a repository is made on demand.
+        self._git_commands.add(check.argv)
+        return await self._run_isolated(check, run, answer, alter)
+
+    @contextlib.asynccontextmanager
+    async def _make_directory(self) -> AsyncGenerator[Path]:
+        """Make a directory for one run."""
+        self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        directory = Path(tempfile.mkdtemp(dir=self._work_dir, prefix="check-"))
+        try:
+            yield directory
         finally:
             # Shielded, so that a cancelled run leaves no checkout; files that resist removal stay.
             with contextlib.suppress(WorkspaceError):
                 await to_thread_shielded(remove_tree, directory)
+
+    def _complete(
+        self, run: CheckRun, result: CommandResult, tests: TestResults | None, directory: Path
+    ) -> CheckRun:
+        """Return a run with the result of its command in a directory."""
+        # Directory names are random, so two runs of one check would differ by them.
+        output = result.output.replace(str(directory / _CHECKOUT), request.WORKSPACE)
+        # Everyone who reads the result sees the advice: QC, the next attempt, report and screen.
+        notes = [result.advice, tests.contradiction if tests and result.exit_code == 0 else ""]
+        output = "\n".join((output, *(f"[{note}]" for note in notes if note)))
+        output = self._redact(output.replace(str(directory), "/mimir"))
+        return replace(
+            run,
+            exit_code=result.exit_code,
+            timed_out=result.timed_out,
+            missing=result.is_program_missing,
+            # Milliseconds are precise enough, and keep the sealed payload short.
+            seconds=round(result.seconds, 3),
+            output_hash=result.output_hash,
+            output_tail=clip_both_ends(output, MAX_TAIL),
+            sandbox=result.backend,
+            results=None if result.is_program_missing else tests,
+        )
 
 
 def _names_answer(argv: Sequence[str], checkout: Path) -> bool:
@@ -293,17 +278,3 @@ def _prepare_report(directory: Path) -> Path:
         (programs / name).write_text(request.STARTER)
         (programs / name).chmod(0o755)
     return programs
-
-
-def _unstartable_run(check: Check, tree: str, phase: Phase, why: str, *, again: bool) -> CheckRun:
-    return CheckRun(
-        check=check.id,
-        argv=check.argv,
-        phase=phase,
-        tree=tree,
-        exit_code=None,
-        missing=True,
-        output_hash=hash_text(why),
-        output_tail=why,
-        again=again,
-    )
