@@ -5,6 +5,7 @@ Members have the names of the store's properties, so that an Evidence node can s
 
 from collections.abc import Mapping, Sequence
 
+from mimir.agents.stored_fields import encode_fields
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.test_results import sealed_results
 from mimir.domain.text_hash import hash_text
@@ -12,6 +13,9 @@ from mimir.domain.verdict import CriterionResult, Verdict
 from mimir.qc.evidence.seal import canonical_json
 
 Body = Mapping[str, object]
+_NOT_SEALED = ("results", "control", "products")
+_LATER = ("cutShort", "shared", "standsFor")
+"""Members of a check run by their sealed names."""
 
 
 def deliverable_body(tree: str, base_tree: str, answer: str, changed: Sequence[str]) -> Body:
@@ -49,30 +53,14 @@ def check_bodies(outcome: CheckOutcome) -> tuple[Body, ...]:
 
 def run_body(run: CheckRun, *, task: str = "") -> Body:
     """Return the payload of a check run; `task` names its task in a chain of several tasks."""
-    body: dict[str, object] = {
-        "check": run.check,
-        "argv": list(run.argv),
-        "phase": run.phase,
-        "again": run.again,
-        "tree": run.tree,
-        "exitCode": run.exit_code,
-        "timedOut": run.timed_out,
-        "missing": run.missing,
-        "seconds": run.seconds,
-        "outputHash": run.output_hash,
-        "outputTail": run.output_tail,
-        "sandbox": run.sandbox,
+    # Members that came later are absent if empty: such payloads keep the hash of older versions.
+    members = {
+        name: value
+        for name, value in encode_fields(run).items()
+        if name not in _NOT_SEALED and (value or name not in _LATER)
     }
-    # Added later: payloads without it keep the hash of older versions.
-    if run.cut_short:
-        body["cutShort"] = True
-    if run.shared:
-        body["shared"] = True
-    if run.stands_for:
-        body["standsFor"] = run.stands_for
-    if run.results is not None:
-        body["tests"] = sealed_results(run.results)
-    return {**body, "task": task} if task else body
+    tests = {"tests": sealed_results(run.results)} if run.results is not None else {}
+    return {**members, **tests, **({"task": task} if task else {})}
 
 
 def control_body(run: CheckRun) -> Body:
@@ -80,15 +68,8 @@ def control_body(run: CheckRun) -> Body:
     control = run.control
     if control is None:
         raise ValueError(f"The run of check {run.check!r} is no control.")
-    members: dict[str, object] = {
-        "control": control.state,
-        "method": control.method,
-        "sensitive": control.sensitive,
-        "counted": control.counted,
-        "runs": control.runs,
-        "reason": control.reason,
-    }
-    return {**run_body(run), **members}
+    members = encode_fields(control)
+    return {**run_body(run), "control": members.pop("state"), **members}
 
 
 def verdict_body(verdict: Verdict, tree: str, answer: str) -> Body:
@@ -117,13 +98,6 @@ def facts_hash(facts: Body) -> str:
 
 
 def _criterion(result: CriterionResult) -> Body:
-    return {
-        "id": result.id,
-        "state": result.state,
-        "basis": result.basis,
-        "points": str(result.points),
-        "critical": result.critical,
-        "quote": result.quote,
-        "source": result.source,
-        "reason": result.reason,
-    }
+    members = encode_fields(result)
+    del members["text"]
+    return {**members, "points": str(result.points)}
