@@ -14,14 +14,14 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.json_value import as_object
 from mimir.qc.controls import surface
 from mimir.qc.controls.decision import ends_before_tests
-from mimir.qc.controls.script_discovery import Alter
 from mimir.qc.integrity.command_line import shell_line
 
 _IGNORE = "MAKEFLAGS=i"
 """Lets make run all lines of its recipes."""
 _STOPS = re.compile(r"^(\s*)set -\w*e\w*", re.MULTILINE)
 
-
+Alter = Callable[[Path], Sequence[str] | None]
+"""Changes a checkout and returns the command to run there; None: nothing is to run."""
 Execute = Callable[[str, Alter, float], Awaitable[CheckRun | None]]
 """Runs an altered checkout of a tree for some seconds; None: nothing was to run."""
 

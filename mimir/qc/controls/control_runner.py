@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from mimir.domain.evidence import CheckRun, ControlResult, ControlState
 from mimir.domain.globs import matches
 from mimir.qc.controls import decision, scripts, surface
-from mimir.qc.controls.continuation import Execute, reach_tests
+from mimir.qc.controls.continuation import Alter, Execute, reach_tests
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.controls.decision import WHOLE, SensitiveTests, decide_programs
-from mimir.qc.controls.script_discovery import Alter, ScriptDiscovery
+from mimir.qc.controls.script_discovery import ScriptDiscovery, inspect
 from mimir.qc.controls.scripts import Script, StartedPrograms
 from mimir.qc.controls.surface import TrustedFiles
 from mimir.qc.integrity.check_files import find_check_files
@@ -26,7 +27,7 @@ from mimir.qc.results.request import lists_tests
 Vary = Callable[[Path, Step], Sequence[str] | None]
 """The same, for one step."""
 
-_LISTING_SECONDS = 20.0
+_Found = TypeVar("_Found")
 _MOST_GROUPS = 8
 """Most groups of test programs that are controlled one by one."""
 _TEST_STEPS: Sequence[Step] = ("expectations", "strict", "statements")
@@ -61,8 +62,7 @@ class _Control:
         self._runs = 0
         # Earlier tasks may have silenced tests; empty: there were none.
         self._start = case.new_tests.base if case.new_tests.base != case.base_tree else ""
-        trees = (case.base_tree, case.after.tree)
-        self._discovery = ScriptDiscovery(check.argv, trees, self._trusted, self._look, self._try)
+        self._discovery = ScriptDiscovery(case, self._trusted, execute, self._try)
 
     async def run(self) -> CheckRun:
         if scripts.only_reads(self._case.check.argv) or self._lists_new_tests():
@@ -91,9 +91,9 @@ class _Control:
         """True if tests of the command, not of the plan, load changed code, by names in files."""
         found = find_check_files(replace(self._case.check, tests=None))
         files = {test.partition("::")[0] for test in decision.counted_tests(self._case.after)}
-        tests, loaded = (*found.tests, *found.reached, *files), list[bool]()
-        await self._look(lambda at: loaded.append(surface.loads_code(at, tests, self._case.changed)), self._case.after.tree)  # fmt: skip
-        return loaded != [False]
+        tests = (*found.tests, *found.reached, *files)
+        changed = self._case.changed
+        return await self._inspect(lambda at: surface.loads_code(at, tests, changed))
 
     def _lists_new_tests(self) -> bool:
         """True if the tests are the work, and the check shows that a runner can load them."""
@@ -206,12 +206,7 @@ class _Control:
 
     async def _by_programs(self) -> CheckRun | None:
         """Decide by compiled test programs; None: the check executes none."""
-        programs: list[TestProgram] = []
-
-        def look(checkout: Path) -> None:
-            programs[:] = surface.find_programs(checkout, self._trusted)
-
-        await self._execute(self._case.after.tree, look, _LISTING_SECONDS)
+        programs = await self._inspect(lambda at: list(surface.find_programs(at, self._trusted)))
         decided: CheckRun | None = None
         for group in self._group_programs(programs):
             found = await self._by_program(group) if group else None
@@ -392,8 +387,8 @@ class _Control:
             if run is not None:
                 tally.note(step, run, changed())
 
-    async def _look(self, alter: Alter, tree: str) -> CheckRun | None:
-        return await self._execute(tree, alter, _LISTING_SECONDS)
+    async def _inspect(self, look: Callable[[Path], _Found]) -> _Found:
+        return await inspect(self._execute, self._case.after.tree, look)
 
     async def _try(self, alter: Alter) -> bool:
         """Return whether a variant of the deliverable turns the check red."""

@@ -6,19 +6,24 @@ A script that no text names may be started by a pattern, a pipe or another progr
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from mimir.domain.evidence import CheckRun
 from mimir.qc.controls import scripts, surface
+from mimir.qc.controls.continuation import Alter, Execute
+from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.controls.scripts import Script, StartedPrograms, find_started
 from mimir.qc.controls.surface import TrustedFiles
 from mimir.qc.integrity.command_line import ProgramCall
 
-Alter = Callable[[Path], Sequence[str] | None]
-"""Changes a checkout and returns the command to run there; None: nothing is to run."""
-Try = Callable[[Alter], Awaitable[bool]]
-"""Tells whether a variant of the deliverable turns the check red."""
-Look = Callable[[Alter, str], Awaitable[CheckRun | None]]
-"""Looks at a tree; None: nothing was to run there."""
+_LISTING_SECONDS = 20.0
+_Found = TypeVar("_Found")
+
+
+async def inspect(execute: Execute, tree: str, look: Callable[[Path], _Found]) -> _Found:
+    """Return what a function finds in a checkout of a tree, where no command runs."""
+    found: list[_Found] = []
+    await execute(tree, lambda checkout: found.append(look(checkout)), _LISTING_SECONDS)
+    return found[0]
 
 
 class ScriptDiscovery:
@@ -26,41 +31,33 @@ class ScriptDiscovery:
 
     def __init__(
         self,
-        argv: Sequence[str],
-        trees: tuple[str, str],
+        case: ControlCase,
         trusted: TrustedFiles,
-        look: Look,
-        is_red: Try,
+        execute: Execute,
+        is_red: Callable[[Alter], Awaitable[bool]],
     ) -> None:
-        """Bind the discovery to a command, base and deliverable, and the files that may test."""
-        self._argv = argv
-        self._base, self._tree = trees
+        """Bind the discovery; `is_red` runs a variant of the deliverable."""
+        self._argv = case.check.argv
+        self._trees = (case.base_tree, case.after.tree)
         self._trusted = trusted
-        self._look = look
+        self._execute = execute
         self._is_red = is_red
 
     async def find_started(self) -> StartedPrograms:
         """Find the programs of the command, with recipes as they were before the work."""
         recipes: dict[ProgramCall, Sequence[str]] = {}
-        found = StartedPrograms()
-        for _ in range(3):  # a recipe may start a build tool
-            missing: dict[ProgramCall, None] = {}
 
-            def recipe(call: ProgramCall, missing: dict[ProgramCall, None] = missing) -> Sequence[str]:  # fmt: skip
-                if call not in recipes:
-                    missing[call] = None
-                return recipes.get(call, ())
+        def look(checkout: Path) -> StartedPrograms:
+            return find_started(self._argv, partial(surface.read_text, checkout), recipes)
 
-            def look(checkout: Path, recipe: Callable[[ProgramCall], Sequence[str]] = recipe) -> None:  # fmt: skip
-                nonlocal found
-                found = find_started(self._argv, partial(surface.read_text, checkout), recipe)
-
-            await self._look(look, self._tree)
+        for _ in range(2):  # a recipe may start a build tool
+            found = await inspect(self._execute, self._trees[1], look)
+            missing = [call for call in found.build_calls if call not in recipes]
             if not missing:
-                break
+                return found
             for call in missing:
                 recipes[call] = await self._recipe(call)
-        return found
+        return await inspect(self._execute, self._trees[1], look)
 
     async def _recipe(self, call: ProgramCall) -> Sequence[str]:
         """Return the lines of `make -n`, which executes nothing."""
@@ -68,8 +65,8 @@ class ScriptDiscovery:
             *(call.program, "-n", "--no-print-directory", "-C", call.below),
             *(call.arguments[1:] if call.path else call.arguments),
         )
-        for tree in (self._base, self._tree):
-            listing = await self._look(lambda _: command, tree)
+        for tree in self._trees:
+            listing = await self._execute(tree, lambda _: command, _LISTING_SECONDS)
             if listing and listing.exit_code == 0:
                 return listing.output_tail.replace("\\\n", " ").splitlines()
         return ()
@@ -77,13 +74,12 @@ class ScriptDiscovery:
     async def find_unnamed(self, started: StartedPrograms) -> list[Script]:
         """Find the test scripts that the check starts, although no text names them."""
         known = {one.path for one in started.scripts}
-        found: list[Script] = []
 
-        def look(checkout: Path) -> None:
+        def look(checkout: Path) -> list[Script]:
             unnamed = surface.find_scripts(checkout, self._trusted)
-            found[:] = [one for one in unnamed if one.path not in known][: scripts.MOST]
+            return [one for one in unnamed if one.path not in known][: scripts.MOST]
 
-        await self._look(look, self._tree)
+        found = await inspect(self._execute, self._trees[1], look)
         if not (found and await self._is_started(found)):
             return []
         return [one for one in found if await self._is_started([one])]

@@ -29,8 +29,8 @@ from mimir.qc.mutations.mutation import Step
 
 Read = Callable[[str], str | None]
 """Returns the text of a file of the tree; None: there is none."""
-Recipe = Callable[[ProgramCall], Sequence[str]]
-"""Returns the command lines that a build tool would execute."""
+Recipes = Mapping[ProgramCall, Sequence[str]]
+"""Call of a build tool → command lines that it would execute."""
 
 MOST = 12
 """Most scripts and recipes that are read for one check."""
@@ -74,13 +74,15 @@ class StartedPrograms:
 
     scripts: list[Script] = field(default_factory=list[Script])
     """Callers before the scripts that they call."""
+    build_calls: list[ProgramCall] = field(default_factory=list[ProgramCall])
+    """Calls of build tools with recipes."""
     collected: tuple[str, ...] = ()
     """Globs of the test files that the known test runners among the programs may execute."""
     only_reads: bool = True
     """True: each program only reads files, as linters do."""
 
 
-def find_started(argv: Sequence[str], read: Read, recipe: Recipe) -> StartedPrograms:
+def find_started(argv: Sequence[str], read: Read, recipes: Recipes) -> StartedPrograms:
     """Return what a command starts; nothing is executed here."""
     found = StartedPrograms()
     pending: list[Sequence[str]] = [argv]
@@ -89,7 +91,7 @@ def find_started(argv: Sequence[str], read: Read, recipe: Recipe) -> StartedProg
         for call in find_programs(command):
             _note_program(found, call)
             is_used = _USED.search(command[-1] if command else "") is not None
-            lines = _started_lines(found, call, read, recipe, is_used=is_used)
+            lines = _started_lines(found, call, read, recipes, is_used=is_used)
             more = [("sh", "-c", line) for line in lines]
             pending += [one for one in more if one not in pending]
         del pending[MOST * 20 :]
@@ -131,7 +133,7 @@ def _started_lines(
     found: StartedPrograms,
     call: ProgramCall,
     read: Read,
-    recipe: Recipe,
+    recipes: Recipes,
     *,
     is_used: bool,
 ) -> Iterator[str]:
@@ -139,7 +141,8 @@ def _started_lines(
     if call.program in _MAKE:
         for name in _MAKEFILES:
             _note_inline(found, path := call.locate(name), read(path))
-        yield from recipe(call)
+        found.build_calls.append(call)
+        yield from recipes.get(call, ())
     elif call.program in _PACKAGE_MANAGERS:
         path = call.locate("package.json")
         _note_inline(found, path, text := read(path))

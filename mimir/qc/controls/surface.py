@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from mimir.domain.globs import matches
@@ -181,16 +182,12 @@ def mutate_scripts(
         return mutate_command(argv, step)
     if not script.path:
         return mutate_inline(argv, script.inline, step)
-    text = read_text(checkout, script.path)
-    other = None
-    if text is not None and script.interpreter:
-        other = mutate_script(text, script.interpreter, step)
-    elif text is not None:
-        other = mutate_program(script.path, text, script.inline, step)
-    if other is None:
-        return None
-    write_text(checkout, script.path, other)
-    return tuple(argv)
+    mutate = (
+        partial(mutate_script, interpreter=script.interpreter, step=step)
+        if script.interpreter
+        else partial(mutate_program, script.path, number=script.inline, step=step)
+    )
+    return tuple(argv) if _rewrite(checkout, script.path, mutate) else None
 
 
 def find_programs(checkout: Path, trusted: TrustedFiles) -> Iterator[TestProgram]:
@@ -205,14 +202,9 @@ def find_programs(checkout: Path, trusted: TrustedFiles) -> Iterator[TestProgram
 
 def mutate_programs(checkout: Path, programs: Collection[TestProgram], step: Step) -> bool:
     """Change test programs; return whether any changed."""
-    is_changed = False
-    for program in programs:
-        text = read_text(checkout, program.path)
-        other = None if text is None else test_programs.mutate_program(program.path, text, step)
-        if other is not None:
-            write_text(checkout, program.path, other)
-            is_changed = True
-    return is_changed
+    mutate = test_programs.mutate_program
+    changed = [one for one in programs if _rewrite(checkout, one.path, partial(mutate, one.path, step=step))]  # fmt: skip
+    return bool(changed)
 
 
 def break_work(checkout: Path, paths: Collection[str]) -> tuple[str, ...]:
@@ -275,6 +267,15 @@ def find_scripts(checkout: Path, trusted: TrustedFiles) -> Iterator[Script]:
         text = read_text(checkout, path) if trusted.may_test(path) else None
         if text and (interpreter := interpreter_of(path, text)):
             yield Script(path=path, interpreter=interpreter, is_unnamed=True)
+
+
+def _rewrite(checkout: Path, path: str, mutate: Callable[[str], str | None]) -> bool:
+    """Replace the text of a file by its mutation; return False if there is none."""
+    text = read_text(checkout, path)
+    other = None if text is None else mutate(text)
+    if other is not None:
+        write_text(checkout, path, other)
+    return other is not None
 
 
 def _is_plain(file: Path) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from mimir.qc.controls import scripts
 from mimir.qc.controls.inline_programs import count_programs, mutate_program
 from mimir.qc.controls.surface import TrustedFiles, mutate_tests
+from mimir.qc.integrity.command_line import find_programs
 from mimir.qc.mutations import lexed_tests, python_tests
 from mimir.qc.mutations.code_lexer import Language, mask_code
 from mimir.qc.mutations.doctests import fail_examples
@@ -312,7 +313,8 @@ FILES = {
 def test_programs_are_found_behind_scripts_and_recipes(
     argv: tuple[str, ...], paths: list[str], runs_tests: bool
 ):
-    found = scripts.find_started(argv, FILES.get, lambda _: ["python -m pytest -q"])
+    recipes = {call: ["python -m pytest -q"] for call in find_programs(argv)}
+    found = scripts.find_started(argv, FILES.get, recipes)
 
     assert not any(one.is_output_used for one in found.scripts)
 
@@ -407,7 +409,7 @@ def test_scripts_of_other_languages_fail_by_expectations_and_at_their_end(
 def test_a_script_whose_output_is_read_is_marked():
     line = "python tests/case | tail -3"
 
-    found = scripts.find_started(("sh", "-c", line), FILES.get, lambda _: ())
+    found = scripts.find_started(("sh", "-c", line), FILES.get, {})
 
     assert [(one.path, one.is_output_used) for one in found.scripts] == [("tests/case", True)]
 
