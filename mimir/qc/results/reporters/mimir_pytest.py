@@ -15,7 +15,8 @@ from mimir_results import (
 _report = open_report("pytest")
 _configured = []
 _failures = []
-_replacements = Replacements()
+_replacements = Replacements(is_wide=True)
+_replacements.watch_code()
 _MOST_TRACEBACKS = 20
 """Further ones are short: in the control of a suite every test fails."""
 
@@ -40,9 +41,9 @@ def pytest_runtest_makereport(item, call):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection():
+def pytest_collection(session):
     """Accept what plugins under test replaced."""
-    _replacements.accept()
+    _replacements.accept(session.config.pluginmanager.get_plugins())
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

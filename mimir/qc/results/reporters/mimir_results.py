@@ -7,8 +7,11 @@ runners themselves report nothing. Any Python from 3.6 on may import it.
 # pyright: basic, reportMissingParameterType=false
 
 import functools
+import io
 import json
 import os
+import re
+import symtable
 import sys
 import types
 
@@ -28,6 +31,9 @@ _LIBRARIES = ("pytest", "_pytest", "unittest")
 """Packages of test runners."""
 _FREE = ("print", "open", "input", "__import__", "__build_class__")
 """Names of them that work may replace."""
+_CODE = ("__code__", "__defaults__", "__kwdefaults__")
+_DEFINED = re.compile(r"(?m)^(?!.*@)(.*)\n[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")
+_ASSIGNED = re.compile(r"(?m)^(\w+)[ \t]*=")
 
 
 class Report:
@@ -85,32 +91,46 @@ def _innermost_place(trace):
 
 
 class Replacements:
-    """Names of test libraries, and of what compares, that lead to code of the work."""
+    """Names of test libraries, of tests, and of what compares, that lead to code of the work."""
 
-    def __init__(self):
+    def __init__(self, is_wide=False):
         """Note the names that modules have for functions and classes of others."""
         self._aliases = {}
         self._found = set()
         self._accepted = set()
-        self._find()
+        self._find(is_wide)
 
-    def accept(self):
-        """Accept all that are replaced now."""
-        self._accepted = self._find(is_wide=True)
+    def watch_code(self):
+        """Note functions of tests and of their libraries that get other code from now on."""
+        if hasattr(sys, "addaudithook"):
+            sys.addaudithook(self._note_other_code)
+
+    def accept(self, plugins):
+        """Accept all that are replaced now, if a plugin belongs to the work: it is under test."""
+        if any(_is_of_work(getattr(one, "__file__", None) or "") for one in plugins):
+            self._accepted = self._find(is_wide=True)
 
     def search(self):
         """Search whole test libraries, which takes longer."""
-        self._found = self._find(is_wide=True)
+        self._found |= self._find(is_wide=True)
 
     def describe(self, tests=None):
         """Describe what was replaced; `tests` is a module, whose functions count too."""
-        found = (self._found | self._find()) - self._accepted
-        for key, value in list(getattr(tests, "__dict__", {}).items()):
-            is_own = type(value) is types.FunctionType and value.__globals__ is tests.__dict__
-            if is_own and _is_of_work(value.__code__.co_filename):
-                found.add(key)
+        helpers = _list_helpers(len(sys.modules))
+        own = [_find_in_tests(one) for one in [*helpers, tests] if one is not None]
+        found = (self._found | self._find()).union(*own) - self._accepted
         names = ", ".join(sorted(found)[:5])
         return "The work replaced %s, by which tests run or compare." % names if found else ""
+
+    def _note_other_code(self, event, values):
+        if event != "object.__setattr__" or values[1] not in _CODE:
+            return
+        one = values[0]
+        # The copies of `mock.create_autospec` are local functions.
+        if type(one) is types.FunctionType and "<locals>" not in one.__qualname__:
+            home = str(one.__globals__.get("__name__"))
+            if _is_compared_by(home) or _is_test_module(one.__code__.co_filename):
+                self._found.add("%s.%s" % (home, one.__name__))
 
     def _find(self, is_wide=False):
         found = set()
@@ -129,6 +149,80 @@ class Replacements:
             new = others - known - {key for key in late if _is_own(home, key)}
             found |= {"%s.%s" % (home.__name__, key) for key in new}
         return found
+
+
+def _find_in_tests(module):
+    """Return the names in a module of tests that lead to other code than its text says."""
+    found = set()
+    text = getattr(module, "__file__", None) or ""
+    classes = [one for one in list(vars(module).values()) if isinstance(one, type)]
+    for home in [module] + [one for one in classes if one.__module__ == module.__name__]:
+        for key, value in list(vars(home).items()):
+            place, other = _origin_of(value)
+            is_of_work = _is_of_work(place)
+            if home is module and (is_of_work or not place) and _hides_builtin(key, value, text):
+                found.add(key)
+            if type(value) is types.FunctionType and (is_of_work or (other and home is module)):
+                is_own = is_of_work and value.__globals__ is vars(module)
+                if is_own or key in _defined_in(text):
+                    found.add(key)
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _list_helpers(_count):
+    """Return the loaded helpers of tests; `_count` is the number of all modules."""
+    modules = [(one, getattr(one, "__file__", None) or "") for one in list(sys.modules.values())]
+    return [
+        one
+        for one, path in modules
+        if _is_test_module(path) and not re.search(r"(^|/)test_[^/]*$|_test\.py$", path)
+    ]
+
+
+def _hides_builtin(key, value, path):
+    """Tell whether a global name stands for a built-in one, and the text does not say so."""
+    known = vars(sys.modules["builtins"])
+    if key not in known or key.startswith("__") or value is known[key]:
+        return False
+    return key not in _bound_in(path) and "import *" not in _text_of(path)
+
+
+@functools.lru_cache(maxsize=None)
+def _bound_in(path, is_import=False):
+    """Return the names that the text of a module binds, or only those that it imports."""
+    symbols = symtable.symtable(_text_of(path), path, "exec").get_symbols()
+    bound = [one for one in symbols if one.is_imported() or (one.is_assigned() and not is_import)]
+    return {one.get_name() for one in bound}
+
+
+@functools.lru_cache(maxsize=None)
+def _text_of(path):
+    try:
+        with io.open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except (OSError, TypeError):
+        return ""
+
+
+@functools.lru_cache(maxsize=None)
+def _defined_in(path):
+    """Return the names of functions whose only definition has no decorator."""
+    text = _text_of(path)
+    names = {name for _, name in _DEFINED.findall("\n" + text)}
+    return names - _bound_in(path, is_import=True) - set(_ASSIGNED.findall(text))
+
+
+def _is_compared_by(module):
+    return module in _COMPARING or module.partition(".")[0] in _LIBRARIES
+
+
+@functools.lru_cache(maxsize=None)
+def _is_test_module(path):
+    inside = path_in_workspace(path) if os.path.isabs(path) else ".."
+    return (
+        not inside.startswith("..") and "site-packages" not in inside and is_of_the_tests(path, "")
+    )
 
 
 def _list_homes(is_wide):
@@ -153,14 +247,18 @@ def _is_own(home, key):
 
 
 def _origin_of(value):
-    """Return the file of a value's code, or the name of a class or function without one."""
+    """Return the file of a value's code, and the name of a class or function without one.
+
+    Code that was compiled from a text has the name of that text for both.
+    """
     kind = type(value)
     if kind in (staticmethod, classmethod):
         value = value.__func__
     elif kind is functools.partial:
         value = value.func
     if type(value) is types.FunctionType:
-        return value.__code__.co_filename, ""
+        place = value.__code__.co_filename
+        return place, "" if os.path.isabs(place) else place
     if isinstance(value, (type, types.BuiltinFunctionType)):
         return "", value.__name__
     return _file_of(kind.__module__), ""

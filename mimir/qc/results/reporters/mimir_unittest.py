@@ -10,6 +10,7 @@ def report_unittest(runner, result):
     """Report the first run of a `TextTestRunner`; arguments are modules of unittest."""
     report = []
     replacements = Replacements()
+    replacements.watch_code()
     run = runner.TextTestRunner.run
 
     def run_reported(self, test):

@@ -96,6 +96,17 @@ def compare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         sys.modules.pop(name, None)
 
 
+class _Lies(type):
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return True
+
+    __instancecheck__ = __subclasscheck__  # type: ignore[assignment]
+
+
+class LyingError(Exception, metaclass=_Lies):
+    pass
+
+
 DECIDE = [
     (5, "==", 5), ([1, 2], "==", [1, 2]), ({"a": 1}, "==", {"a": 1}), (float("inf"), "==", float("inf")), ((), "==", ()),
     (Point(1, 2), "==", Point(1, 2)), ({"a": 1, "b": 2}, "==", {"a": ANY, "b": 2}), (0.3, "==", pytest.approx(0.3)),
@@ -134,6 +145,7 @@ def test_a_block_that_expects_an_error_does_not_accept_none(compare: Any):
     assert compare.ignores(lambda: accept(Exception), ValueError) is True
     assert compare.ignores(lambda: accept(ValueError), ValueError, "x") is True
     assert compare.ignores(lambda: accept(BaseException), BaseException, ".*") is False
+    assert compare.ignores(lambda: pytest.raises(LyingError), LyingError) is True
 
 
 def test_a_class_of_the_work_that_equals_all_of_its_kind_decides_nothing(

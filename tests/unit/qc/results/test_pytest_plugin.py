@@ -4,6 +4,7 @@ import builtins
 import contextlib
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,16 @@ from mimir.qc.results import reporters
 
 SUITE = "import pytest\n\n\n@pytest.mark.parametrize('n', range(30))\ndef test_all(n):\n    assert n < 0, 'negative'\n"
 
-FAILS = "import pytest\n\nimport calc\n\n\ndef test_zero():\n    pytest.fail('no error')\n"
+FAILS = "import calc\n\n\ndef check():\n    assert calc.zero\n\n\ndef test_zero():\n    calc.start(check)\n    check()\n"
+REPLACES = (
+    "import sys\n\nimport pytest\n\nimport helpers\n\npytest.fail = eval('lambda *_: None')\npytest.approx.__defaults__ = (None, 1, False)\n"
+    "helpers.compare = lambda *_: None\nzero = True\n\n\ndef start(check):\n    check.__code__ = check.__code__.replace(co_consts=(None,))\n"
+    "    sys._getframe(1).f_globals['ValueError'] = Exception\n"
+)
+HONEST = (
+    "try:\n    from calc import check\nexcept ImportError:\n    def check():\n        pass\n\nfrom calc import wrap, id\n\n\n"
+    "@wrap\ndef one():\n    pass\n\n\ndef two():\n    pass\n\n\ntwo = wrap(two)\n"
+)
 
 
 def test_only_the_first_failures_have_a_traceback(tmp_path: Path):
@@ -68,8 +78,7 @@ def test_a_name_by_which_tests_compare_may_not_lead_to_the_work(
         (mock.NonCallableMock, "assert_called_once", library, False),
     ]
     for home, name, value, is_found in cases:
-        found = results.Replacements()
-        found.accept()
+        found = results.Replacements(is_wide=True)
         with monkeypatch.context() as patch:
             patch.setattr(home, name, value)
             found.search()
@@ -77,21 +86,42 @@ def test_a_name_by_which_tests_compare_may_not_lead_to_the_work(
         assert bool(message) is is_found, (home, name, message)
 
 
+def test_a_module_of_tests_may_import_and_wrap_by_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(reporters.__path__[0])
+    results = __import__("mimir_results")
+    monkeypatch.setattr(results, "_TOP", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "calc.py").write_text("check = id = wrap = lambda *_: wrap\n")
+    (tmp_path / "test_calc.py").write_text(HONEST)
+
+    with mock.patch.dict(sys.modules):
+        tests = __import__("test_calc")
+        assert results.Replacements().describe(tests) == ""
+        tests.ValueError = Exception
+        assert "ValueError" in results.Replacements().describe(tests)
+
+
 def test_a_test_fails_if_the_work_replaced_what_it_uses(tmp_path: Path):
     """Pytest itself sets classes of its doctests at their first use."""
     (tmp_path / "test_zero.py").write_text(FAILS)
+    (tmp_path / "conftest.py").write_text("import calc\n")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/helpers.py").write_text("def compare():\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "mimir_pytest", "--doctest-modules"]
-    plain = {"PYTHONPATH": reporters.__path__[0], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    path = f"{reporters.__path__[0]}:{tmp_path}:{tmp_path}/tests"
+    plain = {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     own = {**os.environ, **plain, "MIMIR_WORKSPACE": str(tmp_path)}
     example = '"""Calc.\n\n>>> 1 + 1\n2\n"""\n'
-    replaced = f"{example}import pytest\n\npytest.fail = lambda *_: None\n"
+    names = ["ValueError", r"_pytest\.\w+\.approx", "compare", r"pytest\.fail", r"test_zero\.check"]
 
-    for work, tests, code in ((example, "calc.py", 0), (replaced, "test_zero.py", 1)):
+    for work, tests, code in ((example, "calc.py", 0), (example + REPLACES, "test_zero.py", 1)):
         (tmp_path / "calc.py").write_text(work)
         done = subprocess.run(
             [*command, tests], cwd=tmp_path, env=own, capture_output=True, text=True
         )
 
         assert done.returncode == code, done.stdout
-        message = "The work replaced pytest.fail, by which tests run or compare."
-        assert (message in done.stdout) == bool(code)
+        message = f"The work replaced {', '.join(names)}, by which tests run or compare"
+        assert bool(re.search(message, done.stdout)) == bool(code), done.stdout
