@@ -3,6 +3,8 @@
 The engine decides the deliverable, runs the checks and controls them in the real sandbox; QC would pass everything.
 """
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -15,15 +17,17 @@ from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.controls.control_case import ControlCase
 from mimir.workspace.git.history import GitHistory
 from mimir.workspace.sandbox.sandbox import Sandbox, SandboxConfig
+from mimir.workspace.sandbox.sharing.caches import UserMachine
 from mimir_bench.faults.attacks.projects import PROJECTS
 from mimir_bench.faults.attacks.runner_project import AttackVersion, RunnerProject, all_versions
 from mimir_bench.faults.attacks.single_causes import SINGLE_CAUSES
 from tests.support.clock import FrozenClock
+from tests.support.compiled_projects import user_runs
 from tests.support.projects import make_project, write_files
 from tests.support.scoped_deliverables import restrict
 from tests.support.trust_sizes import Cases, sample, size
 
-# A cold build of Go's standard library takes minutes of CPU, and CMake is seldom installed: only `make trust` has these cases.
+# A build of Go takes seconds, and CMake is seldom installed: only `make trust` has these cases.
 # Unit tests hold what single causes show.
 ONLY_TRUST = {"go", "ctest", *SINGLE_CAUSES}
 RUNNERS = [name for name in PROJECTS if name not in ONLY_TRUST or size() != "small"]
@@ -42,7 +46,14 @@ class _Bench:
     async def open(self) -> None:
         """Create the project and its history."""
         project = make_project(self._top / "project", files=dict(self._project.base))
-        sandbox = Sandbox(SandboxConfig(), scratch=self._top / "scratch", clock=self._clock)
+        home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+        user = UserMachine(home=home, path=tuple(map(Path, os.get_exec_path())))
+        if self._project.run[0] == "go":
+            # A user's cache has the standard library, whose build takes minutes.
+            cache = {"GOCACHE": str(home / ".cache/go-build")}
+            user_runs(project, *self._project.run, expect=(0, 1), variables=cache)
+        config = SandboxConfig(user=user)
+        sandbox = Sandbox(config, scratch=self._top / "scratch", clock=self._clock)
         self.history = await GitHistory.open(
             project, self._top / "history.git", owner=sandbox.owner, home=self._top
         )
@@ -62,7 +73,7 @@ class _Bench:
             kind=case.kind,
             tests=self._project.tests,
             protect=self._project.protect,
-            timeout_seconds=60,
+            timeout_seconds=120,
         )
         task = Task(id="t", title="t", prompt="p", worker_role="w", checks=(check,), files=files)
         where, index = self._top / "deliverable", self._top / "index"

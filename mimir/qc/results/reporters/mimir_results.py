@@ -98,6 +98,7 @@ class Replacements:
         self._aliases = {}
         self._found = set()
         self._accepted = set()
+        self._find()
         self._find(is_wide)
 
     def watch_code(self):
