@@ -91,6 +91,19 @@ def test_pm_repairs_the_broken_checks_of_its_plan(desk: Desk, server: PlayServer
     assert not server.of("worker")
 
 
+def test_pm_learns_once_which_old_tests_are_red(desk: Desk):
+    case = "import unittest\n\n\nclass Case(unittest.TestCase):\n    def test_{0}(self):\n        self.assertTrue({1})\n"
+    for name, holds_now in (("new", True), ("old", False)):
+        desk.write(f"tests/test_{name}.py", case.format(name, holds_now))
+    suite = check("python3", "-m", "unittest", "discover", "tests", id="suite", kind="hold")
+    kept = text_of(plan(replace(GOOD, checks=(suite,))))
+    with PlayServer({"parts": [{"role": "pm", "turns": [kept, kept]}]}) as server:
+        said = desk.ask(server, MODEL="play").type("chain", "Write a.txt")
+
+        assert (said.code, len(server.of("pm"))) == (0, 2), said.out
+    assert "fails before the work (exit 1) by tests/test_old.py" in said.out, said.out
+
+
 def test_plan_on_disk_is_refused_before_the_first_call_of_a_worker(desk: Desk, server: PlayServer):
     desk.write("plan.md", text := render(BROKEN))
     lines = {

@@ -74,6 +74,7 @@ CODES: dict[str, tuple[Severity, str]] = {
     ),
     "check-green-before": ("warning", "a flip that passes before the work; new tests must fail"),
     "check-red-before": ("warning", "a hold that fails before the work"),
+    "check-tests-red": ("warning", "a hold of which some tests fail before the work"),
     "check-without-tests": ("warning", "a check that selects no test"),
     "task-0-missing": ("warning", "no task 0 that validates the environment"),
     "task-0-skipped": ("warning", "a task without dependencies, not even on task 0"),

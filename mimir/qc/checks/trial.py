@@ -26,6 +26,7 @@ TrialCode = Literal[
     "check-already-green",
     "check-green-before",
     "check-red-before",
+    "check-tests-red",
     "check-without-tests",
 ]
 _Fault = tuple[TrialCode, str, str]
@@ -88,6 +89,10 @@ def _find_faults(
         yield "check-without-tests", "selects no test", _WITHOUT_TESTS
     if check.kind == "hold" and not run.green and len(tasks) == 1:
         message = f"is a hold, but fails before the work ({run.describe_end})"
+        found = run.results
+        if found and found.passed and (red := (*found.failed, *found.errored)):
+            message = f"{message} by {', '.join(red[:5])}"
+            yield "check-tests-red", message, _TESTS_RED
         yield "check-red-before", message, _RED
 
 
@@ -156,3 +161,7 @@ _ALREADY_GREEN = (
 _GREEN = "The task must write tests that fail before its work; otherwise write `kind: hold`."
 _WITHOUT_TESTS = "Correct the selection, so that the command runs at least one test."
 _RED = "If the base is broken, repair it first, or name only the tests that pass."
+_TESTS_RED = (
+    "It decides nothing as long as these tests fail. If no task is to repair them, leave them out of the command: "
+    "`--deselect TEST` of pytest, `-skip` of go test, `-- --skip` of cargo test."
+)
