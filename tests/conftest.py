@@ -1,4 +1,4 @@
-"""What holds for every test: an isolated environment, no network but loopback, no hidden clock.
+"""Fixtures of every test: an isolated environment, no network but loopback, no hidden clock.
 
 The network is blocked by pytest-socket; its two options stand in `pyproject.toml`.
 """
@@ -59,7 +59,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a key, unless `-m` names it."""
+    """Leave out tests that need a key, unless `-m` names them."""
     wanted = str(config.getoption("-m"))
     left_out = [mark for mark in NAMED_ONLY if mark not in wanted]
     kept = [item for item in items if not any(item.get_closest_marker(mark) for mark in left_out)]

@@ -23,7 +23,7 @@ class Reviewing(Desk):
     script: Path
 
     def ask_reviewer(self, *words: str, turns: tuple[Turn, ...]) -> Said:
-        """Invoke the reviewer, who gives these answers."""
+        """Invoke the reviewer with these scripted answers."""
         parts = [worker("task-1", *turns), *REST]
         self.script.write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
         return self.type("invoke", "project:reviewer", "Is total right?", *words)
@@ -121,7 +121,7 @@ def test_an_answer_of_another_form_is_requested_once_more(desk: Reviewing):
     assert desk.type("status", run, "--json").json["status"] == "answered"
 
 
-def test_what_an_agent_reports_of_itself_stands_beside_what_is_computed(desk: Reviewing):
+def test_metadata_has_the_self_report_of_an_agent_and_the_computed_status(desk: Reviewing):
     proposals = [{"operation": "create_entities", "data": {"name": str(n)}} for n in range(60)]
     own = {"task_completion_status": "partial", "confidence_level": "low"}
     said = answer("It divides.", memory_operations=proposals, metadata=own)
@@ -135,7 +135,7 @@ def test_what_an_agent_reports_of_itself_stands_beside_what_is_computed(desk: Re
     assert len(response["memory_operations"]) == 20
 
 
-def test_the_inbox_of_a_session_has_only_what_its_runs_propose(desk: Reviewing):
+def test_inbox_of_a_session_has_only_the_proposals_of_its_runs(desk: Reviewing):
     learned = {"entity": "total", "text": "total divides by the number of items"}
     proposal = {"operation": "add_observations", "data": learned, "sources": ["call:1"]}
     turns = (READS, answer("It divides.", memory_operations=[proposal]))
@@ -239,7 +239,7 @@ def test_the_scripts_of_a_skill_run_in_the_sandbox_and_are_not_delivered(desk: R
     assert [one["path"] for one in last(done)["deliverables"]["documents"]] == ["sum.txt"]
 
 
-def test_a_trusted_agent_gets_no_skill_of_a_clone_that_nobody_approved(desk: Reviewing):
+def test_trusted_agent_gets_no_skill_of_a_clone_without_approval(desk: Reviewing):
     mine = desk.project.parent / "home/.claude/agents/mine.md"
     mine.parent.mkdir(parents=True)
     words = claude("mine", "tools: Read, Bash", "skills: [money]")

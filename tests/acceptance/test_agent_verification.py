@@ -67,7 +67,7 @@ def script(desk: Desk, *parts: Part) -> None:
     (desk.project.parent / "script.yaml").write_text(text, encoding="utf-8")
 
 
-def test_checks_alone_decide_and_qc_is_not_asked(desk: Desk):
+def test_agent_with_checks_alone_is_decided_without_qc(desk: Desk):
     script(
         desk,
         {**worker("task-1", writes("out.txt", "41\n"), answer("Done.")), "attempt": 1},

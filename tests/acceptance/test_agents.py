@@ -125,7 +125,7 @@ def test_nothing_that_a_file_holds_reaches_the_terminal_raw(desk: Desk):
     assert "\a" not in shown
 
 
-def test_trust_is_asked_for_on_a_terminal(desk: Desk, tmp_path: Path):
+def test_trust_is_confirmed_on_a_terminal(desk: Desk, tmp_path: Path):
     desk.write(".claude/agents/reviewer.md", REVIEWER)
     main, side = pty.openpty()
     command = [sys.executable, "-m", "mimir", "agents", "trust", "--all"]
@@ -244,7 +244,9 @@ def test_an_invocation_without_its_deliverable_is_no_success(trusted: Desk, tmp_
     assert "test -s out.txt" in response["error"]["message"]
 
 
-def test_an_agent_writes_what_both_its_file_and_the_caller_allow(trusted: Desk, tmp_path: Path):
+def test_agent_writes_only_files_that_its_configuration_and_the_caller_allow(
+    trusted: Desk, tmp_path: Path
+):
     config = 'description: Writes.\ntools: [Read, Write]\nfiles: ["src/a*"]\n'
     trusted.write(".agents/agents/writer/config.yaml", config)
     trusted.write(".agents/agents/writer/prompt.md", "Write what the task names.")

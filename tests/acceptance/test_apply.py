@@ -1,4 +1,4 @@
-"""The finished part of a failed run reaches the person's files, in a repository with a branch called mimir."""
+"""Completed tasks of a failed run are applied to the user's files, in a repository with a branch called mimir."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from tests.support.whole_run import (  # fmt: skip
 )
 
 
-def test_the_finished_part_is_applied_with_the_persons_own_lines(
+def test_apply_of_completed_tasks_keeps_other_lines_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     project = start(tmp_path, SHARED)
@@ -38,7 +38,7 @@ def test_the_finished_part_is_applied_with_the_persons_own_lines(
     given = plan(sharer("a"), step("b"))
     journey = asyncio.run(travel(project, given, parts, apply="auto"))
 
-    # The screen and the report say what is finished, and where.
+    # The screen and the report name the completed tasks and their branch.
     id, branch = journey.ending.run, f"mimir-runs/{journey.ending.run}"
     assert (journey.ending.outcome, journey.ending.branch) == ("failed", branch)
     assert git(project, "show", f"{branch}:shared.txt") == journey.facts.files["shared.txt"].strip()

@@ -1,4 +1,4 @@
-"""What an attempt may end in besides a verdict, and what the next one then starts from."""
+"""Ends of an attempt without a verdict, and the start of the next attempt."""
 
 from fractions import Fraction
 from functools import partial
@@ -98,7 +98,7 @@ async def test_a_call_that_was_cut_off_is_not_run(tmp_path: Path):
     assert len(journey.facts.tool_calls("a")) == 1
 
 
-async def test_what_lies_outside_the_declared_files_is_left_out_and_named(tmp_path: Path):
+async def test_change_outside_the_declared_files_is_left_out_and_named(tmp_path: Path):
     parts = [worker("a", writes("a.txt", "a\n"), shell("echo b > b.txt"), "Two files.")]
 
     journey = await travel(start(tmp_path), plan(step("a", files=("a.txt",))), parts)
@@ -159,14 +159,14 @@ async def test_citations_that_no_call_holds_reach_the_judge(tmp_path: Path):
     assert journey.facts.judgement("a").unsupported_claims
 
 
-async def test_a_program_that_is_not_there_is_told_before_the_first_model_call(tmp_path: Path):
+async def test_missing_program_of_a_check_is_a_warning_before_the_first_model_call(tmp_path: Path):
     missing = check("no-such-program", "--now")
 
     journey = await travel(start(tmp_path), plan(step("a", checks=(missing,))), [wrote("a")])
 
-    [warning] = journey.facts.told(EventKind.WARNING)
+    [warning] = journey.facts.events_of_kind(EventKind.WARNING)
     assert "no-such-program" in str(warning.data["message"])
-    asked = journey.facts.told(EventKind.MODEL_CALLED, task="a")
+    asked = journey.facts.events_of_kind(EventKind.MODEL_CALLED, task="a")
     assert warning.seq < asked[0].seq
     assert "no-such-program" in journey.said.split("## Warnings")[1]
 
@@ -180,10 +180,10 @@ async def test_a_module_that_the_task_is_to_write_is_no_missing_program(tmp_path
     )
 
     assert journey.statuses == {"a": "completed"}
-    assert not journey.facts.told(EventKind.WARNING)
+    assert not journey.facts.events_of_kind(EventKind.WARNING)
 
 
-async def test_what_the_merged_tree_leaves_open_is_a_gap(
+async def test_criterion_that_fails_only_on_the_merged_tree_is_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The attempt's own verdict was whole; the one on the merged tree is the one that counts."""
@@ -214,7 +214,7 @@ async def test_what_the_merged_tree_leaves_open_is_a_gap(
     assert invariants.broken(journey.facts) == []
 
 
-async def test_a_judge_who_fails_a_required_fix_again_is_heard(tmp_path: Path):
+async def test_required_fix_that_is_still_open_fails_the_second_attempt(tmp_path: Path):
     """The second verdict would pass but for a fix of the first one that is still not done."""
     first = {"auto": "fail", "requiredFixes": ["say please"]}
     parts = [

@@ -156,7 +156,7 @@ def test_a_plan_that_runs_already_is_not_run_twice(desk: Desk):
     assert desk.statuses() == {"a": "completed", "b": "completed"}
 
 
-def test_an_interrupted_run_is_paused_and_goes_on(desk: Desk):
+def test_interrupted_run_is_paused_and_resumes(desk: Desk):
     with PlayServer(play(worker("b", ENDLESS))) as server:
         desk.ask(server)
         process = started(desk)
@@ -191,7 +191,7 @@ def test_a_second_signal_ends_at_once_and_loses_nothing(desk: Desk):
     assert desk.type("verify").code == 0
 
 
-def test_without_git_it_is_said_what_is_missing(desk: Desk, server: PlayServer, tmp_path: Path):
+def test_missing_git_is_refused_by_name(desk: Desk, server: PlayServer, tmp_path: Path):
     nothing = tmp_path / "nothing"
     nothing.mkdir()
     desk.ask(server).environ(PATH=str(nothing))
@@ -204,7 +204,7 @@ def test_without_git_it_is_said_what_is_missing(desk: Desk, server: PlayServer, 
     assert not server.requests
 
 
-def test_a_run_without_a_sandbox_was_asked_for_by_name_and_says_so(desk: Desk, server: PlayServer):
+def test_report_names_a_run_without_sandbox(desk: Desk, server: PlayServer):
     desk.ask(server).environ(MIMIR_SANDBOX="none")
     ran = desk.type("execute", "plan.md", "--yes")
     assert ran.code == 0, ran.err
@@ -277,7 +277,7 @@ def test_a_workspace_that_is_taken_away_loses_nothing(desk: Desk):
 
 
 def test_a_store_that_may_not_grow_pauses_the_run(desk: Desk, server: PlayServer):
-    """As on a full disk: no file may grow beyond what the store needs for half of the run."""
+    """Limit the size of files: the store cannot grow after half of the run, as on a full disk."""
     shell = "ulimit -f 200; exec " + " ".join([*MIMIR, "execute", "plan.md", "--yes"])
     desk.ask(server)
     ended = subprocess.run(

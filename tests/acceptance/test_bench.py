@@ -48,10 +48,10 @@ def test_one_agent_and_many_are_counted_by_the_same_store():
 
 
 def _quiet(_said: object) -> None:
-    """Tell nobody."""
+    """Discard the message."""
 
 
-async def test_a_side_does_its_workload_as_often_as_it_is_asked():
+async def test_benchmark_side_repeats_its_workload_as_often_as_configured():
     load = Workload(tasks=3)
     async with model_server() as url:
         desk = engine._MeasurementServices(url=url, say=_quiet, scope=engine.SCOPES["smoke"])

@@ -12,7 +12,7 @@ from mimir_bench.faults.fault_runs import FaultRun, play_all
 from mimir_bench.result import BenchResult
 
 
-async def test_planted_faults_are_found_and_right_work_is_let_through(tmp_path: Path):
+async def test_planted_faults_are_found_and_right_work_is_accepted(tmp_path: Path):
     plays = [
         FaultRun(judge="always", operator=operator)
         for operator in (
@@ -33,7 +33,7 @@ async def test_planted_faults_are_found_and_right_work_is_let_through(tmp_path: 
     ]
 
 
-async def test_an_attack_on_a_check_is_found_and_its_honest_twin_is_let_through(tmp_path: Path):
+async def test_attack_on_a_check_is_found_and_its_honest_twin_is_accepted(tmp_path: Path):
     family = benchmark.ATTACKED[0]
     operator = "A1 test changed by another task"
     plays = [FaultRun(judge="always", operator=name) for name in (operator, f"honest: {operator}")]
@@ -67,14 +67,14 @@ async def test_the_same_seeds_give_the_same_figures_to_the_last_digit():
     assert (clean["right"], clean["false_alarms"]) == (1, 0)
 
 
-async def test_who_is_interrupted_leaves_no_process_behind():
+async def test_interrupted_benchmark_leaves_no_process():
     size, begun = FaultSizes(seeds={"always": 2}), asyncio.Event()
 
-    def said(_words: str) -> None:
+    def notify(_words: str) -> None:
         begun.set()
 
     playing = asyncio.ensure_future(
-        benchmark.run(size, say=said, families=("notes",), operators=("wrong file",), processes=1)
+        benchmark.run(size, say=notify, families=("notes",), operators=("wrong file",), processes=1)
     )
     await begun.wait()  # the second project is under way
     playing.cancel()

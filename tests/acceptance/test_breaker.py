@@ -39,11 +39,11 @@ async def go(
 
 
 def tripped(journey: Journey) -> list[object]:
-    return [event.data["kind"] for event in journey.facts.told(EventKind.BREAKER_TRIPPED)]
+    return [event.data["kind"] for event in journey.facts.events_of_kind(EventKind.BREAKER_TRIPPED)]
 
 
 def asked(journey: Journey, *, role: str = "worker") -> str:
-    """Return all that a lane's model was told."""
+    """Return all messages to the model of a transcript."""
     return "\n".join(str(c["deltaJson"]) for c in journey.facts.calls("a", role=role))
 
 
@@ -56,12 +56,12 @@ def asked(journey: Journey, *, role: str = "worker") -> str:
     ],
     ids=["ten in one message", "one in ten messages", "four in three messages"],
 )
-async def test_an_estimate_of_four_lets_six_calls_through(turns: list[Turn], tmp_path: Path):
+async def test_estimate_of_four_calls_allows_six(turns: list[Turn], tmp_path: Path):
     journey = await go(tmp_path, turns, estimated_tool_calls=4)
 
     assert journey.facts.files["a.txt"] == "a\n" * 6
     assert len(journey.facts.tool_calls("a")) == 6
-    assert len(journey.facts.told(EventKind.TOOL_CALLED)) == 6
+    assert len(journey.facts.events_of_kind(EventKind.TOOL_CALLED)) == 6
     assert tripped(journey) == ["tool_calls"]
     assert journey.facts.work("a").answer == CLOSING["closing"]["text"]
     assert "6 of 6 tool calls used" in journey.facts.work("a").tripped
@@ -72,7 +72,7 @@ async def test_an_estimate_of_four_lets_six_calls_through(turns: list[Turn], tmp
     assert (told["tool_calls"], told["limit"]) == (6, 6)
 
 
-async def test_calls_for_which_there_is_no_room_are_told_so(tmp_path: Path):
+async def test_calls_beyond_the_tool_limit_are_answered_as_not_run(tmp_path: Path):
     journey = await go(tmp_path, [{"calls": [{**APPEND, "times": 10}]}], estimated_tool_calls=4)
 
     closing = journey.facts.calls("a")[-1]
@@ -117,7 +117,7 @@ async def test_denied_unknown_and_invalid_calls_count(tmp_path: Path):
     assert journey.statuses == {"a": "failed"}
 
 
-async def test_work_that_is_tested_again_after_each_edit_goes_on(tmp_path: Path):
+async def test_repeated_test_after_each_edit_does_not_trip_the_circuit_breaker(tmp_path: Path):
     test = {"calls": [calls("run", command="grep -c a a.txt")]}
     turns = [turn for n in range(4) for turn in (writes("a.txt", f"a\n{n}\n"), test)]
 
@@ -186,7 +186,7 @@ async def test_calls_in_a_closing_answer_are_ignored(tmp_path: Path):
     assert journey.statuses == {"a": "completed"}
 
 
-async def test_a_closing_answer_that_does_not_come_uses_up_the_attempt(tmp_path: Path):
+async def test_missing_closing_answer_ends_the_attempt(tmp_path: Path):
     said = worker("a", {"calls": [{**APPEND, "times": 10}]}, closing={"text": " "})
 
     journey = await travel(start(tmp_path), plan(step("a")), [said])
@@ -198,7 +198,7 @@ async def test_a_closing_answer_that_does_not_come_uses_up_the_attempt(tmp_path:
     assert invariants.broken(journey.facts) == []
 
 
-async def test_the_retry_is_told_what_tripped(tmp_path: Path):
+async def test_brief_of_a_retry_names_the_limit_that_tripped(tmp_path: Path):
     more = worker(
         "a",
         writes("a.txt", "a\nmore\n"),

@@ -1,4 +1,4 @@
-"""The same rules from the command line: one run with a liar, a breaker that trips and a task that hangs on a failure."""
+"""The same rules from the command line: a false claim, a circuit breaker that trips, and a task blocked by a failure."""
 
 import json
 import subprocess
@@ -58,7 +58,7 @@ def project(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_run_with_a_liar_ends_with_1_and_says_what_and_why(project: Path):
+def test_run_with_a_false_claim_exits_with_1_and_reports_the_cause(project: Path):
     before = listing(project)
 
     done = mimir(project, "execute", "plan.md", "--yes", "--json", "--workers", "2")

@@ -38,7 +38,7 @@ def shell(command: str) -> dict[str, object]:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One row: what is there, what is checked, what the worker does, and what the check then proves."""
+    """One row: the files, the check, the actions of the worker, and the expected result of the check."""
 
     check: Check
     state: str
@@ -266,7 +266,7 @@ TESTS = {**README, "tests/test_a.sh": "grep -q '^a$' a.txt\n"}
 GUARDED = check("sh", "tests/test_a.sh", protect=("tests/test_a.sh",))
 
 
-async def test_a_protected_test_is_restored_and_stands_against_who_changed_it(tmp_path: Path):
+async def test_changed_protected_test_is_restored_and_fails_the_attempt(tmp_path: Path):
     turns = (GOOD, shell("echo true > tests/test_a.sh"), "All tests pass.")
 
     journey = await travel(

@@ -1,4 +1,4 @@
-"""`mimir` as a process: signals, closed pipes, terminals. What is behind it is the stand-in of `fake_app`."""
+"""`mimir` as a process: signals, closed pipes, terminals. The application behind it is the stand-in of `fake_app`."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def test_for_scripts_an_interrupted_run_ends_with_its_last_event(project: Path):
     assert (last["event"], last["outcome"]) == ("RunFinished", "paused")
 
 
-def test_a_run_that_does_not_come_to_rest_is_left_behind(project: Path):
+def test_first_signal_ends_a_run_that_does_not_pause(project: Path):
     process = piped(execute(RESTLESS), project)
     lines_until(process.stdout, "RunCreated")
     process.send_signal(signal.SIGINT)
@@ -79,7 +79,7 @@ def test_the_second_signal_ends_at_once(project: Path):
     assert process.returncode == 130
 
 
-def test_a_pipe_that_nobody_reads_any_more_is_left_quietly(project: Path):
+def test_closed_output_pipe_ends_the_command_without_a_traceback(project: Path):
     process = piped(execute(HANGING), project)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -104,7 +104,7 @@ def test_a_terminal_that_was_closed_is_left_as_a_closed_pipe_is(
     assert terminal.process.wait() in (130, 141)
 
 
-def test_a_report_into_a_closed_pipe_says_nothing_more(project: Path):
+def test_report_into_a_closed_pipe_writes_no_error(project: Path):
     stored_project(project)
     argv = [sys.executable, "-m", "mimir", "report"]
     with subprocess.Popen(
@@ -181,7 +181,7 @@ def test_a_second_ctrl_c_leaves_the_cursor_too(project: Path):
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1), ("\x04", 1)])
-def test_a_person_is_asked_once_before_a_run(answer: str, code: int, project: Path):
+def test_user_confirms_a_run_once_on_a_terminal(answer: str, code: int, project: Path):
     terminal = Terminal(
         command("FakeMimir()", "execute", "plan.md"), project, columns=120, env=environment()
     )

@@ -1,4 +1,4 @@
-"""The commands against a model behind HTTP, in a directory that holds nothing: what they do, say, leave behind and exit with."""
+"""Commands with a model behind HTTP in an empty directory: effects, messages, files and exit codes."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ THREE = plan(step("a"), step("b", "a"), step("c", "a"), title="Three small files
 CRITERIA = {"executed", "judged", "unverified", "failed"}
 
 
-def says(role: str, text: str) -> Part:
+def scripted_part(role: str, text: str) -> Part:
     return {"role": role, "turns": [{"text": text, "repeat": "forever"}]}
 
 
 def play(*parts: Part, proposed: Plan = THREE) -> dict[str, object]:
     done = [wrote(task.id) for task in proposed.tasks]
-    return {"parts": [*parts, says("pm", render(proposed)), *done, *REST]}
+    return {"parts": [*parts, scripted_part("pm", render(proposed)), *done, *REST]}
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def given(desk: Desk, made: Plan = THREE) -> str:
 
 
 def is_json(value: object, shape: object) -> bool:
-    """Tell whether a JSON value is of this shape: a type, one of several, the one kind of a list's items, or a table's members."""
+    """Return whether a JSON value has this shape: a type, one of several, a list's item type, or an object's members."""
     match shape:
         case dict():
             return isinstance(value, dict) and all(
@@ -159,10 +159,10 @@ def test_a_request_becomes_a_plan_a_result_a_report_and_proof(desk: Desk, server
     assert desk.type("report", "--json").json["schema"] == 1
 
 
-def test_for_scripts_a_request_is_planned_and_run_in_one_and_told_in_json(
+def test_request_is_planned_and_executed_in_one_command_with_json_events(
     desk: Desk, tmp_path: Path
 ):
-    specified = says("ecko", "Goal: three files, each with its own name in it.")
+    specified = scripted_part("ecko", "Goal: three files, each with its own name in it.")
     with PlayServer(play(specified)) as server:
         executed = desk.ask(server).type(
             "execute", "Write three small files", "--ecko", "--yes", "--json"
@@ -191,7 +191,7 @@ def test_for_scripts_a_request_is_planned_and_run_in_one_and_told_in_json(
 
 def test_an_unacceptable_plan_is_saved_with_its_findings_after_two_repairs(desk: Desk):
     broken = render(THREE).replace("**Dependencies:** a", "**Dependencies:** z", 1)
-    with PlayServer({"parts": [says("pm", broken), *REST]}) as server:
+    with PlayServer({"parts": [scripted_part("pm", broken), *REST]}) as server:
         chained = desk.ask(server).type("chain", REQUEST)
         assert chained.code == 65
         assert len(server.of("pm")) == 3
@@ -203,7 +203,7 @@ def test_an_unacceptable_plan_is_saved_with_its_findings_after_two_repairs(desk:
     assert is_json(checked.json, CHECK)
     [error] = [one for one in checked.json["findings"] if one["severity"] == "error"]
     assert saved.splitlines()[error["line"] - 1].startswith("**Dependencies:** z")
-    with PlayServer({"parts": [says("pm", broken), *REST]}) as server:
+    with PlayServer({"parts": [scripted_part("pm", broken), *REST]}) as server:
         executed = desk.ask(server).type("execute", "Write three more files", "--yes")
         assert executed.code == 65
         assert not server.of("worker")
@@ -230,7 +230,7 @@ INVENTED = {"verdict": {"auto": "pass", "criteria": [{"id": id, **QUOTE} for id 
         (plan(step("a"), step("b", "a"), title="Failing"), FAIL, "failed"),
     ],
 )
-def test_what_is_not_wholly_proven_exits_with_1_and_is_not_applied(
+def test_partly_proven_result_exits_with_1_and_is_not_applied(
     made: Plan, judged: dict[str, object], outcome: str, desk: Desk
 ):
     part = qc("a", {**judged, "repeat": "forever"})
@@ -278,7 +278,7 @@ def test_a_result_that_no_longer_passes_is_done_again_and_the_others_are_reused(
         # When they are reused
         second = desk.type("execute", name, "--from", first.events[0]["run"], "--yes", "--json")
 
-        # Then only that one, and what depends on it, is done again
+        # Then only that task and its dependents are done again
         assert second.code == 1, second.err
         assert {request.caller.name.task for request in server.of("worker")[asked:]} == {"b"}
     assert desk.statuses() == {
@@ -339,9 +339,7 @@ def test_a_time_limit_pauses_and_a_later_one_finishes(desk: Desk):
     assert desk.type("report", run).code == 0
 
 
-def test_what_the_person_changed_meanwhile_stands_in_the_way_of_apply(
-    desk: Desk, server: PlayServer
-):
+def test_file_that_the_user_changed_meanwhile_stops_apply(desk: Desk, server: PlayServer):
     executed = desk.ask(server).type("execute", given(desk), "--yes", "--apply", "never")
     assert executed.code == 0
     desk.write("b.txt", "mine\n")
@@ -355,7 +353,7 @@ def test_what_the_person_changed_meanwhile_stands_in_the_way_of_apply(
     assert (desk.project / "b.txt").read_text(encoding="utf-8") == "b\n"
 
 
-def test_a_store_may_lie_elsewhere(desk: Desk, server: PlayServer, tmp_path: Path):
+def test_store_may_be_outside_the_project(desk: Desk, server: PlayServer, tmp_path: Path):
     elsewhere = tmp_path / "elsewhere" / "runs.db"
     elsewhere.parent.mkdir()
     store: Sequence[str] = ("--store", str(elsewhere))
@@ -379,7 +377,7 @@ NEEDS_NO_KEY = (
 )
 
 
-def test_without_a_key_what_is_there_can_be_looked_at(desk: Desk, server: PlayServer):
+def test_commands_that_only_read_work_without_a_key(desk: Desk, server: PlayServer):
     assert desk.ask(server).type("execute", given(desk), "--yes", "--apply", "never").code == 0
     desk.write("chains/mine/chain-output.md", render(THREE))
     asked = len(server.requests)

@@ -1,4 +1,4 @@
-"""`mimir demo`, as a person starts it: what it shows, what it leaves behind, and what a kill costs it.
+"""`mimir demo` from the command line: its output, its files, and its recovery from a kill.
 
 The program of the first one is that of the wheel, and the guides go on where it ended.
 """
@@ -144,7 +144,7 @@ def test_prompt_of_the_reviewer_is_at_most_twice_as_long_as_the_workers(shown: S
     assert all(qc <= 2 * worker for worker, qc in sizes), sizes
 
 
-def test_it_says_what_is_played_and_what_is_real(shown: Shown):
+def test_demo_names_its_scripted_and_its_real_parts(shown: Shown):
     opening = " ".join(shown.said.splitlines()[:3])
     assert "models are scripted, and some of their answers are wrong on purpose" in opening
     assert "is real: store, tools, sandbox, git, checks, verdicts and seals" in opening
@@ -203,7 +203,7 @@ def test_tasks_run_at_the_same_time(shown: Shown):
     assert sum(seq < ended[0] for seq in first) >= 4
 
 
-def test_the_result_is_in_the_files_and_does_what_was_asked_for(shown: Shown):
+def test_result_of_the_demo_is_in_the_files_and_works(shown: Shown):
     assert git(shown.project, "log", "--format=%s") == "tally 0.1"
     changed = git(shown.project, "diff", "--name-only").splitlines()
     assert changed == [
@@ -229,7 +229,7 @@ def test_the_result_is_in_the_files_and_does_what_was_asked_for(shown: Shown):
     assert told[1].split() == ["path", "requests", "/", "4"]
 
 
-def test_what_it_names_is_there(shown: Shown):
+def test_each_path_that_the_demo_names_exists(shown: Shown):
     for name in ("plan", "report", "store"):
         named = re.search(rf"^{name} +(?:sqlite:)?(.+)$", shown.said, re.MULTILINE)
         assert named is not None
@@ -330,8 +330,8 @@ def test_demo_of_delegation_catches_a_citation_and_refines_the_work(tmp_path: Pa
     assert "3 specialists were spawned" in done.stdout
 
 
-def test_people_decide_on_a_terminal_and_see_each_requirement(tmp_path: Path):
-    # Given a user who wants another limit than the default, and rejects once
+def test_people_act_asks_on_a_terminal_and_shows_each_requirement(tmp_path: Path):
+    # Given a user with another limit than the default and one rejection
     command = [str(MIMIR), "demo", "people", "--directory", "new"]
     terminal = Terminal(command, tmp_path, columns=80, env=environment())
     terminal.until("empty: 200 ms):")
@@ -353,7 +353,7 @@ def test_people_decide_on_a_terminal_and_see_each_requirement(tmp_path: Path):
     assert "300 ms" in (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
 
 
-def test_people_that_cannot_type_let_the_demo_answer(tmp_path: Path):
+def test_people_act_without_a_terminal_is_refused_with_yes_as_next_step(tmp_path: Path):
     refused = mimir(tmp_path, "demo", "people")
 
     assert refused.returncode == 2

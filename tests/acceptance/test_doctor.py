@@ -15,7 +15,7 @@ def desk(
     return Desk(tmp_path / "project", monkeypatch, capsys)
 
 
-def test_it_looks_and_creates_nothing(desk: Desk):
+def test_doctor_creates_no_file(desk: Desk):
     desk.write("pyproject.toml", "[project]\nname = 'x'\n")
     desk.write("tests/test_x.py", "def test_x(): pass\n")
     before = desk.files(work=True)
@@ -29,7 +29,7 @@ def test_it_looks_and_creates_nothing(desk: Desk):
     assert said.code == 0
 
 
-def test_it_asks_the_model_once_for_sixteen_tokens_and_names_the_origin_of_the_key(desk: Desk):
+def test_doctor_sends_one_small_model_call_and_names_the_origin_of_the_key(desk: Desk):
     answers = {"default": [{"text": "ready", "repeat": "forever"}]}
     with PlayServer(answers) as server:
         quiet = desk.ask(server).type("doctor")

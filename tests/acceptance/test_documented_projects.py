@@ -1,4 +1,4 @@
-"""Each section of "Use your project": its commands work, and `mimir doctor` lists what it promises."""
+"""Each section of "Use your project": its commands work, and `mimir doctor` lists the promised tools."""
 
 import os
 import re
@@ -126,7 +126,7 @@ SHAPES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "Submodules": (submodule_project, "lib"),
     "Local models": (local_project, "sandbox"),
 }
-"""Section → its project, and what `mimir doctor` lists."""
+"""Section → its project, and the expected lines of `mimir doctor`."""
 
 
 def test_each_section_with_commands_has_a_project():

@@ -1,4 +1,4 @@
-"""What is on the disk when: nothing is done outside of the store on the strength of what a power cut could take."""
+"""Durability: no outside effect depends on a write that a power cut could lose."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.support.whole_run import PLAN_PATH, opened, plan, start, step, worker
 
 
 @pytest.mark.parametrize("models", ["take their time", "answer at once"])
-async def test_only_what_changed_nothing_outside_of_the_store_may_be_lost_with_the_power(
+async def test_each_event_with_an_outside_effect_is_written_durably(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: str
 ):
     at_once = models == "answer at once"
@@ -24,12 +24,12 @@ async def test_only_what_changed_nothing_outside_of_the_store_may_be_lost_with_t
         def watched(ops):
             upsert = ops.upsert
 
-            def told(label, rows):
+            def record_rows(label, rows):
                 if label == "Event":
                     waited.update({(row["kind"], row["task"]): durable for row in rows})
                 upsert(label, rows)
 
-            ops.upsert = told
+            ops.upsert = record_rows
             return work(ops)
 
         return await write(self, watched, durable=durable)

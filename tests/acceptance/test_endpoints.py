@@ -1,4 +1,4 @@
-"""Several providers in one run, through the command line: who is asked, with which key, and what is stored."""
+"""Several providers in one run, through the command line: called endpoints, their keys, and stored properties."""
 
 import sqlite3
 from pathlib import Path

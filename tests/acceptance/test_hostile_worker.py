@@ -1,4 +1,4 @@
-"""A worker that does what it may not: it is stopped or refused, told why, and it is on the record; what it may do goes on."""
+"""A worker tries forbidden actions: each is stopped or refused with a message and recorded; allowed actions continue."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
         {
             ".env": f"API_KEY={SECRET}\n",
             "chains/journey/chain-output.md": "the PM's private reasoning\n",
-            "preambles/worker.md": "an own preamble of the person's\n",
+            "preambles/worker.md": "an own preamble of the user's\n",
             "mimir.toml": "[run]\nparallel_checks = 2\n",
         },
     )
@@ -41,7 +41,7 @@ def project(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Try:
-    """One thing that a worker tries, and what it is told."""
+    """One action of a worker, and the expected message."""
 
     call: Mapping[str, object]
     told: str
@@ -135,7 +135,7 @@ TRIES: dict[str, Try] = {
 
 
 @pytest.mark.parametrize("group", range(3))
-async def test_what_may_not_be_done_is_refused_in_words_and_recorded(
+async def test_forbidden_tool_call_is_denied_with_a_message_and_recorded(
     group: int, project: Path, tmp_path: Path
 ):
     names = list(TRIES)[group::3]
@@ -162,7 +162,7 @@ async def test_what_may_not_be_done_is_refused_in_words_and_recorded(
 
     assert journey.statuses == {"a": "completed"}
     rows = journey.facts.tool_calls("a")
-    denials = journey.facts.told(EventKind.TOOL_DENIED)
+    denials = journey.facts.events_of_kind(EventKind.TOOL_DENIED)
     for name, row in zip(names, rows, strict=False):
         value, tried = json.loads(str(row["valueJson"])), TRIES[name]
         assert re.search(tried.told, value["text"]), (name, value["text"])
@@ -264,7 +264,7 @@ async def test_a_protected_test_decides_as_it_was(command: str, project: Path):
 async def test_a_test_that_makes_itself_pass_by_other_files_is_named_self_authored_or_fails(
     project: Path,
 ):
-    """A plug-in beside the protected test is no part of it, but it is told."""
+    """A plug-in next to the protected test is no part of it, but the report names it."""
     plug = "def pytest_collection_modifyitems(items):\n    items.clear()\n"
     parts = [
         worker(
@@ -280,7 +280,7 @@ async def test_a_test_that_makes_itself_pass_by_other_files_is_named_self_author
     assert journey.statuses == {"a": "failed"}
 
 
-async def test_a_known_key_that_lies_in_the_project_reaches_no_prompt_and_no_record(tmp_path: Path):
+async def test_known_key_in_a_project_file_reaches_no_prompt_and_no_record(tmp_path: Path):
     key = "sk-proj-AbCdEfGhIjKlMnOp0123456789"
     project = start(tmp_path, {**FILES, "config.py": f"KEY = {key!r}\n", "notes.txt": f"{key}\n"})
     (project / ".env").write_text(f"API_KEY={SECRET}\n")

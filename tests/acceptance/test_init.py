@@ -57,7 +57,7 @@ def test_flags_answer_everything_and_a_plan_can_be_made(desk: Desk):
         assert {one.body["model"] for one in server.requests if one.body} == {"small"}
 
 
-def test_nothing_is_chosen_for_a_user_who_cannot_be_asked(desk: Desk):
+def test_init_without_a_terminal_chooses_no_value_for_the_user(desk: Desk):
     said = desk.type("init", "--yes", "--provider", "anthropic")
     assert said.code == 2
     assert "--model NAME, --key variable|file|keyring, --max-calls N" in said.err
@@ -98,7 +98,7 @@ def answers(
     return terminal.written
 
 
-def test_a_person_answers_on_a_narrow_terminal_and_the_key_is_not_shown(desk: Desk):
+def test_init_on_a_narrow_terminal_does_not_show_the_key(desk: Desk):
     # The keyring does not work here: only the place of the key is asked again.
     asked = [("(1-3):", "3"), ("name):", "claude-x"), ("none", ""), ("(1-2):", "2")]
     written = answers(desk, 20, *asked)

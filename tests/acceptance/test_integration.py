@@ -1,4 +1,4 @@
-"""Tasks that meet: on the same lines, in one file, or only in what their checks stand for. The final gate is the last who looks."""
+"""Tasks that change the same lines, one file, or the subject of another check. The final gate decides last."""
 
 import json
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ async def go(tmp_path: Path, tasks: Sequence[Task], parts: Sequence[Part]) -> Jo
     return await travel(start(tmp_path, SHARED), plan(*tasks), parts, workers=4)
 
 
-async def test_who_comes_second_to_the_same_lines_starts_again_from_both(
+async def test_second_change_of_the_same_lines_is_retried_on_both_versions(
     tmp_path: Path, curtain: Curtain
 ):
     both = LINES.replace("line 3\n", "line 3 of first\nline 3 of second\n")
@@ -69,7 +69,7 @@ async def test_who_comes_second_to_the_same_lines_starts_again_from_both(
     assert journey.statuses == {"first": "completed", "second": "completed"}
     assert journey.ending.exit_code == 0
     assert journey.facts.files["shared.txt"] == both
-    [retried] = journey.facts.told(EventKind.TASK_RETRIED)
+    [retried] = journey.facts.events_of_kind(EventKind.TASK_RETRIED)
     assert (retried.task, retried.data["reason"]) == ("second", "integration")
     row = journey.facts.tasks["second"]
     assert (row["retryReason"], row["integrationRetries"]) == ("integration", 1)
@@ -138,7 +138,7 @@ async def test_a_merge_that_the_judge_rejects_is_tried_again_from_the_merged_tre
     ],
     ids=["no verdict", "nothing verified"],
 )
-async def test_a_merge_that_nobody_can_judge_ends_the_task(
+async def test_merge_without_a_verdict_fails_the_task(
     says: object, cause: str, tmp_path: Path, curtain: Curtain
 ):
     says = {"text": says} if isinstance(says, str) else says
@@ -191,7 +191,7 @@ async def test_a_clean_merge_that_turns_an_earlier_check_red_is_caught(
     assert journey.statuses == {"first": "completed", "second": "completed"}
     assert journey.ending.exit_code == 0
     assert journey.facts.files.keys() == {"README.md", "shared.txt", "a.item", "b.other"}
-    [retried] = journey.facts.told(EventKind.TASK_RETRIED)
+    [retried] = journey.facts.events_of_kind(EventKind.TASK_RETRIED)
     assert (retried.task, retried.data["reason"]) == ("second", "integration")
     assert not journey.facts.tasks["second"].get("qcFailuresCount")
     assert invariants.broken(journey.facts) == []
@@ -246,7 +246,7 @@ async def test_integration_and_rejection_are_counted_apart(tmp_path: Path, curta
     assert invariants.broken(journey.facts) == []
 
 
-async def test_the_final_gate_finds_what_integration_let_pass_and_names_the_merge(
+async def test_final_gate_names_the_merge_that_integration_accepted_wrongly(
     tmp_path: Path, curtain: Curtain, monkeypatch: pytest.MonkeyPatch
 ):
     async def blind(
@@ -262,8 +262,8 @@ async def test_the_final_gate_finds_what_integration_let_pass_and_names_the_merg
 
     assert set(journey.statuses.values()) == {"completed"}
     assert (journey.ending.outcome, journey.ending.exit_code) == ("failed", 1)
-    assert not journey.facts.told(EventKind.GATE_PASSED)
-    [gate] = journey.facts.told(EventKind.GATE_FAILED)
+    assert not journey.facts.events_of_kind(EventKind.GATE_PASSED)
+    [gate] = journey.facts.events_of_kind(EventKind.GATE_FAILED)
     assert gate.data["red"] == [{"task": "first", "check": "unit", "merge": "second"}]
     words = "It first failed after the merge of second."
     assert words in journey.ending.message
@@ -275,7 +275,7 @@ async def test_the_final_gate_finds_what_integration_let_pass_and_names_the_merg
 async def test_the_final_gate_stops_a_run_whose_line_was_overwritten(
     tmp_path: Path, curtain: Curtain
 ):
-    """The second task starts from the first one's result and undoes it: no merge, so nobody looks before the gate."""
+    """The second task starts from the first one's result and undoes it: no merge, so only the gate finds it."""
     parts = [
         worker("first", edit("first", 3), "Done."),
         worker("second", writes("shared.txt", "line of second\n"), "Done."),
@@ -310,10 +310,8 @@ async def test_the_markers_name_whose_lines_they_hold(tmp_path: Path, curtain: C
     ]
 
 
-async def test_what_cannot_be_merged_line_by_line_stays_as_others_made_it(
-    tmp_path: Path, curtain: Curtain
-):
-    """A worker who then does nothing more must not undo what was accepted of others."""
+async def test_retry_keeps_the_accepted_version_of_a_binary_file(tmp_path: Path, curtain: Curtain):
+    """A retry without further changes must not undo the accepted work of other tasks."""
 
     def put(text: str) -> dict[str, object]:
         return {"calls": [calls("run", command=f"printf 'a\\0{text}' > both.bin")]}
@@ -339,7 +337,7 @@ async def test_what_cannot_be_merged_line_by_line_stays_as_others_made_it(
     assert journey.facts.files["both.bin"] == "a\0first second"
 
 
-async def test_a_rejected_attempt_is_told_that_others_changed_the_same_lines(
+async def test_retry_of_a_rejected_attempt_has_both_versions_of_the_same_lines(
     tmp_path: Path, curtain: Curtain
 ):
     """QC rejects it before it can be merged, so the conflict is met by the retry's workspace alone."""

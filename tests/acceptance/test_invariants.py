@@ -86,7 +86,7 @@ def rewrite(facts: Facts, chain: str, change: Callable[[Body], object], **wanted
     facts.nodes["Evidence"] = [*others, *(dict(evidence.row_of(r, chain, facts.run)) for r in made)]
 
 
-def says(**changes: object) -> Callable[[Body], object]:
+def changed_members(**changes: object) -> Callable[[Body], object]:
     """Return a change of a body's members."""
     return lambda body: changes
 
@@ -214,19 +214,19 @@ def no_verdict(facts: Facts) -> None:
 
 
 def failing_verdict(facts: Facts) -> None:
-    rewrite(facts, facts.chain("first"), says(passed=False), passed=True)
+    rewrite(facts, facts.chain("first"), changed_members(passed=False), passed=True)
 
 
 def other_answer(facts: Facts) -> None:
-    rewrite(facts, facts.chain("first"), says(answerHash="0" * 64), passed=True)
+    rewrite(facts, facts.chain("first"), changed_members(answerHash="0" * 64), passed=True)
 
 
 def other_deliverable(facts: Facts) -> None:
-    rewrite(facts, facts.chain("first"), says(tree="0" * 40), changed=["both.txt"])
+    rewrite(facts, facts.chain("first"), changed_members(tree="0" * 40), changed=["both.txt"])
 
 
 def red_merge(facts: Facts) -> None:
-    rewrite(facts, facts.chain("second"), says(exitCode=1), phase="merged", task="first")
+    rewrite(facts, facts.chain("second"), changed_members(exitCode=1), phase="merged", task="first")
 
 
 def gate(facts: Facts) -> str:
@@ -240,7 +240,7 @@ def tampered(facts: Facts) -> None:
 
 def red_gate(facts: Facts) -> None:
     facts.row["status"] = "completed"
-    rewrite(facts, gate(facts), says(exitCode=1), phase="gate", task="first")
+    rewrite(facts, gate(facts), changed_members(exitCode=1), phase="gate", task="first")
 
 
 def gate_left_out(facts: Facts) -> None:
@@ -252,7 +252,7 @@ def no_gate(facts: Facts) -> None:
 
 
 def gate_elsewhere(facts: Facts) -> None:
-    rewrite(facts, gate(facts), says(tree=facts.row["baseTree"]), red=[])
+    rewrite(facts, gate(facts), changed_members(tree=facts.row["baseTree"]), red=[])
 
 
 WAYS: list[tuple[str, Callable[[Facts], object]]] = [
@@ -313,7 +313,7 @@ def test_a_secret_is_found_wherever_it_is_written(travelled: tuple[Facts, Outsid
     assert any("mimir.db" in one for one in found)
 
 
-def test_a_changed_file_of_the_person_is_named(travelled: tuple[Facts, Outside]):
+def test_invariant_names_a_changed_file_of_the_user(travelled: tuple[Facts, Outside]):
     facts, outside = travelled
     before = {**(outside.before or {}), "README.md": "0" * 64, "gone.txt": "1" * 64}
     assert invariants.broken(facts, replace(outside, before=before)) == [

@@ -34,7 +34,7 @@ def project(tmp_path: Path) -> Path:
 
 
 class HeldModel:
-    """An endpoint that refuses every request, once it is told to."""
+    """An endpoint that refuses every request after a switch."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Queue[None]()
@@ -57,7 +57,7 @@ class HeldModel:
             yield {"OPENAI_BASE_URL": f"http://127.0.0.1:{port}/v1", "MIMIR_MODEL": "any"}
 
 
-async def test_work_of_a_client_that_leaves_in_mid_call_goes_on_for_the_next_one(project: Path):
+async def test_run_of_a_lost_mcp_client_continues_for_the_next_client(project: Path):
     model = HeldModel()
     async with model.served() as variables:
         # Given two calls whose models have not answered

@@ -122,7 +122,7 @@ async def answer_questions(project: Path, run: str, owner: str) -> None:
 
 
 async def read_the_proof(project: Path, run: str) -> None:
-    """Wait for the end of the run, and read what it left."""
+    """Wait for the end of the run, and read its result."""
     async with connected(project) as server:
         ended = await server.wait_for("status", run=run)
         report = await server.call("report", run=run, section="Outcome")

@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project", {"README.md": "# A project\n"})
 
 
-async def test_a_client_hears_of_changes_that_another_process_makes(project: Path):
+async def test_subscribed_client_gets_changes_of_another_process(project: Path):
     async with (
         connected_client(project, SETS) as one,
         connected_client(project, SETS) as other,
@@ -31,7 +31,7 @@ async def test_a_client_hears_of_changes_that_another_process_makes(project: Pat
             async with one.client.listen(resource_subscriptions=names[2:]):
                 pass
         async with one.client.listen(resource_subscriptions=names) as heard:
-            # Only what can change, and what the client may see, is watched
+            # Only changing resources that the client may read are watched
             assert heard.honored.resource_subscriptions == [INBOX, report]
             assert not heard.honored.tools_list_changed
             async with asyncio.timeout(100):

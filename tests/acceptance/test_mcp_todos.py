@@ -120,7 +120,7 @@ def test_aliases_call_the_tools_whose_names_they_replace(desk: Desk):
     asked, (response, whole, later), found = asyncio.run(drive())
     assert asked["run"].startswith("agent-")
     assert response["status"] == "answered", response
-    # What agents and tools wrote is quoted, in pages.
+    # Text of agents and tools is quoted, in pages.
     assert whole["text"].startswith("```text\n[attempt 1, call 0] model")
     for words in ("calls read_file", "# A project", "It adds."):
         assert words in whole["text"]

@@ -1,4 +1,4 @@
-"""Metrics and receipts of a whole run: planned by a PM that reads, worked on by two, judged; and what the next run learns from it."""
+"""Metrics and receipts of a whole run: planned by a PM that reads, worked on by two, judged; and estimates for the next run."""
 
 import json
 
@@ -34,8 +34,8 @@ def made():
 
 
 @pytest.fixture
-async def told(tmp_path):
-    """Run it; what its report says, as text and as JSON, now and again."""
+async def reported_run(tmp_path):
+    """Return the report of a run, as text and as JSON, now and again."""
     project = start(tmp_path, FILES)
     read = {"calls": [calls("read_file", path="notes.md"), calls("memory_search_nodes", text="x")]}
     pm = {"role": "pm", "turns": [read, {"text": render(made()), "repeat": "forever"}]}
@@ -54,8 +54,8 @@ async def told(tmp_path):
     return project, run, first, again, twin, known, material
 
 
-async def test_figures_of_a_run_hold_together(told):
-    project, run, first, again, twin, known, material = told
+async def test_figures_of_a_run_hold_together(reported_run):
+    project, run, first, again, twin, known, material = reported_run
 
     # The report is the same whenever it is written.
     assert first == again
@@ -81,7 +81,7 @@ async def test_figures_of_a_run_hold_together(told):
     for name, row in zip(queries, rows, strict=True):
         assert row["value"] == pytest.approx(metrics[name]["value"], abs=2e-3), name
 
-    # What the PM read is withheld from everybody, and said to be.
+    # Content that the PM read is withheld from all other agents, and the receipt records it.
     receipts = [r for t in twin["tasks"] for a in t["history"] for r in a["receipts"]]
     assert len(receipts) == 6
     assert all(one["withheld"]["role"] > 1000 for one in receipts)

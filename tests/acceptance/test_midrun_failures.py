@@ -1,4 +1,4 @@
-"""What breaks under the engine in mid-run pauses it: nothing is failed, nothing runs unconfined, and `resume` finishes it."""
+"""A failure under the engine pauses the run: no task fails, no command runs unconfined, and `resume` finishes the run."""
 
 import errno
 import os
@@ -39,7 +39,7 @@ PLAN = plan(step("a"), step("b", "a"))
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
-    """What happens beside the run."""
+    """Actions during the run."""
     return Meanwhile(monkeypatch)
 
 
@@ -124,7 +124,7 @@ def remove_workspaces(project: Path) -> None:
     shutil.rmtree(run)
 
 
-async def test_a_pause_gives_back_what_nobody_knows_to_be_held(
+async def test_pause_releases_a_claim_that_was_cancelled_after_its_write(
     tmp_path: Path, meanwhile: Meanwhile
 ):
     """A claim may be cancelled after it was written; were its lease left, a resume would wait for minutes."""
@@ -212,9 +212,7 @@ async def test_a_full_disk_pauses_wherever_it_is_met(
     await assert_finishes(project, parts)
 
 
-async def test_git_that_says_the_disk_is_full_pauses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_full_disk_in_git_pauses_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     project = start(tmp_path)
     parts = [wrote("a"), wrote("b")]
     refused = git_command.GitResult(
@@ -287,7 +285,7 @@ async def test_a_sandbox_that_breaks_in_mid_run_pauses_and_runs_nothing_unconfin
     assert not witness.exists()
 
 
-async def test_a_sandbox_that_is_gone_at_resume_is_told_before_anything_runs(
+async def test_resume_without_the_sandbox_fails_before_any_execution(
     tmp_path: Path, meanwhile: Meanwhile
 ):
     project = start(tmp_path)

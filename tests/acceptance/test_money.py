@@ -1,4 +1,4 @@
-"""A run's money: bounded before each call at the prices that the person has set, said wherever the run is told of."""
+"""Cost of a run: limited before each call at the user's prices, and shown in each command about the run."""
 
 import re
 from decimal import Decimal
@@ -59,13 +59,13 @@ async def test_a_run_whose_money_is_spent_pauses_and_a_larger_limit_finishes(tmp
         )
         last = await look(mimir, project, ending)
     assert last.ending.outcome == "completed"
-    spent = [e.data["cost"] for e in last.facts.told(EventKind.MODEL_CALLED)]
+    spent = [e.data["cost"] for e in last.facts.events_of_kind(EventKind.MODEL_CALLED)]
     assert units(last.status["cost"]) == sum(map(units, spent))
     assert invariants.broken(last.facts) == []
     assert (await replayed(project, last.ending.run)).differences == ()
 
 
-async def test_a_model_without_a_price_is_refused_before_anything_is_asked(tmp_path: Path):
+async def test_model_without_a_price_is_refused_before_the_first_call(tmp_path: Path):
     project = start(tmp_path)
     named = plan(step("a"), step("b", model="dear-model"))
 
@@ -105,7 +105,7 @@ async def test_money_that_is_not_known_is_not_bounded_later(tmp_path: Path):
         (RunBudget(max_cost=5), "cost"),
     ],
 )
-async def test_planning_has_the_same_bounds_and_what_a_pause_proposes_is_enough(
+async def test_planning_has_the_same_limits_and_the_proposed_limit_is_sufficient(
     few: RunBudget, flag: str, tmp_path: Path
 ):
     project = start(tmp_path)

@@ -76,7 +76,7 @@ ENDS = {"execute plan.md --max-calls 1 --yes": 75, "resume --time-limit 30": 75}
 
 
 def shape(line: str) -> frozenset[str]:
-    """Return the command of a line and its options: what `--yes` answers is asked on a terminal."""
+    """Return the command of a line and its options: the answers of `--yes` are given on a terminal."""
     command, *rest = re.split(r"\s+", line.removeprefix("mimir ").strip())
     parts = [word for word in rest if re.fullmatch(r"--[a-z-]+|-|trust|show|set|new", word)]
     return frozenset({command, *parts}) - {"--yes"}

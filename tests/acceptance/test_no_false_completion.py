@@ -1,4 +1,4 @@
-"""A false "completed" is the worst bug there is: whatever worker or QC say, what the engine itself saw decides."""
+"""A false "completed" is the worst bug: the engine's own observations decide, whatever text worker or QC write."""
 
 import json
 from dataclasses import replace
@@ -81,12 +81,12 @@ def causes(journey: Journey) -> list[object]:
     return [journey.failure(id)["cause"] for id in IDS]
 
 
-def says(id: str, words: str) -> Part:
+def claiming_worker(id: str, words: str) -> Part:
     return worker(id, writes(f"{id}.txt", words), words)
 
 
-async def test_what_a_worker_says_passes_no_check(tmp_path: Path):
-    journey = await fake(tmp_path, *map(says, IDS, FAKES.values()))
+async def test_claim_of_a_worker_passes_no_check(tmp_path: Path):
+    journey = await fake(tmp_path, *map(claiming_worker, IDS, FAKES.values()))
 
     assert causes(journey) == ["check_failed"] * len(IDS)
     for id in IDS:
@@ -94,16 +94,16 @@ async def test_what_a_worker_says_passes_no_check(tmp_path: Path):
         assert journey.facts.judgement(id).score == 0
 
 
-async def test_what_a_worker_says_is_no_verdict(tmp_path: Path):
-    parts = [*map(says, IDS, FAKES.values()), *(qc(id, FAIL) for id in IDS)]
+async def test_verdict_in_the_text_of_a_worker_does_not_count(tmp_path: Path):
+    parts = [*map(claiming_worker, IDS, FAKES.values()), *(qc(id, FAIL) for id in IDS)]
 
     journey = await fake(tmp_path, *parts, checks=())
 
     assert causes(journey) == ["qc_rejected"] * len(IDS)
 
 
-async def test_what_a_worker_says_is_no_quote(tmp_path: Path):
-    """QC believes every word: the source that it names is not there, or does not hold what it quotes."""
+async def test_quote_from_the_text_of_a_worker_does_not_count(tmp_path: Path):
+    """QC believes every word: its named source is missing, or does not contain the quote."""
     parts = [
         worker(id, writes(f"{id}.txt", "nothing\n"), words)
         for id, words in zip(IDS, FAKES.values(), strict=True)
@@ -123,7 +123,7 @@ ASKED = "import unittest\n\nfrom a import double\n\n\nclass T(unittest.TestCase)
 UNITTEST = check("python3", "-m", "unittest", "-q", "test_a")
 
 
-async def test_work_that_ends_its_tests_before_they_speak_is_not_completed(tmp_path: Path):
+async def test_code_that_exits_during_its_tests_is_not_completed(tmp_path: Path):
     """A script that calls `sys.exit` where it is imported: unittest ends with 0, and has run nothing."""
     project = {"test_a.py": ASKED}
     task = step("a", files=("a.py",), checks=(UNITTEST,))
@@ -169,7 +169,7 @@ async def test_work_that_ends_the_program_that_checks_it_is_not_completed(
     assert invariants.broken(journey.facts) == []
 
 
-async def test_a_new_test_that_mends_the_work_for_the_old_one_is_not_passed(tmp_path: Path):
+async def test_new_test_that_patches_the_code_for_an_old_test_fails_the_attempt(tmp_path: Path):
     """pytest loads all tests before it runs one; the second attempt does the work, and its new test may stay."""
     asked = "from a import double\n\n\ndef test_two():\n    assert double(2) == 4\n"
     mends = "import a\n\nif hasattr(a, 'double'):\n    a.double = lambda x: x * 2\n\n\ndef test_more():\n    pass\n"
@@ -269,7 +269,7 @@ async def test_the_work_of_one_that_silences_the_tests_of_another_stops_the_run(
 
     assert journey.statuses == {"a": "completed", "b": "completed"}
     assert (journey.ending.exit_code, journey.ending.outcome) == (1, "failed")
-    [gate] = journey.facts.told(EventKind.GATE_FAILED)
+    [gate] = journey.facts.events_of_kind(EventKind.GATE_FAILED)
     assert gate.data["red"] == [{"task": "a", "check": "unit", "merge": "b"}]
     assert invariants.broken(journey.facts) == []
 
@@ -287,7 +287,7 @@ async def test_a_judge_of_95_points_does_not_turn_a_red_check_green(tmp_path: Pa
     assert journey.facts.tasks["a"]["qcScore"] == 0
 
 
-async def test_a_judge_who_says_no_is_heard_though_every_check_is_green(tmp_path: Path):
+async def test_rejection_by_qc_counts_although_every_check_passes(tmp_path: Path):
     journey = await go(tmp_path, step("a"), wrote("a"), qc("a", FAIL))
 
     not_completed(journey, "qc_rejected")
@@ -341,7 +341,7 @@ async def test_a_judge_without_a_verdict_ends_the_task_and_uses_up_no_attempt(
     ],
     ids=["asked again", "asked in a fresh lane"],
 )
-async def test_a_judge_who_finds_the_form_in_the_end_is_heard(
+async def test_qc_answer_that_is_valid_after_a_repair_counts(
     words: list[str], lanes: list[str], tmp_path: Path
 ):
     good = {"verdict": {"auto": "pass"}, "repeat": "forever"}
@@ -354,7 +354,7 @@ async def test_a_judge_who_finds_the_form_in_the_end_is_heard(
     assert invariants.broken(journey.facts) == []
 
 
-async def test_a_judge_who_calls_the_criteria_impossible_ends_the_task(tmp_path: Path):
+async def test_impossible_criteria_in_a_qc_answer_fail_the_task(tmp_path: Path):
     impossible = {"auto": "fail", "criteriaImpossible": True}
     parts = [wrote("a"), qc("a", {"verdict": impossible, "repeat": "forever"})]
 
@@ -374,14 +374,14 @@ async def test_a_check_that_is_only_shown_decides_nothing(tmp_path: Path):
     assert (journey.ending.exit_code, journey.ending.outcome) == (0, "completed")
 
 
-async def test_nothing_delivered_is_rejected_before_anyone_is_asked(tmp_path: Path):
+async def test_silent_no_op_is_rejected_before_qc_is_called(tmp_path: Path):
     parts = [worker("a", writes("b.txt", "b\n"), "I wrote a.txt, all tests pass.")]
 
     journey = await go(tmp_path, step("a", files=("a.txt",)), *parts)
 
     not_completed(journey, "silent_no_op")
     assert journey.facts.lanes("a") == ["worker"]
-    assert not journey.facts.told(EventKind.VERDICT_GIVEN)
+    assert not journey.facts.events_of_kind(EventKind.VERDICT_GIVEN)
     assert journey.facts.tasks["a"]["qcFailuresCount"] == 1
 
 
@@ -407,7 +407,7 @@ def quoting(quote: str, source: str) -> dict[str, object]:
     return {"text": json.dumps({**PASSING, "criteria": [criterion]}), "repeat": "forever"}
 
 
-async def test_a_judge_may_quote_its_own_calls_and_what_it_writes_is_gone(tmp_path: Path):
+async def test_qc_may_quote_its_own_calls_and_its_writes_are_discarded(tmp_path: Path):
     looks = {"calls": [calls("run", command="cat a.txt; echo worse > a.txt; touch b.txt")]}
     parts = [
         worker("a", writes("a.txt", "the words that count\n"), "Done."),

@@ -33,14 +33,14 @@ FILES = {name: f"{name[0]}\n" for name in ("a.txt", "b.txt", "c.txt")}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Person:
-    """Somebody who works in a project: what is served runs in a process of its own, whatever looks is called in this one."""
+class User:
+    """The user of a project: runs are in a process of their own, other commands in this one."""
 
     place: Place
     called: Callable[..., Said]
 
-    def at(self, store: str, **more: str) -> "Person":
-        """Return the same person with another store; empty: the project's own file."""
+    def at(self, store: str, **more: str) -> "User":
+        """Return the same user with another store; empty: the project's own file."""
         env = {k: v for k, v in self.place.env.items() if k != "MIMIR_STORE"} | more
         named = {"MIMIR_STORE": store} if store else {}
         return replace(self, place=replace(self.place, env=env | named))
@@ -62,9 +62,9 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def person(
+def user(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Person]:
+) -> Iterator[User]:
     """A project with a plan and a model; its runs are in Neo4j unless said otherwise."""
 
     def called(place: Place, *words: str) -> Said:
@@ -82,22 +82,22 @@ def person(
     (project / "plan.md").write_text(render(TASKS), encoding="utf-8")
     with PlayServer({"parts": [*map(wrote, "abc"), *REST]}, log=log) as server:
         env = environment(server.url, tmp_path)
-        yield Person(place=Place(project=project, env=env), called=called).at(store_uri(tmp_path))
+        yield User(place=Place(project=project, env=env), called=called).at(store_uri(tmp_path))
 
 
 @pytest.fixture
-def lossy(person: Person, tmp_path: Path) -> Iterator[tuple[TcpProxy, Person]]:
-    """The same person behind a proxy that can lose the server."""
+def lossy(user: User, tmp_path: Path) -> Iterator[tuple[TcpProxy, User]]:
+    """The same user behind a proxy that can lose the server."""
     address = address_of(tmp_path)
     made = TcpProxy(address.host, address.port)
     made.start()
     behind = store_uri(tmp_path).replace(f"{address.host}:{address.port}", f"127.0.0.1:{made.port}")
-    yield made, person.at(behind)
+    yield made, user.at(behind)
     made.stop()
 
 
 class Working:
-    """A process that serves a run; what it says can be waited for."""
+    """A process that serves a run; a caller can wait for its output."""
 
     def __init__(self, place: Place, *words: str) -> None:
         self._process = PythonProcess(
@@ -122,7 +122,7 @@ class Working:
                 return
         raise AssertionError(f"no {name}: {self.events[-1:]}")
 
-    def until_said(self, words: str) -> str:
+    def until_output(self, words: str) -> str:
         """Wait until it says this on the standard error."""
         while words not in (line := self.said.get(timeout=PATIENCE_SECONDS)):
             pass
@@ -143,53 +143,53 @@ class Working:
                 self.said.put(line)
 
 
-def assert_done(person: Person, log: Path, *, in_flight: int) -> str:
+def assert_done(user: User, log: Path, *, in_flight: int) -> str:
     """All is completed, once, and verified; the run."""
-    status = person.status()
+    status = user.status()
     assert status["outcome"] == "completed"
     assert [task["attempts"] for task in status["tasks"]] == [1, 1, 1]
     run = str(status["run"])
-    made = person.place.result(run)
+    made = user.place.result(run)
     assert {name: made[name] for name in FILES} == FILES
-    verified = person.run("verify")
+    verified = user.run("verify")
     assert verified.code == 0, verified.out
     assert repeated(log) <= in_flight
     return run
 
 
-def test_killed_process_is_shown_as_paused_and_resumed(person: Person, log: Path):
-    assert person.place.killed_after(12, *EXECUTE)
+def test_killed_process_is_shown_as_paused_and_resumed(user: User, log: Path):
+    assert user.place.killed_after(12, *EXECUTE)
 
-    assert person.status()["status"] == "paused"
-    resumed = person.run("resume")
+    assert user.status()["status"] == "paused"
+    resumed = user.run("resume")
 
     assert resumed.code == 0, resumed.err
-    run = assert_done(person, log, in_flight=2)
-    assert f"- Run: `{run}` ([in Neo4j Browser](<http://" in person.run("report").out
+    run = assert_done(user, log, in_flight=2)
+    assert f"- Run: `{run}` ([in Neo4j Browser](<http://" in user.run("report").out
 
 
 def test_lost_server_is_waited_for_and_nothing_is_done_twice(
-    lossy: tuple[TcpProxy, Person], log: Path
+    lossy: tuple[TcpProxy, User], log: Path
 ):
-    server, person = lossy
-    work = Working(person.place, *EXECUTE)
+    server, user = lossy
+    work = Working(user.place, *EXECUTE)
     work.until_event("TaskCompleted")
 
     server.stop()
-    work.until_said("does not answer; waiting for it, 5 minutes at most")
+    work.until_output("does not answer; waiting for it, 5 minutes at most")
     server.start()
 
-    work.until_said("is back")
+    work.until_output("is back")
     assert work.end() == 0
     assert work.events[-1]["outcome"] == "completed"
-    assert_done(person, log, in_flight=0)
+    assert_done(user, log, in_flight=0)
 
 
-def test_server_that_stays_lost_ends_the_process_with_75_and_resume_goes_on(
-    lossy: tuple[TcpProxy, Person], log: Path
+def test_lost_neo4j_server_exits_with_75_and_resume_continues(
+    lossy: tuple[TcpProxy, User], log: Path
 ):
-    server, person = lossy
-    hasty = person.at(person.place.env["MIMIR_STORE"], MIMIR_NEO4J_PATIENCE_SECONDS="0.2")
+    server, user = lossy
+    hasty = user.at(user.place.env["MIMIR_STORE"], MIMIR_NEO4J_PATIENCE_SECONDS="0.2")
     work = Working(hasty.place, *EXECUTE)
     work.until_event("TaskCompleted")
 
@@ -197,58 +197,56 @@ def test_server_that_stays_lost_ends_the_process_with_75_and_resume_goes_on(
     code = work.end()
 
     assert code == 75
-    work.until_said("was lost")
-    gone = person.run("resume")
+    work.until_output("was lost")
+    gone = user.run("resume")
     assert gone.code == 69
     assert [line.split(":")[0] for line in gone.err.splitlines()] == ["error", "why", "next"]
     server.start()
-    assert person.status()["status"] == "paused"
-    resumed = person.run("resume")
+    assert user.status()["status"] == "paused"
+    resumed = user.run("resume")
     assert resumed.code == 0, resumed.err
-    assert_done(person, log, in_flight=2)
+    assert_done(user, log, in_flight=2)
 
 
-def test_run_begun_in_one_store_ends_in_the_other_and_comes_back_the_same(
-    person: Person, log: Path
-):
-    server, here = person.place.env["MIMIR_STORE"], person.at("")
+def test_run_of_one_store_ends_in_the_other_and_returns_unchanged(user: User, log: Path):
+    server, here = user.place.env["MIMIR_STORE"], user.at("")
     assert here.place.killed_after(12, *EXECUTE)
 
     moved = here.run("migrate", ".mimir/mimir.db", server)
 
     assert moved.code == 0, moved.err
-    assert person.status()["status"] == "paused"
-    resumed = person.run("resume")
+    assert user.status()["status"] == "paused"
+    resumed = user.run("resume")
     assert resumed.code == 0, resumed.err
-    assert_done(person, log, in_flight=2)
-    # What went on in the server is not put over what stands here; into a fresh file it goes.
+    assert_done(user, log, in_flight=2)
+    # Progress on the server does not overwrite the local run; it goes into a new file.
     back = here.run("migrate", server, ".mimir/mimir.db")
     assert (back.code, "differs" in back.err) == (69, True)
     fresh = here.run("migrate", server, "back.db", "--json")
     assert (fresh.code, fresh.shape["known"]) == (0, [])
     filed = here.at("back.db")
     assert_done(filed, log, in_flight=2)
-    exports = [sorted(one.run("export").out.splitlines()) for one in (person, filed)]
+    exports = [sorted(one.run("export").out.splitlines()) for one in (user, filed)]
     assert len(exports[0]) > 50
     assert exports[0] == exports[1]
 
 
-def test_question_waits_in_one_store_and_is_answered_in_the_other(person: Person, tmp_path: Path):
-    server = person.place.env["MIMIR_STORE"]
+def test_question_waits_in_one_store_and_is_answered_in_the_other(user: User, tmp_path: Path):
+    server = user.place.env["MIMIR_STORE"]
     asks = {"calls": [calls("ask_user", title="Which one?", text="Which?", options=["x", "y"])]}
     script = {"parts": [worker("c", asks, writes("c.txt", "c\n"), "Done."), *REST]}
     (tmp_path / "asks.yaml").write_text(yaml.safe_dump(script), encoding="utf-8")
     asking = plan(step("c", tools=("write_file", "ask_user")))
-    (person.place.project / "plan.md").write_text(render(asking), encoding="utf-8")
-    person = person.at(server, MIMIR_MODEL=f"play:{tmp_path}/asks.yaml")
+    (user.place.project / "plan.md").write_text(render(asking), encoding="utf-8")
+    user = user.at(server, MIMIR_MODEL=f"play:{tmp_path}/asks.yaml")
 
     # Given a question in the server, and a copy of its run in a file
-    assert person.run(*EXECUTE).code == 75
-    (asked,) = person.run("inbox", "--json").shape["questions"]  # type: ignore[misc]
-    assert person.run("migrate", server, "copy.db").code == 0
+    assert user.run(*EXECUTE).code == 75
+    (asked,) = user.run("inbox", "--json").shape["questions"]  # type: ignore[misc]
+    assert user.run("migrate", server, "copy.db").code == 0
 
     # Then each is answered and continued on its own
-    for here in (person, person.at("copy.db")):
+    for here in (user, user.at("copy.db")):
         assert here.run("answer", asked["id"], "y").code == 0
         assert here.run("answer", asked["id"], "x").code == 1
         resumed = here.run("resume")
@@ -256,24 +254,24 @@ def test_question_waits_in_one_store_and_is_answered_in_the_other(person: Person
         assert here.run("verify").code == 0
 
 
-def test_approval_waits_in_one_store_and_is_given_in_the_other(person: Person, tmp_path: Path):
-    server = person.place.env["MIMIR_STORE"]
+def test_approval_waits_in_one_store_and_is_given_in_the_other(user: User, tmp_path: Path):
+    server = user.place.env["MIMIR_STORE"]
     parts = [
         {"role": "interviewer", "turns": ["## Goal\nThree files."]},
         {"role": "pm", "turns": [render(TASKS)]},
     ]
     (tmp_path / "asks.yaml").write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
-    person = person.at(server, MIMIR_MODEL=f"play:{tmp_path}/asks.yaml")
+    user = user.at(server, MIMIR_MODEL=f"play:{tmp_path}/asks.yaml")
 
     # Given an approval in the server whose subject the user then edits, and a copy of both in a file
-    assert person.run("chain", "Three files.", "--pattern", "ask").code == 75
-    (asked,) = person.run("inbox", "--json").shape["questions"]  # type: ignore[misc]
-    summary = person.place.project / asked["subject"]
+    assert user.run("chain", "Three files.", "--pattern", "ask").code == 75
+    (asked,) = user.run("inbox", "--json").shape["questions"]  # type: ignore[misc]
+    summary = user.place.project / asked["subject"]
     summary.write_text("## Goal\nThree small files.\n", encoding="utf-8")
-    assert person.run("migrate", server, "copy.db").code == 0
+    assert user.run("migrate", server, "copy.db").code == 0
 
-    # Then each asks again, and continues with what was approved
-    for here in (person, person.at("copy.db")):
+    # Then each asks again, and continues with the approved specification
+    for here in (user, user.at("copy.db")):
         assert "replaces it" in here.run("answer", asked["id"], "yes").err
         (again,) = here.run("inbox", "--json").shape["questions"]  # type: ignore[misc]
         assert here.run("answer", again["id"], "yes").code == 0
@@ -293,7 +291,7 @@ def test_approval_waits_in_one_store_and_is_given_in_the_other(person: Person, t
         ("WRONG_DATABASE", 78, "has no such database"),
     ],
 )
-def test_wrong_store_is_told_in_three_lines(person: Person, tmp_path: Path, uri, code, says):
+def test_wrong_store_is_refused_in_three_lines(user: User, tmp_path: Path, uri, code, says):
     address = address_of(tmp_path)
     where = f"{address.host}:{address.port}"
     who = f"{address.user}:{address.password}@" if address.user else ""
@@ -303,7 +301,7 @@ def test_wrong_store_is_told_in_three_lines(person: Person, tmp_path: Path, uri,
         "WRONG_DATABASE": f"bolt://{who}{where}/nobodys",
     }.get(uri, uri)
 
-    said = person.at(uri).run("execute", "plan.md", "--yes")
+    said = user.at(uri).run("execute", "plan.md", "--yes")
     refuses.close()
 
     assert (said.code, said.out) == (code, "plan.md: 3 tasks\n")

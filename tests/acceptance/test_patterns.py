@@ -135,7 +135,8 @@ def planning(desk: Desk) -> Facts:
 
 def repeated_calls(facts: Facts) -> list[object]:
     made = Counter(
-        (e.data["role"], e.attempt, e.data["seq"]) for e in facts.told(EventKind.MODEL_CALLED)
+        (e.data["role"], e.attempt, e.data["seq"])
+        for e in facts.events_of_kind(EventKind.MODEL_CALLED)
     )
     return [call for call, count in made.items() if count > 1]
 
@@ -170,8 +171,8 @@ def test_a_specified_request_stops_three_times_and_is_reported_by_requirement(de
     assert stop["subject"] == f"{FOLDER}/chain-output.md"
     assert answer(desk, "no", "--reason", "R3 comes first").code == 75
     facts = planning(desk)
-    findings = [e.data["errors"] for e in facts.told(EventKind.PLAN_PROPOSED)]
-    assert (findings, len(facts.told(EventKind.PLAN_REPAIRED))) == ([1, 0], 1)
+    findings = [e.data["errors"] for e in facts.events_of_kind(EventKind.PLAN_PROPOSED)]
+    assert (findings, len(facts.events_of_kind(EventKind.PLAN_REPAIRED))) == ([1, 0], 1)
     asked = {role: str(facts.nodes["Call"]).count("R3 comes first") for role in ("oracle", "pm")}
     assert min(asked.values()) > 0
 
@@ -189,14 +190,14 @@ def test_a_specified_request_stops_three_times_and_is_reported_by_requirement(de
     assert "Approve the plan?: approve" in "; ".join(report["triangle"]["decisions"])
     facts = planning(desk)
     assert repeated_calls(facts) == []
-    closed = [e.data["state"] for e in facts.told(EventKind.QUESTION_CLOSED)]
+    closed = [e.data["state"] for e in facts.events_of_kind(EventKind.QUESTION_CLOSED)]
     assert closed == ["answered", "rejected", "answered", "rejected", "answered"]
     assert desk.type("verify").code == 0
     for run in desk.type("runs", "--json").json["runs"]:
         assert "equal bytes" in desk.type("replay", run["run"]).out
 
 
-def test_an_edited_specification_is_asked_about_again_and_holds_as_it_was_approved(desk: Desk):
+def test_edited_specification_needs_a_new_approval_and_is_used_as_approved(desk: Desk):
     script(desk, sdd(planned("R1", "R2", "R3")))
     desk.type("chain", REQUEST, "--pattern", "sdd")
     answer(desk, "600")
@@ -214,7 +215,7 @@ def test_an_edited_specification_is_asked_about_again_and_holds_as_it_was_approv
     )
     # The new question quotes the text that it is bound to
     assert ("count on" in new["text"], "count anew" in new["text"]) == (True, False)
-    # A resume does not undo the edit, and the late answer learns what holds
+    # A resume does not undo the edit, and the late answer names the valid version
     assert desk.type("resume").code == 75
     assert "count on" in spec.read_text()
     assert "was withdrawn" in desk.type("answer", old["id"], "yes").err
@@ -254,7 +255,7 @@ def test_a_summary_is_approved_before_the_plan_and_too_many_rejections_end_the_r
 
     assert last.code == 1
     assert "rejected 2 times" in last.err
-    ended = planning(desk).told(EventKind.RUN_FINISHED)[-1]
+    ended = planning(desk).events_of_kind(EventKind.RUN_FINISHED)[-1]
     assert (ended.data["outcome"], ended.data["cause"]) == ("failed", "rejected")
     run = desk.type("runs", "--json").json["runs"][0]["run"]
     assert "equal bytes" in desk.type("replay", run).out
@@ -275,7 +276,7 @@ def test_a_resumed_request_executes_the_tasks_that_its_command_named(desk: Desk)
     assert [(one["id"], one["status"]) for one in tasks] == [("a", "completed")]
 
 
-def test_an_expired_approval_pauses_the_run_and_is_asked_again(desk: Desk):
+def test_expired_approval_pauses_the_run_and_is_requested_again(desk: Desk):
     script(desk, [author("interviewer", "## Goal\nA limiter."), author("pm", planned("R1"))])
     desk.environ(MIMIR_QUESTIONS__EXPIRE_DAYS="0.000000001")
 
@@ -315,7 +316,7 @@ def test_a_pattern_that_mimir_chooses_is_named_with_its_reason(desk: Desk):
     assert "equal bytes" in desk.type("replay", run).out
 
 
-def test_what_is_missing_in_a_request_reaches_the_interviewer(desk: Desk):
+def test_gaps_of_a_request_reach_the_interviewer(desk: Desk):
     text = '{"clear": false, "missing": ["the limit"], "quotes": {"clear": "Limit the calls"}}'
     script(desk, [author("ecko", text), author("interviewer", "## Goal\nA limiter.")])
 
@@ -353,11 +354,11 @@ def test_a_process_that_dies_after_its_question_costs_no_second_one(
 
     facts = planning(desk)
     assert repeated_calls(facts) == []
-    assert len(facts.told(EventKind.QUESTION_ASKED)) == 2
+    assert len(facts.events_of_kind(EventKind.QUESTION_ASKED)) == 2
     assert "equal bytes" in desk.type("replay", facts.run).out
 
 
-def test_an_answer_that_comes_before_the_pause_continues_the_same_process(
+def test_answer_before_the_pause_continues_the_same_process(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
     answerer = Answerer(
@@ -378,7 +379,7 @@ def test_an_answer_that_comes_before_the_pause_continues_the_same_process(
     assert desk.type("chain", REQUEST, "--pattern", "ask").code == 75
     assert answer(desk, "yes").code == 0
     facts = planning(desk)
-    assert (repeated_calls(facts), len(facts.told(EventKind.RUN_PAUSED))) == ([], 1)
+    assert (repeated_calls(facts), len(facts.events_of_kind(EventKind.RUN_PAUSED))) == ([], 1)
     assert "equal bytes" in desk.type("replay", facts.run).out
 
 

@@ -46,7 +46,9 @@ async def paused(project: Path, budget: int) -> Journey:
 
 
 @pytest.mark.parametrize("budget", [2, 5, 9, 12])
-async def test_a_run_goes_on_from_where_its_budget_ended(budget: int, tmp_path: Path):
+async def test_run_resumes_after_the_end_of_its_budget_without_repeated_calls(
+    budget: int, tmp_path: Path
+):
     project = start(tmp_path)
 
     first = await paused(project, budget)
@@ -64,7 +66,7 @@ async def test_a_run_goes_on_from_where_its_budget_ended(budget: int, tmp_path: 
     assert (second.ending.outcome, second.ending.run) == ("completed", first.ending.run)
     asked = Counter(
         (e.task, e.attempt, e.data["role"], e.data["seq"])
-        for e in second.facts.told(EventKind.MODEL_CALLED)
+        for e in second.facts.events_of_kind(EventKind.MODEL_CALLED)
         if e.task
     )
     assert set(asked.values()) == {1}
@@ -82,7 +84,7 @@ async def test_every_answer_that_was_paid_for_is_kept_when_a_run_pauses(tmp_path
     journey = await travel(start(tmp_path), plan(step("a")), parts, limits=limits, workers=1)
 
     assert journey.ending.outcome == "paused"
-    told = journey.facts.told(EventKind.MODEL_CALLED)
+    told = journey.facts.events_of_kind(EventKind.MODEL_CALLED)
     assert len(told) == 4
     assert told[-1].data["role"] == "worker"
 
@@ -118,7 +120,7 @@ async def test_a_cancelled_run_ends_every_open_task_and_stays_ended(tmp_path: Pa
     assert invariants.broken(after.facts) == []
 
 
-async def test_agents_beside_the_work_may_fail_without_stopping_it(tmp_path: Path):
+async def test_failed_agentinator_and_reporter_do_not_stop_the_run(tmp_path: Path):
     """No preamble: the template is used. No prose: the report is made without."""
     silent: list[Part] = [
         {"role": "agentinator", "turns": [{"fault": "bad_request"}]},

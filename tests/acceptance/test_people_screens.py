@@ -1,4 +1,4 @@
-"""The tutorial of docs/people.md shows what its commands print today."""
+"""The tutorial of docs/people.md shows the current output of its commands."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a task's node tells at each of the ten phases: every name of the contract, the current values on Task, a copy on Attempt."""
+"""Properties of a task's node in each of ten phases: each name of the contract, current values on Task, a copy on Attempt."""
 
 import json
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ async def two_attempts(tmp_path: Path, *, second: object) -> Journey:
     return await travel(start(tmp_path), plan(step("a", max_retries=1)), parts)
 
 
-async def test_a_completed_task_tells_every_phase(tmp_path: Path):
+async def test_completed_task_has_the_properties_of_every_phase(tmp_path: Path):
     journey = await two_attempts(tmp_path, second={"auto": "pass"})
 
     row = journey.facts.tasks["a"]
@@ -62,7 +62,7 @@ async def test_the_history_of_verdicts_grows_with_each(tmp_path: Path):
     assert "find another tone" in history[0]["requiredFixes"]
 
 
-async def test_the_error_context_of_a_retry_tells_what_was_wrong(tmp_path: Path):
+async def test_error_context_of_a_retry_has_issues_and_required_fixes(tmp_path: Path):
     journey = await two_attempts(tmp_path, second={"auto": "pass"})
 
     context = json.loads(str(journey.facts.tasks["a"]["retryErrorContextJson"]))
@@ -72,7 +72,7 @@ async def test_the_error_context_of_a_retry_tells_what_was_wrong(tmp_path: Path)
     assert "find another tone" in context["requiredFixes"]
 
 
-async def test_a_failed_task_tells_every_phase(tmp_path: Path):
+async def test_failed_task_has_the_properties_of_every_phase(tmp_path: Path):
     journey = await two_attempts(tmp_path, second=REJECTED)
 
     row = journey.facts.tasks["a"]
@@ -106,7 +106,7 @@ async def test_a_task_that_passes_at_once_needed_no_retry(tmp_path: Path):
     assert row["isRetry"] is False
 
 
-async def test_an_attempt_rejected_without_a_judge_tells_its_work_too(tmp_path: Path):
+async def test_attempt_rejected_without_qc_has_its_worker_properties(tmp_path: Path):
     idle = worker("a", {"calls": [{"tool": "list_files", "arguments": {}}]}, "I did it.")
 
     journey = await travel(start(tmp_path), plan(step("a", files=("a.txt",))), [idle])

@@ -1,4 +1,4 @@
-"""What a worker leaves in its workspace to steer mimir, git or the next run: refused, or without effect; bytes are kept."""
+"""Files in a workspace that try to influence mimir, git or the next run: refused, or without effect; bytes are kept."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,18 +13,18 @@ from tests.support.invariants import listing
 from tests.support.run_facts import Outside
 from tests.support.whole_run import README, holds, plan, start, step, travel, worker, writes
 
-# What a worker leaves behind.
+# Files of the worker.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Planted:
-    """What a worker leaves in its workspace through `run`."""
+    """Files that a worker leaves in its workspace through `run`."""
 
     command: str
     cause: str = ""
-    """Why the attempt is rejected; empty: it is not, and what was planted is without effect."""
+    """Why the attempt is rejected; empty: it is accepted, and the planted files have no effect."""
     told: str = ""
-    """Stands in the next attempt's brief; of an accepted attempt: in what QC is shown."""
+    """Text in the next attempt's brief; of an accepted attempt: in the brief of QC."""
     gone: tuple[str, ...] = ()
     """Not in the result."""
     there: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ PLANTED: dict[str, Planted] = {
 
 
 @pytest.mark.parametrize("name", list(PLANTED))
-async def test_what_is_planted_is_refused_or_without_effect(name: str, tmp_path: Path):
+async def test_planted_file_is_refused_or_without_effect(name: str, tmp_path: Path):
     planted = PLANTED[name]
     project = start(tmp_path, {**FILES, **planted.files})
     before = listing(project)
@@ -145,7 +145,7 @@ async def test_what_is_planted_is_refused_or_without_effect(name: str, tmp_path:
     assert len(attempts) == (2 if planted.cause else 1)
     if planted.cause:
         assert (attempts[0]["endCause"], attempts[0]["judged"]) == (planted.cause, True)
-        [retried] = journey.facts.told(EventKind.TASK_RETRIED)
+        [retried] = journey.facts.events_of_kind(EventKind.TASK_RETRIED)
         assert planted.told in str(retried.data["issues"])
         assert planted.told in journey.said
     elif planted.told:

@@ -135,7 +135,7 @@ def test_plan_on_disk_is_refused_before_the_first_call_of_a_worker(desk: Desk, s
     assert head[1].startswith("broken: Check 'missing' of a is broken: ")
 
 
-def test_check_of_a_runner_is_tried_wherever_its_tests_stand(desk: Desk, tmp_path: Path):
+def test_preflight_runs_a_runner_with_tests_inside_its_sources(desk: Desk, tmp_path: Path):
     # No file matches the pattern of the runner's tests, as in a crate with tests in its sources.
     bin = tmp_path / "project/bin"
     desk.write("bin/cargo", "#!/bin/sh\nexit 3\n")

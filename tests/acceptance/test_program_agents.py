@@ -185,7 +185,7 @@ def test_a_plan_of_the_pm_names_an_agent(desk: Desk, tmp_path: Path):
     task, _ = PLAN.format(first="claude_code").split("### task-2: Copy")
     words = ("execute", "Write 42.", "--yes", "--apply", "never", "--json")
 
-    # An unknown address goes back to the PM, who sees the addresses in its brief.
+    # An unknown address returns the plan to the PM, which sees the addresses in its brief.
     parts = [{"role": "pm", "turns": [task.replace("claude_code", "claud_code"), task]}, *REST]
     play = yaml.safe_dump({"parts": parts}, allow_unicode=False)
     (tmp_path / "script.yaml").write_text(play, encoding="utf-8")

@@ -31,7 +31,7 @@ WROTE: list[Part] = [wrote("a")]
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
-    """What happens beside the run."""
+    """Actions during the run."""
     return Meanwhile(monkeypatch)
 
 
@@ -164,7 +164,7 @@ async def test_a_project_of_any_shape_gets_its_result(
 
 
 def refs_of(project: Path) -> dict[str, str]:
-    """Return the refs of a person's repository, and where it stands."""
+    """Return the refs of a user's repository, and its checked out commit."""
     if not any((place / ".git").exists() for place in (project, project.parent)):
         return {}
     said = git(project, "for-each-ref", "--format=%(refname) %(objectname)")
@@ -172,7 +172,7 @@ def refs_of(project: Path) -> dict[str, str]:
     return {"HEAD": head, **dict(line.split(" ") for line in said.splitlines())}
 
 
-async def test_a_person_may_collect_garbage_and_amend_during_the_run(
+async def test_user_may_collect_garbage_and_amend_during_the_run(
     tmp_path: Path, meanwhile: Meanwhile
 ):
     project = start(tmp_path, CALCULATOR)

@@ -33,7 +33,7 @@ WROTE: list[Part] = [wrote("a")]
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
-    """What happens beside the run."""
+    """Actions during the run."""
     return Meanwhile(monkeypatch)
 
 
@@ -44,7 +44,7 @@ def shell(command: str) -> dict[str, object]:
 # An editable install.
 
 PACKAGE = {
-    "src/tally/__init__.py": "WHOSE = 'the person'\n",
+    "src/tally/__init__.py": "WHOSE = 'the user'\n",
     "src/tally/cli.py": "import tally\n\n\ndef main():\n    print(tally.WHOSE, tally.__file__)\n",
     "tests/test_tally.py": (
         "import unittest\n\nimport tally\n\n\nclass T(unittest.TestCase):\n"
@@ -91,7 +91,7 @@ async def test_checks_of_an_editable_install_import_the_workspace(
     assert invariants.broken(journey.facts, Outside(before=before)) == []
 
 
-async def test_the_persons_code_may_change_under_a_check_without_a_word(
+async def test_change_of_the_users_code_during_a_check_is_not_reported(
     tmp_path: Path, meanwhile: Meanwhile
 ):
     project = make_project(tmp_path / "project", PACKAGE)
@@ -154,8 +154,8 @@ def make_dirty(project: Path) -> None:
     git(project, "mv", "old name.txt", "new name.txt")
 
 
-def of_person(project: Path) -> dict[str, str]:
-    """Return what git knows of a person's work; what mimir adds for itself is left out."""
+def git_state_of(project: Path) -> dict[str, str]:
+    """Return the git state of a user's work, without the additions of mimir."""
     status = git(project, "status", "--porcelain", "-uall")
     return {
         "status": "\n".join(line for line in status.splitlines() if "a.txt" not in line),
@@ -171,7 +171,7 @@ async def test_a_dirty_tree_is_the_base_and_stays_as_it_is(tmp_path: Path):
     project = start(tmp_path, {**README, "gone.txt": "gone\n", "old name.txt": "name\n"})
     (project / ".git/info/exclude").write_text(".mimir/\nchains/\ngenerated-agents/\n")
     make_dirty(project)
-    theirs, before = of_person(project), listing(project)
+    theirs, before = git_state_of(project), listing(project)
     look = (
         "grep -q Edited README.md && grep -q 'then edited' both.txt && test ! -e gone.txt && "
         "cat untracked.txt deep/er/untracked.txt staged.txt 'new name.txt' && test ! -e 'old name.txt'"
@@ -185,7 +185,7 @@ async def test_a_dirty_tree_is_the_base_and_stays_as_it_is(tmp_path: Path):
     assert "exit code 0" in str(journey.facts.tool_calls("a")[0]["valueJson"])
     assert journey.ending.applied == ("a.txt",)
     assert (project / "a.txt").read_text() == "a\n"
-    assert of_person(project) == theirs
+    assert git_state_of(project) == theirs
     assert {k: v for k, v in listing(project).items() if k in before} == before
     assert journey.facts.files["both.txt"] == "then edited\n"
     assert "gone.txt" not in journey.facts.files
@@ -204,7 +204,7 @@ async def test_an_edit_of_a_touched_file_stops_all_of_apply(
         if deed == "replaced by a directory":
             mine.mkdir()
         elif deed != "deleted":
-            mine.write_text("the person's\n")
+            mine.write_text("the user's\n")
 
     meanwhile.before("a/1/worker", 2, act)
     parts = [
@@ -232,13 +232,13 @@ async def test_an_edit_of_a_touched_file_stops_all_of_apply(
     assert not (project / "a.txt").exists()
     assert (project / "doomed.txt").exists()
     if deed in ("edited", "made"):
-        assert mine.read_text() == "the person's\n"
+        assert mine.read_text() == "the user's\n"
     assert mine.name in journey.report
     assert [name for name in journey.facts.branches if name.startswith("mimir/")]
     assert invariants.broken(journey.facts) == []
 
 
-async def test_an_edit_of_an_untouched_file_is_kept_beside_the_result(
+async def test_edit_of_an_untouched_file_is_kept_with_the_result(
     tmp_path: Path, meanwhile: Meanwhile
 ):
     project = start(tmp_path, {**README, "notes.txt": "old\n"})

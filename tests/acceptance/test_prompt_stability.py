@@ -67,7 +67,7 @@ def questions(facts: Facts) -> dict[str, list[str]]:
     return found
 
 
-async def test_every_lane_asks_the_same_in_another_place_at_another_time_and_names_neither(
+async def test_prompts_of_every_transcript_are_equal_at_another_path_and_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as patch:

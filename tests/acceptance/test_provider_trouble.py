@@ -41,7 +41,7 @@ def first(turn: dict[str, object], *then: object) -> Part:
 
 
 class Falling(PlayServer):
-    """Goes down for good when a task is asked for, and comes back when told to."""
+    """Lose the server when a task is claimed; start it again on request."""
 
     down_at = "b"
 
@@ -89,7 +89,7 @@ def test_a_provider_that_is_down_for_good_pauses_the_run_until_it_is_back(desk: 
         ("wrong_address", "llm.base_url"),
     ],
 )
-def test_what_a_person_must_mend_is_said_at_once_and_the_run_goes_on_when_mended(
+def test_wrong_configuration_pauses_at_once_and_resume_continues_after_a_repair(
     fault: str, setting: str, desk: Desk, tmp_path: Path
 ):
     broken = tmp_path / "broken"
@@ -110,7 +110,7 @@ def test_what_a_person_must_mend_is_said_at_once_and_the_run_goes_on_when_mended
 
 
 @pytest.mark.parametrize("role", ["worker", "qc"])
-def test_a_model_that_is_not_there_is_replaced_by_the_one_that_is_set_when_the_run_goes_on(
+def test_unknown_model_is_replaced_by_the_configured_model_at_resume(
     role: str, desk: Desk, tmp_path: Path
 ):
     broken = tmp_path / "broken"
@@ -155,7 +155,7 @@ def test_a_run_whose_answers_another_model_has_replaced_cannot_be_replayed(
         assert "the earlier calls are gone" in refusal.err
 
 
-def test_a_run_goes_on_with_the_models_it_began_with_whatever_is_set_since(desk: Desk):
+def test_resumed_run_uses_the_models_of_its_start(desk: Desk):
     with PlayServer(play()) as server:
         desk.ask(server, MODEL="first", **QUICK)
         assert desk.type("execute", "one.md", "--yes", "--max-calls", "4").code == 75
@@ -170,7 +170,7 @@ def test_a_run_goes_on_with_the_models_it_began_with_whatever_is_set_since(desk:
     assert desk.type("replay").code == 0
 
 
-def test_a_wrong_key_is_named_without_being_shown_and_a_right_one_goes_on(desk: Desk):
+def test_wrong_key_is_named_but_not_shown_and_a_right_key_resumes(desk: Desk):
     with PlayServer(play(), key="sk-the-right-one-77") as server:
         desk.ask(server, **QUICK)
         paused = desk.type("execute", "one.md", "--yes", "--json")
@@ -273,7 +273,7 @@ def test_an_odd_answer_leads_to_a_true_end(desk: Desk):
     assert all(task["tool_calls"] <= task["limit"] for task in desk.status()["tasks"])
 
 
-def test_planning_pauses_too_and_goes_on(desk: Desk, tmp_path: Path):
+def test_planning_pauses_and_resumes(desk: Desk, tmp_path: Path):
     broken = tmp_path / "broken"
     broken.touch()
     pm = {"role": "pm", "turns": [{**staged("unavailable", while_file=str(broken)), "text": render(ONE)}]}  # fmt: skip

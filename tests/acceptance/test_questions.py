@@ -29,13 +29,13 @@ FOUR = plan(step("a"), step("b", "a"), ASKING, step("d"))
 REGION = {"options": ["eu-west", "us-east"], "default": "eu-west"}
 
 
-def asks(**more: Any) -> dict[str, object]:
+def question_turn(**more: Any) -> dict[str, object]:
     given: dict[str, Any] = {"title": "Which region?", "text": "Where is it deployed?", **more}
     return {"calls": [calls("read_file", path="README.md"), calls("ask_user", **given)]}
 
 
 def asker(*turns: Turn) -> Part:
-    """The worker of task c: it writes a note, asks, and writes what the user chose."""
+    """The worker of task c: it writes a note, asks, and writes the user's choice."""
     chosen = [
         {"when": {"last_has": answer}, **writes("c.txt", f"c\n{answer}\n")}
         for answer in ("us-east", "eu-west", "not asked")
@@ -79,7 +79,7 @@ def facts_of(desk: Desk) -> Facts:
 def model_calls(facts: Facts) -> Counter[tuple[object, ...]]:
     return Counter(
         (e.task, e.attempt, e.data["role"], e.data["seq"])
-        for e in facts.told(EventKind.MODEL_CALLED)
+        for e in facts.events_of_kind(EventKind.MODEL_CALLED)
         if e.task
     )
 
@@ -87,7 +87,7 @@ def model_calls(facts: Facts) -> Counter[tuple[object, ...]]:
 def test_the_answer_from_another_process_continues_the_conversation(desk: Desk):
     # Given a run whose third task asks
     desk.write("plan.md", render(FOUR))
-    first = execute(desk, asks(**REGION))
+    first = execute(desk, question_turn(**REGION))
     (question,) = inbox(desk)
     paused = desk.status()
 
@@ -127,7 +127,9 @@ def test_the_answer_from_another_process_continues_the_conversation(desk: Desk):
     assert facts.files["note.txt"] == "before\n"
     assert set(model_calls(facts).values()) == {1}
     assert len(facts.attempts("c")) == 1
-    assert [e.data["state"] for e in facts.told(EventKind.QUESTION_CLOSED)] == ["answered"]
+    assert [e.data["state"] for e in facts.events_of_kind(EventKind.QUESTION_CLOSED)] == [
+        "answered"
+    ]
     assert invariants.broken(facts) == []
     assert f"- Which region?: us-east ({question['id']}, user)\n" in ledger.read_text()
     assert desk.type("verify").code == 0
@@ -146,7 +148,7 @@ def test_the_answer_from_another_process_continues_the_conversation(desk: Desk):
 
 
 def test_the_first_answer_counts_and_a_later_one_learns_it(desk: Desk):
-    execute(desk, asks(**REGION))
+    execute(desk, question_turn(**REGION))
     (question,) = inbox(desk)
     id = question["id"]
 
@@ -174,7 +176,7 @@ def test_the_first_answer_counts_and_a_later_one_learns_it(desk: Desk):
 
 
 def test_the_inbox_and_the_shell_know_the_open_questions(desk: Desk):
-    execute(desk, asks(**REGION))
+    execute(desk, question_turn(**REGION))
     (question,) = inbox(desk)
     id = question["id"]
 
@@ -196,7 +198,7 @@ def test_the_inbox_and_the_shell_know_the_open_questions(desk: Desk):
 
 def test_a_file_answers_several_questions_and_each_refused_one_is_reported(desk: Desk):
     fields = {"count": {"type": "integer"}, "go": {"type": "boolean"}}
-    execute(desk, asks(schema={"type": "object", "properties": fields}))
+    execute(desk, question_turn(schema={"type": "object", "properties": fields}))
     (question,) = inbox(desk)
     assert "  count: count (a number)\n  go: go (yes or no)\n" in desk.type("inbox").out
     desk.write("bad.yaml", f"{question['id']}: {{count: many, go: yes}}\nq-none: 3\n")
@@ -215,7 +217,7 @@ def test_a_file_answers_several_questions_and_each_refused_one_is_reported(desk:
 
 
 def test_a_question_that_does_not_wait_uses_its_default(desk: Desk):
-    result = execute(desk, asks(**REGION, blocking=False))
+    result = execute(desk, question_turn(**REGION, blocking=False))
 
     assert result.code == 0, result.out
     facts = facts_of(desk)
@@ -229,7 +231,11 @@ def test_an_answer_that_differs_from_the_assumption_is_a_fix_of_the_next_attempt
     # Given work that has assumed the default, before the model's last words
     slow = {"text": "Done.", "delay_seconds": 600}
     first = worker(
-        "c", asks(**REGION, blocking=False), writes("c.txt", "c\neu-west\n"), slow, attempt=1
+        "c",
+        question_turn(**REGION, blocking=False),
+        writes("c.txt", "c\neu-west\n"),
+        slow,
+        attempt=1,
     )
     second = worker(
         "c",
@@ -256,7 +262,7 @@ def test_an_answer_that_differs_from_the_assumption_is_a_fix_of_the_next_attempt
     assert "is tried again with your answer" in answered.err
     facts = facts_of(desk)
     assert facts.files["c.txt"] == "c\nus-east\n"
-    assert [e.data["reason"] for e in facts.told(EventKind.TASK_RETRIED)] == ["rejected"]
+    assert [e.data["reason"] for e in facts.events_of_kind(EventKind.TASK_RETRIED)] == ["rejected"]
     assert invariants.broken(facts) == []
     assert desk.type("verify").code == 0
     assert "equal bytes" in desk.type("replay").out
@@ -264,7 +270,7 @@ def test_an_answer_that_differs_from_the_assumption_is_a_fix_of_the_next_attempt
 
 def test_the_state_triangle_shows_answers_defaults_and_noted_assumptions(desk: Desk):
     note = calls("note_assumption", text="Ports are fixed", because="the README says so")
-    execute(desk, {"calls": [note]}, asks(**REGION))
+    execute(desk, {"calls": [note]}, question_turn(**REGION))
     assert desk.type("answer", inbox(desk)[0]["id"], "us-east").code == 0
     assert desk.type("resume").code == 0
 
@@ -286,7 +292,7 @@ def test_a_late_answer_to_a_task_that_has_ended_is_a_warning_of_the_report(desk:
     # Given a task that was completed with its assumption, while another one takes long
     desk.write("plan.md", render(plan(ASKING, step("d"))))
     slow = worker("d", {**writes("d.txt", "d\n"), "delay_seconds": 600}, "Done.")
-    parts = [asker(asks(**REGION, blocking=False)), slow, *REST]
+    parts = [asker(question_turn(**REGION, blocking=False)), slow, *REST]
     file = desk.project.parent / "script.yaml"
     file.write_text(yaml.safe_dump({"parts": parts}), encoding="utf-8")
     command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
@@ -310,7 +316,7 @@ def test_a_late_answer_to_a_task_that_has_ended_is_a_warning_of_the_report(desk:
 
 
 def test_a_limit_of_open_questions_is_a_result_for_the_model(desk: Desk):
-    result = execute(desk, asks(**REGION), QUESTIONS__MAX_OPEN_PER_RUN=0)
+    result = execute(desk, question_turn(**REGION), QUESTIONS__MAX_OPEN_PER_RUN=0)
 
     assert result.code == 0, result.out
     assert facts_of(desk).files["c.txt"] == "c\nnot asked\n"
@@ -318,7 +324,7 @@ def test_a_limit_of_open_questions_is_a_result_for_the_model(desk: Desk):
 
 
 def test_a_question_without_an_answer_takes_its_default_when_it_expires(desk: Desk):
-    result = execute(desk, asks(**REGION), QUESTIONS__EXPIRE_DAYS="0.000000001")
+    result = execute(desk, question_turn(**REGION), QUESTIONS__EXPIRE_DAYS="0.000000001")
 
     assert result.code == 0, result.out
     assert facts_of(desk).files["c.txt"] == "c\neu-west\n"
@@ -327,7 +333,9 @@ def test_a_question_without_an_answer_takes_its_default_when_it_expires(desk: De
 
 
 def test_a_task_without_an_answer_and_without_a_default_leaves_its_run_with_gaps(desk: Desk):
-    script = yaml.safe_dump({"parts": [asker(asks(options=["eu-west", "us-east"])), *REST]})
+    script = yaml.safe_dump(
+        {"parts": [asker(question_turn(options=["eu-west", "us-east"])), *REST]}
+    )
     script = script.replace("not asked", "No answer came in time")
     (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
     desk.environ(MIMIR_QUESTIONS__EXPIRE_DAYS="0.000000001")
@@ -346,7 +354,7 @@ def test_a_task_without_an_answer_and_without_a_default_leaves_its_run_with_gaps
 
 
 def test_a_cancelled_run_withdraws_its_questions(desk: Desk):
-    execute(desk, asks(**REGION))
+    execute(desk, question_turn(**REGION))
     (question,) = inbox(desk)
 
     assert desk.type("cancel", question["run"]).code == 0
@@ -363,7 +371,7 @@ def test_a_run_that_is_served_continues_after_the_answer_by_itself(desk: Desk):
     # Given a process with a task that takes long, and one that asks
     desk.write("plan.md", render(plan(ASKING, step("d"))))
     slow = worker("d", {**writes("d.txt", "d\n"), "delay_seconds": 600})
-    script = yaml.safe_dump({"parts": [asker(asks(**REGION)), slow, *REST]})
+    script = yaml.safe_dump({"parts": [asker(question_turn(**REGION)), slow, *REST]})
     (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
     command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
     process = PythonProcess(
@@ -383,7 +391,7 @@ def test_a_run_that_is_served_continues_after_the_answer_by_itself(desk: Desk):
 
 
 def test_replayed_models_get_the_recorded_answer(desk: Desk):
-    execute(desk, asks(**REGION), more=("--record", "run.jsonl"))
+    execute(desk, question_turn(**REGION), more=("--record", "run.jsonl"))
     desk.type("answer", inbox(desk)[0]["id"], "us-east")
     assert desk.type("resume", "--record", "run.jsonl").code == 0
 
@@ -394,8 +402,8 @@ def test_replayed_models_get_the_recorded_answer(desk: Desk):
     assert [one["transport"] for one in inbox(desk, "--all")] == ["terminal", "recording"]
 
 
-def test_a_terminal_asks_for_the_answer_and_the_run_continues(desk: Desk):
-    script = yaml.safe_dump({"parts": [asker(asks(**REGION)), *REST]})
+def test_question_is_answered_on_a_terminal_and_the_run_continues(desk: Desk):
+    script = yaml.safe_dump({"parts": [asker(question_turn(**REGION)), *REST]})
     (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
     command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
 
@@ -410,11 +418,11 @@ def test_a_terminal_asks_for_the_answer_and_the_run_continues(desk: Desk):
     assert set(model_calls(facts_of(desk)).values()) == {1}
 
 
-def test_a_question_under_the_board_is_answered_while_other_tasks_go_on(desk: Desk):
+def test_question_under_the_live_output_is_answered_while_other_tasks_run(desk: Desk):
     # Given a task that takes long, and one that asks
     desk.write("plan.md", render(plan(ASKING, step("d"))))
     slow = worker("d", {**writes("d.txt", "d\n"), "delay_seconds": 600})
-    script = yaml.safe_dump({"parts": [asker(asks(**REGION)), slow, *REST]})
+    script = yaml.safe_dump({"parts": [asker(question_turn(**REGION)), slow, *REST]})
     (desk.project.parent / "script.yaml").write_text(script, encoding="utf-8")
     command = [sys.executable, "-m", "mimir", "execute", "plan.md", "--yes"]
     terminal = Terminal(command, desk.project, env=environment())

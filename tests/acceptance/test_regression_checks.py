@@ -1,4 +1,4 @@
-"""A check that was passed stands to the end of the run: who comes later may not break its work and hide that in the check's own files."""
+"""A passed check is required to the end of the run: a later task may not break its work and change the check files to hide that."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -72,14 +72,14 @@ def unchanged(journey: Journey) -> bool:
     return files["test_a.py"] == ASKED and not files.keys() & (HIDING.keys() - {"test_a.py"})
 
 
-async def test_who_breaks_the_work_of_another_and_hides_it_stops_the_run(tmp_path: Path):
+async def test_task_that_breaks_another_task_and_hides_it_stops_the_run(tmp_path: Path):
     parts = [did_first, did_second(writes("a.py", WRONG), *HIDES)]
 
     journey = await go(tmp_path, [first, second()], parts)
 
     assert journey.statuses == {"a": "completed", "b": "completed"}
     assert (journey.ending.exit_code, journey.ending.outcome) == (1, "failed")
-    [gate] = journey.facts.told(EventKind.GATE_FAILED)
+    [gate] = journey.facts.events_of_kind(EventKind.GATE_FAILED)
     assert gate.data["red"] == [{"task": "a", "check": "unit", "merge": "b"}]
     assert journey.ending.applied == ()
     assert unchanged(journey)
@@ -92,8 +92,8 @@ async def test_files_of_a_check_may_change_where_nothing_is_hidden(tmp_path: Pat
     assert unchanged(journey)
 
 
-async def test_what_a_plan_asks_for_is_as_it_asks(tmp_path: Path):
-    """The second task is to change what the first one made, its test and what both stand on."""
+async def test_planned_change_of_earlier_tests_and_fixtures_is_accepted(tmp_path: Path):
+    """The second task is to change the first one's code, its test and a fixture of both."""
     new = "from a import double\n\n\ndef test_words(twice):\n    assert double('a') == twice\n"
     fixture = "import pytest\n\n\n@pytest.fixture\ndef twice():\n    return 'a a'\n"
     parts = [
@@ -111,7 +111,7 @@ async def test_what_a_plan_asks_for_is_as_it_asks(tmp_path: Path):
     assert journey.ending.outcome == "completed"
 
 
-async def test_new_tests_may_need_what_came_with_them(tmp_path: Path):
+async def test_new_test_may_use_a_fixture_of_its_own_task(tmp_path: Path):
     """The first one's check collects everything; the second adds a test with a fixture, and changes an old one to use it."""
     fixture = "import pytest\n\n\n@pytest.fixture\ndef four():\n    return 4\n"
     wider = ASKED.replace("def test_two():", "def test_two(four):").replace("== 4", "== four")
@@ -161,7 +161,7 @@ BY_MORE = {
 
 
 @pytest.mark.parametrize(("judge", "breaks", "hides"), BY_MORE.values(), ids=BY_MORE.keys())
-async def test_what_judged_one_task_is_not_changed_by_another_to_fit_what_it_broke(
+async def test_check_files_of_one_task_weakened_by_another_stop_the_run(
     judge: Check, breaks: Turn, hides: Turn, tmp_path: Path
 ):
     first = step("a", files=("a.py",), checks=(judge,))
@@ -170,7 +170,7 @@ async def test_what_judged_one_task_is_not_changed_by_another_to_fit_what_it_bro
 
     assert journey.statuses == {"a": "completed", "b": "completed"}
     assert (journey.ending.exit_code, journey.ending.outcome) == (1, "failed")
-    [gate] = journey.facts.told(EventKind.GATE_FAILED)
+    [gate] = journey.facts.events_of_kind(EventKind.GATE_FAILED)
     assert gate.data["red"] == [{"task": "a", "check": "unit", "merge": "b"}]
 
 

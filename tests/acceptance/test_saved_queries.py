@@ -1,4 +1,4 @@
-"""The saved queries of docs/neo4j on a run that really was: one with a retry, a failure, and what hung on it."""
+"""The saved queries of docs/neo4j on a real run: with a retry, a failure, and a blocked task."""
 
 import asyncio
 import re
@@ -61,8 +61,8 @@ def uri(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def ask(uri):
-    """Ask the server as a person does, about the finished run."""
+def run_query(uri):
+    """Query the server about the finished run, as a user does."""
     address = parse(uri[0])
     with GraphDatabase.driver(
         address.uri, auth=(address.user, address.password) if address.user else None
@@ -92,12 +92,12 @@ def test_there_are_the_queries_that_the_page_names():
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=lambda path: path.stem)
-def test_each_query_begins_with_a_sentence_and_finds_something(path, uri, ask):
+def test_each_query_begins_with_a_sentence_and_finds_something(path, uri, run_query):
     text = path.read_text(encoding="utf-8")
 
     assert re.match(r"// [A-Z].*\.\n", text)
     assert "$" not in text
-    assert ask(about(text, uri[1]))
+    assert run_query(about(text, uri[1]))
 
 
 EXPECTED = {
@@ -112,24 +112,24 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("stem", EXPECTED)
-def test_picture_shows_what_happened(stem, uri, ask):
+def test_saved_graph_query_shows_the_run(stem, uri, run_query):
     assert (
-        names(ask(about((PLACE / f"{stem}.cypher").read_text(encoding="utf-8"), uri[1])))
+        names(run_query(about((PLACE / f"{stem}.cypher").read_text(encoding="utf-8"), uri[1])))
         == EXPECTED[stem]
     )
 
 
-def test_task_shows_attempts_verdicts_and_evidence(uri, ask):
-    shown = names(ask(about((PLACE / "task.cypher").read_text(encoding="utf-8"), uri[1])))
+def test_task_shows_attempts_verdicts_and_evidence(uri, run_query):
+    shown = names(run_query(about((PLACE / "task.cypher").read_text(encoding="utf-8"), uri[1])))
 
     assert {"Write b.txt", "b attempt 1", "b attempt 2", "b verdict 1"} <= shown
     assert {"deliverable 0", "check 1"} <= shown
 
 
-def test_tables_tell_of_the_run(uri, ask):
+def test_saved_table_queries_show_the_run(uri, run_query):
     def rows(stem):
         text = about((PLACE / f"{stem}.cypher").read_text(encoding="utf-8"), uri[1])
-        return [record.data() for record in ask(text)]
+        return [record.data() for record in run_query(text)]
 
     mine = [row for row in rows("failures") if uri[1] in row["someRuns"]]
     assert {(row["task"], row["cause"]) for row in mine} == {
@@ -147,8 +147,8 @@ def test_tables_tell_of_the_run(uri, ask):
     assert all(row["pieces"] and 0 < row["given"] <= row["available"] for row in context)
 
 
-def test_every_node_has_a_name_and_every_status_its_colour(uri, ask):
-    nameless = ask(
+def test_every_node_has_a_name_and_every_status_its_colour(uri, run_query):
+    nameless = run_query(
         f"MATCH (n {{_store: '{parse(uri[0]).store}'}}) WHERE NOT n:MimirStore AND NOT n:MimirDoor "
         "AND trim(coalesce(n.name, '')) = '' RETURN labels(n)"
     )

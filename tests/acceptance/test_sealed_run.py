@@ -1,4 +1,4 @@
-"""A real run, sealed: it verifies as it is, its report can be written again, and whatever is changed in it is named."""
+"""A sealed run: it verifies unchanged, its report can be written again, and each change in it is named."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,7 @@ TASKS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Travelled:
-    """Where a run was made, and what it came to."""
+    """The project of a run, and its result."""
 
     project: Path
     parts: tuple[Part, ...]
@@ -122,7 +122,7 @@ async def test_report_is_written_again_byte_for_byte(once: Travelled):
     assert str(once.project) not in json.dumps(once.journey.report_json)
 
 
-async def test_report_tells_of_the_claim_that_did_not_hold(once: Travelled):
+async def test_report_has_the_claim_that_was_false(once: Travelled):
     claims = [d for d in as_objects(once.journey.report_json["decisions"]) if d["kind"] == "claim"]
     assert [(d["task"], d["attempt"]) for d in claims] == [("third", 1)]
     assert as_texts(claims[0]["detail"])[0] == "All tests pass."
@@ -219,7 +219,7 @@ async def test_edited_outcome_prompt_transcript_or_event_is_named_with_and_witho
     assert await sealed.problems(seal) == ()
 
 
-async def test_record_that_is_gone_or_a_changed_report_is_named(sealed: Travelled):
+async def test_missing_record_or_changed_report_is_named(sealed: Travelled):
     report = sealed.project / sealed.journey.ending.report_path
     text = report.read_text()
     report.write_text(text.replace("failed", "completed"))

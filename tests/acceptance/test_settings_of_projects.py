@@ -63,7 +63,7 @@ def server(tmp_path: Path) -> Iterator[PlayServer]:
 
 
 def place(tmp_path: Path, server: PlayServer) -> Place:
-    """Make a project with a plan, and the environment of a person with a key."""
+    """Make a project with a plan, and the environment of a user with a key."""
     home = tmp_path / "home"
     home.mkdir()
     project = make_project(tmp_path / "project", {"README.md": "# P\n", ".gitignore": ".env\n"})
@@ -79,7 +79,7 @@ def events(said: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize(
     ("table", "prefix"), [("mimir.toml", ""), ("pyproject.toml", "tool.mimir.")]
 )
-def test_what_a_project_may_not_choose_is_ignored_with_a_warning(
+def test_forbidden_setting_of_a_project_is_ignored_with_a_warning(
     table: str, prefix: str, tmp_path: Path, server: PlayServer
 ) -> None:
     here = place(tmp_path, server)
@@ -149,9 +149,7 @@ def test_a_refused_key_is_named_by_its_setting_and_not_shown(tmp_path: Path) -> 
     assert not [p for p in written(here) if KEY.encode() in p.read_bytes()]
 
 
-def test_without_a_sandbox_the_command_says_how_to_get_one(
-    tmp_path: Path, server: PlayServer
-) -> None:
+def test_missing_sandbox_is_refused_with_a_next_step(tmp_path: Path, server: PlayServer) -> None:
     here = place(tmp_path, server)
 
     ended = here.run("execute", "plan.md", "--yes", program=NO_SANDBOX)
@@ -166,7 +164,7 @@ def test_without_a_sandbox_the_command_says_how_to_get_one(
     assert "bubblewrap" in doctor.stdout
 
 
-def test_a_person_may_choose_no_sandbox_by_name_and_the_report_says_so(
+def test_user_may_disable_the_sandbox_and_the_report_names_it(
     tmp_path: Path, server: PlayServer
 ) -> None:
     here = place(tmp_path, server)

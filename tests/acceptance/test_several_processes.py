@@ -116,7 +116,7 @@ def test_a_process_in_another_directory_exchanges_commits_through_a_remote(
     assert sorted(path.stem for path in project.glob("?.txt")) == list(TASKS)
 
 
-def test_a_run_that_a_clone_has_ended_is_verified_and_applied_where_it_was_begun(
+def test_run_ended_in_a_clone_is_verified_and_applied_in_its_project(
     tmp_path: Path, project: Path, remote: Path
 ):
     with one_each_side(tmp_path, project, remote) as (processes, gate, coordinator, away):
@@ -156,9 +156,7 @@ def test_a_process_in_another_project_is_refused(
     assert ("another project" if exchanges else "another directory") in said
 
 
-def test_run_goes_on_when_its_coordinator_is_killed_and_a_process_is_asked_to_leave(
-    tmp_path: Path, project: Path
-):
+def test_run_survives_a_killed_coordinator_and_a_leaving_process(tmp_path: Path, project: Path):
     gate = Gate()
     log = tmp_path / "requests.jsonl"
     play = {"parts": [*(slow(task) for task in TASKS), *REST]}

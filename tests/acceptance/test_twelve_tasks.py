@@ -1,4 +1,4 @@
-"""A failing task stops its descendants and nothing else; the run says so, with all that a person needs to go on."""
+"""A failing task stops only its descendants; the run reports it, with the next steps of the user."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -101,7 +101,7 @@ def _tells_what_it_means(journey: Journey) -> None:
     assert "17 % of the plan" in journey.report
 
 
-async def test_a_rejected_attempt_is_told_what_was_wrong_with_it(tmp_path: Path):
+async def test_brief_of_a_retry_has_the_issues_of_the_rejected_attempt(tmp_path: Path):
     told = worker(
         "a",
         writes("a.txt", "a\n"),
@@ -120,13 +120,13 @@ async def test_a_rejected_attempt_is_told_what_was_wrong_with_it(tmp_path: Path)
     assert journey.statuses == {"a": "completed"}
     assert journey.ending.exit_code == 0
     assert journey.facts.tasks["a"]["qcPassedOnAttempt"] == 2
-    [retried] = journey.facts.told(EventKind.TASK_RETRIED)
+    [retried] = journey.facts.events_of_kind(EventKind.TASK_RETRIED)
     assert retried.data["reason"] == "qc_rejected"
     assert invariants.broken(journey.facts) == []
 
 
-async def test_a_retry_is_told_everything_that_is_known(tmp_path: Path):
-    """Answer, diff, what the check printed, the score, and each fix in a numbered list."""
+async def test_brief_of_a_retry_has_answer_diff_check_output_score_and_fixes(tmp_path: Path):
+    """Answer, diff, output of the check, the score, and each fix in a numbered list."""
     script = "grep -q '^a$' a.txt || { echo expected a and got something else; exit 3; }"
     known = [
         "All is well.",
@@ -156,7 +156,7 @@ async def test_no_retry_means_one_attempt(tmp_path: Path):
     assert journey.statuses == {"a": "failed", "b": "completed", "c": "blocked"}
     assert len(journey.facts.attempts("a")) == 1
     assert len(journey.failure("a")["timeline"]) == 1
-    assert not journey.facts.told(EventKind.TASK_RETRIED)
+    assert not journey.facts.events_of_kind(EventKind.TASK_RETRIED)
     assert journey.ending.exit_code == 1
 
 

@@ -54,7 +54,7 @@ def again(*turns: Mapping[str, object], attempt: object = ">=2") -> Part:
     return worker("second", *turns, "Done again.", attempt=attempt)
 
 
-def say(text: str) -> str:
+def print_changes(text: str) -> str:
     return f"printf '# Changes\\n- {text}\\n' > CHANGES.md"
 
 
@@ -62,13 +62,15 @@ async def test_conflict_markers_of_the_engine_are_never_delivered(tmp_path: Path
     files = {"CHANGES.md": "# Changes\n"}
     looks = again(writes("second.txt", "second\nagain\n"))
 
-    journey = await meet(tmp_path, curtain, files, (say("one"), say("two")), [looks])
+    journey = await meet(
+        tmp_path, curtain, files, (print_changes("one"), print_changes("two")), [looks]
+    )
 
     assert journey.ending.exit_code == 1
     assert journey.statuses == {"first": "completed", "second": "failed"}
     assert journey.facts.tasks["second"]["cause"] == "integration"
     assert journey.facts.files["CHANGES.md"] == "# Changes\n- one\n"
-    last = journey.facts.told(EventKind.TASK_FAILED)[0].data["issues"]
+    last = journey.facts.events_of_kind(EventKind.TASK_FAILED)[0].data["issues"]
     assert "'CHANGES.md' is not settled" in str(last)
     assert invariants.broken(journey.facts) == []
 
@@ -87,7 +89,11 @@ async def test_a_conflict_returns_to_the_next_attempt_and_can_be_settled_there(
     ]
 
     journey = await meet(
-        tmp_path, curtain, {"CHANGES.md": "# Changes\n"}, (say("one"), say("two")), later
+        tmp_path,
+        curtain,
+        {"CHANGES.md": "# Changes\n"},
+        (print_changes("one"), print_changes("two")),
+        later,
     )
 
     assert journey.statuses == {"first": "completed", "second": "completed"}

@@ -88,7 +88,7 @@ def _i4(facts: Facts, _: Outside) -> Iterator[str]:
 
 
 def _ended(facts: Facts, task: str) -> list[Event]:
-    return facts.told(EventKind.TASK_RETRIED, EventKind.TASK_FAILED, task=task)
+    return facts.events_of_kind(EventKind.TASK_RETRIED, EventKind.TASK_FAILED, task=task)
 
 
 def _i8(facts: Facts, _: Outside) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _made_again(facts: Facts, event: Event) -> bool:
     """True of a call that was cut away and made anew later: its row is the later one's."""
     return any(
         e.seq > event.seq and e.data.get("role") == event.data["role"]
-        for e in facts.told(EventKind.LANE_CUT, task=event.task)
+        for e in facts.events_of_kind(EventKind.LANE_CUT, task=event.task)
     )
 
 
@@ -168,7 +168,7 @@ def _i12(facts: Facts, outside: Outside) -> Iterator[str]:
     now = listing(facts.project)
     applied = {
         p
-        for e in facts.told(EventKind.APPLIED)
+        for e in facts.events_of_kind(EventKind.APPLIED)
         for p in cast("Iterable[str]", e.data.get("paths", ()))
     }
     for path in sorted(now.keys() | outside.before.keys()):

@@ -51,9 +51,9 @@ def i6(facts: Facts, outside: Outside) -> Iterator[str]:
     recorded = Counter(_lane(facts, row) for row in facts.nodes["Call"] if row["kind"] == "model")
     told = Counter(
         (e.task, e.attempt, e.data["role"], e.data["seq"])
-        for e in facts.told(EventKind.MODEL_CALLED)
+        for e in facts.events_of_kind(EventKind.MODEL_CALLED)
     )
-    cut = facts.told(EventKind.LANE_CUT)
+    cut = facts.events_of_kind(EventKind.LANE_CUT)
     if not cut and (twice := [key for key, times in told.items() if times > 1]):
         yield f"model calls were made twice: {twice}"
     if outside.requests:

@@ -164,7 +164,7 @@ class Facts:
         lanes = {str(row["lane"]) for row in self.nodes["Call"]}
         return sorted(lane.removeprefix(start) for lane in lanes if lane.startswith(start))
 
-    def told(self, *kinds: EventKind, task: str | None = None) -> list[Event]:
+    def events_of_kind(self, *kinds: EventKind, task: str | None = None) -> list[Event]:
         """Return the events of these kinds, of one task if it is named."""
         return [e for e in self.events if e.kind in kinds and task in (None, e.task)]
 

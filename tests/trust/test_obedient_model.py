@@ -285,7 +285,7 @@ def obeyed_within_grants(journey: Journey, granted: Sequence[str]) -> None:
     """Every call for a tool that the task was not granted is on record as denied, and did nothing."""
     denied = {
         (e.task, e.attempt, e.data["role"], e.data["seq"])
-        for e in journey.facts.told(EventKind.TOOL_DENIED)
+        for e in journey.facts.events_of_kind(EventKind.TOOL_DENIED)
     }
     for row in journey.facts.nodes["Call"]:
         if row["kind"] == "tool" and row["task"] == "b" and row["role"] == "worker" and row["done"]:

@@ -55,7 +55,7 @@ async def test_no_worker_answers_a_question(tmp_path: Path, cases: Cases):
         assert run.ending.exit_code == 75
     with cases.case("one question, and it is open"):
         assert [(one.task, one.state) for one in found] == [("c", "open")]
-        assert run.facts.told(EventKind.QUESTION_CLOSED) == []
+        assert run.facts.events_of_kind(EventKind.QUESTION_CLOSED) == []
     with cases.case("the hostile task is one like others"):
         assert run.statuses["d"] == "completed"
     cases.count(len(tries))

@@ -298,7 +298,7 @@ MUTE = {
 
 
 @pytest.mark.parametrize("words", SPEAKS)
-async def test_what_a_worker_says_is_no_verdict(words: str, cases: Cases, tmp_path):
+async def test_verdict_in_the_text_of_a_worker_does_not_count(words: str, cases: Cases, tmp_path):
     for number, mute in enumerate(MUTE if sized(small=0, ci=1, full=1) else ["by reference"]):
         with cases.case(mute):
             project = start(tmp_path / str(number), README)
