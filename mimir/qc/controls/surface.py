@@ -74,6 +74,7 @@ def mutate_tests(
     the results of all.
     """
     changed: dict[str, Mapping[str, bool]] = {}
+    files = {test.partition("::")[0] for test in counted}
     words = {word for test in counted for word in _WORDS.findall(test)}
     replacing = trusted.work if _replaces_modules(checkout, trusted.work) else ()
     for path in _files(checkout):
@@ -81,7 +82,8 @@ def mutate_tests(
         is_code = suffix == "py" or suffix in lexed_tests.LANGUAGES
         is_test = is_code and trusted.may_test(path)
         # Examples have no other variant, so they change with the last one.
-        has_examples = step == "statements" and suffix in doctests.SUFFIXES
+        may_hold = suffix in doctests.SUFFIXES or (path in files and not is_code)
+        has_examples = step == "statements" and may_hold
         text = read_text(checkout, path) if is_test or has_examples else None
         # Without this change, tests that stand in for those of another file stay green.
         if text is None or (path in replacing and suffix == "rs"):

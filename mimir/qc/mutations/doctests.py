@@ -19,13 +19,11 @@ _WHOLE = re.compile(r"\bfn\s+main\b|\(\(\)\)\s*$")
 
 
 def fail_examples(text: str, suffix: str) -> str | None:
-    """Return a text whose examples fail; None: it has none, or its kind of file has none."""
+    """Return a text whose examples fail; None: it has none. Any text may hold those of Python."""
     if suffix == "rs":
         found = _RUST.sub(_fail_at_end, text)
-    elif suffix in SUFFIXES:
-        found = _PYTHON.sub(rf'\1>>> raise AssertionError("{MARK}")\n\1>>> ', text)
     else:
-        return None
+        found = _PYTHON.sub(rf'\1>>> raise AssertionError("{MARK}")\n\1>>> ', text)
     return found if found != text else None
 
 

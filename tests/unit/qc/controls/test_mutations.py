@@ -435,4 +435,3 @@ def test_examples_in_documents_fail():
     assert str(fail_examples(rust, "rs")).endswith(rust[rust.index("/// More.") :])
     assert fail_examples("/// ```\n/// fn main() {}\n/// ```\n", "rs") is None
     assert fail_examples("no example", "py") is None
-    assert fail_examples(">>> x", "go") is None

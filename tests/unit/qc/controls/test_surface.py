@@ -45,6 +45,14 @@ def test_a_file_without_counted_tests_stays_where_files_are_compiled_together(tm
     }
 
 
+def test_examples_in_any_text_change_if_they_are_counted(tmp_path: Path):
+    """As with `--doctest-glob=*.doctest`."""
+    write_files(tmp_path, dict.fromkeys(("a.doctest", "b.doctest", "c.rst"), ">>> 1 + 1\n2\n"))
+    counted = frozenset(("a.doctest::a.doctest",))
+
+    assert mutate_tests(tmp_path, NO_WORK, "statements", counted).keys() == {"a.doctest", "c.rst"}
+
+
 @pytest.mark.parametrize(
     ("module", "is_changed"),
     [("mod tests {", False), ('#[path = "b.rs"] mod tests; mod c {', False), ("mod other {", True)],
