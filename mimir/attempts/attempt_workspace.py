@@ -46,7 +46,7 @@ class WorkspaceDiff:
     oversized: tuple[str, ...]
     """Largest files, without which it would not be too large. Empty: it is not."""
     whole_tree: str
-    """Last tree, with what was left out."""
+    """Last tree, with the changes that the deliverable leaves out."""
 
 
 class AttemptWorkspace:
@@ -103,7 +103,7 @@ class AttemptWorkspace:
     async def snapshot(self) -> str:
         """Record the current tree; nested repositories are removed first, with a note."""
         services = self._services
-        # The base decides what is ignored: a recorded tree may contain a worker's `.gitignore`.
+        # The base decides which files are ignored: a recorded tree may contain a worker's `.gitignore`.
         taken = await services.history.snapshot(
             services.directory,
             self._index,

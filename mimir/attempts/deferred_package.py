@@ -16,7 +16,7 @@ def defer_package(name: str) -> None:
     module, loader = importlib.util.module_from_spec(spec), spec.loader
 
     def load(attribute: str) -> object:
-        # The import system asks each module for such names; only `__all__` needs what the module declares.
+        # The import system asks each module for such names; only `__all__` needs the declared names.
         if attribute.startswith("__") and attribute != "__all__":
             raise AttributeError(attribute)
         if vars(module).pop("__getattr__", None) is load:

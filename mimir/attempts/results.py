@@ -36,7 +36,7 @@ class Deliverable:
     unsupported: tuple[str, ...] = ()
     """Citations in the answer that the tool log does not contain."""
     tripped: str = ""
-    """What tripped, when and what was left. Empty: nothing."""
+    """Limit that tripped, when, and the limits that remained. Empty: none."""
     tool_calls: int = 0
     messages: int = 0
     usage: TokenUsage = NO_USAGE

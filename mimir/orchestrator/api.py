@@ -89,7 +89,7 @@ class Mimir:
         return await self.make_plan(run)
 
     async def find_following(self, run: str) -> PlanFollowing:
-        """Return the plan that a planning run has made, and what follows it."""
+        """Return the plan of a planning run, and the run that follows it."""
 
         def look(reads: ReadOps) -> PlanFollowing:
             record = load_run(reads, run)
@@ -225,7 +225,7 @@ class Mimir:
         return result
 
     async def try_checks(self, plan: Plan, places: SourceMap) -> Sequence[Finding]:
-        """Run the checks of a plan on the project as it is; return what they show."""
+        """Run the checks of a plan on the project as it is; return the findings."""
         return await preflight.try_plan(self._parts, plan, places)
 
     async def help(self, run: str, *, workers: int) -> RunResult:
@@ -346,7 +346,7 @@ class Mimir:
         return await verify(self._parts.store, self._parts.history, run, seal, report_hash)
 
     async def explain(self, run: str, task: str) -> Sequence[str]:
-        """Return what decided each criterion of a task, as lines for a terminal."""
+        """Return the decision of each criterion of a task, as lines for a terminal."""
         return await self._parts.store.read(partial(inspection.explain, run=run, task=task))
 
     async def learned_estimates(self, roles: Collection[str]) -> Mapping[str, LearnedEstimate]:

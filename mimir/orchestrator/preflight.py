@@ -50,7 +50,7 @@ def is_wanted(record: RunRecord) -> bool:
 
 @value_class
 class PlanTrial:
-    """What the runs of a plan's checks on one tree show."""
+    """Result of the runs of a plan's checks on one tree."""
 
     findings: tuple[TrialFinding, ...]
     products: tuple[str, ...]

@@ -66,7 +66,7 @@ async def apply_at_end(
     """
     if apply == "never" or end.outcome is not RunStatus.COMPLETED or not end.commit:
         return ApplyResult()
-    # In another directory than that of the run, the files belong to a user who did not ask for it.
+    # In another directory than that of the run, the files may belong to another user.
     if services.history.is_away:
         message = f"The run ended in another directory; apply its result where it was started: mimir apply {run}"
         warn = partial(

@@ -88,7 +88,7 @@ class ProjectServices:
     check_models: Callable[[], None]
     """Raises `ConfigurationError` if the settings do not allow a model call."""
     notices: Callable[[], list[str]]
-    """Returns what was learned of the endpoints since the last call of it."""
+    """Returns the facts about endpoints that are new since its last call."""
     engine_version: str
     sandbox_name: str
     link: Link | None
@@ -111,7 +111,7 @@ class ProjectServices:
     principal: str = ""
     """Client of the server for which this process works. Empty: the user typed the command."""
     accept_memory: str = "primary"
-    """The setting `agents.accept`: who decides about proposed memories."""
+    """The setting `agents.accept`: the principal that decides about proposed memories."""
     test_command: str = ""
     """Command line of the project's tests. Empty: it is found."""
     show_base: Callable[[str, str], None]

@@ -60,7 +60,7 @@ async def migrate(
 ) -> CopyResult:
     """Copy a run, or the whole store, into another store, and compare the copy.
 
-    Leases of the processes `dead` do not count. What the target holds already never changes.
+    Leases of the processes `dead` do not count. Records that the target has already never change.
 
     Raises:
         BusyError: A process works on a run.
@@ -102,7 +102,7 @@ def _find_run_id(reads: ReadOps, run: str) -> str:
 
 
 def _require_idle(reads: ReadOps, run: str, dead: Collection[str]) -> None:
-    """Require that no process works on what is copied: both stores would continue it."""
+    """Require that no process works on the copied runs: both stores would continue them."""
     for one in [load_run(reads, run)] if run else find_runs(reads):
         holder = _find_holder(reads, one, dead)
         if holder:

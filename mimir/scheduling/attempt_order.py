@@ -5,10 +5,10 @@ class AttemptOrder:
     """Order in which attempts start and are merged; this one makes none wait."""
 
     async def before_start(self, task: str, attempt: int) -> None:
-        """Wait until the attempt may load what it starts from."""
+        """Wait until the attempt may load its base and its input."""
 
     def started(self, task: str, attempt: int) -> None:
-        """Record that the attempt has loaded what it starts from."""
+        """Record that the attempt has loaded its base and its input."""
 
     async def before_merge(self, task: str, attempt: int) -> None:
         """Wait until the attempt may be merged."""

@@ -123,7 +123,7 @@ class Coordinator:
             for task, because in blocks:
                 claims.block_task(ops, run, task, because)
 
-        # Not durable: the same decision follows again from what is stored.
+        # Not durable: the same decision follows again from the stored records.
         await self._services.store.write(work, durable=False)
         if self._snapshot:
             for task, _ in releases:

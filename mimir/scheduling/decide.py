@@ -1,6 +1,6 @@
 """Decisions of the coordinator: from a run's snapshot to commands. Pure.
 
-The snapshot is updated change by change, so a decision costs what changed.
+The snapshot is updated change by change, so the cost of a decision depends on the number of changes.
 
 A task is released as soon as its own dependencies are completed. Of ready tasks whose declared files overlap, the one with the longest
 remaining path is released first, and the others wait for it.

@@ -44,7 +44,7 @@ def pause_for_input(ops: WriteOps, run: str, owner: str) -> Paused | None:
     if not found:
         raise StoreError(
             f"Task {waiting[0]!r} waits for a question that is not in the store.",
-            next_step=f"See what was changed: mimir verify {run}",
+            next_step=f"Find the change: mimir verify {run}",
         )
     done = sum(task.status is TaskStatus.COMPLETED for task in tasks)
     paused = Paused(

@@ -35,7 +35,7 @@ async def look_up_citations(
         tree: The delivered tree.
         log: Tool log of the agent.
         read_file: Reads a file of a tree.
-        redact: Replaces secrets, as in what the agent saw.
+        redact: Replaces secrets, as in the texts that the agent saw.
         material: That the agent was shown. None: none.
     """
     # A name with control characters is no path, and git would not take it.

@@ -28,7 +28,7 @@ MAX_ITEMS = 200
 
 @value_class
 class AgentAnswer:
-    """What an agent says; nothing in it is verified."""
+    """Answer of an agent; nothing in it is verified."""
 
     analysis: str = ""
     recommendations: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class AgentAnswer:
     """`complete`, `partial` or `failed`; empty: not said."""
     confidence: Confidence = ""
     findings: tuple[tuple[str, str], ...] = ()
-    """(code, message) of what was left out."""
+    """(code, message) of the omitted parts."""
 
     @property
     def texts(self) -> str:
@@ -143,17 +143,17 @@ def _operation(number: int, given: JsonObject) -> JsonObject:
     }
 
 
-def _text(value: object, what: str) -> str:
+def _text(value: object, name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise AnswerError(f"{what} must be a text.")
+        raise AnswerError(f"{name} must be a text.")
     return value[:MAX_TEXT]
 
 
-def _list(value: object, what: str) -> tuple[str, ...]:
-    given = as_list(value or [], what)[:MAX_ITEMS]
-    return tuple(_text(one, f"Each item of {what}") for one in given)
+def _list(value: object, name: str) -> tuple[str, ...]:
+    given = as_list(value or [], name)[:MAX_ITEMS]
+    return tuple(_text(one, f"Each item of {name}") for one in given)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -124,7 +124,7 @@ async def _answer(services: AttemptServices, state: Judging) -> Judged:
 
 
 def _find_uncited(services: AttemptServices, work: Deliverable) -> tuple[str, ...]:
-    """Return what is wrong with the citations of an answer that must have some."""
+    """Return the faults in the citations of an answer that must have some."""
     agent = services.agent
     if agent is None or agent.verify != "citations":
         return ()

@@ -85,7 +85,7 @@ async def _begin_again(
 
     Raises:
         ProgramFailed: The user does not want that.
-        Waiting: Its definition lets the user decide, who has not answered yet.
+        Waiting: By its definition the user decides, and has not answered yet.
     """
     if program.on_crash == "ask" and not await _ask_to_repeat(services, program, interruptions):
         raise ProgramFailed(
@@ -104,7 +104,7 @@ async def _ask_to_repeat(
     question = NewQuestion(
         title=f"Start {program.title} again?",
         text=(
-            f"{program.title} was interrupted while it worked on {services.task.id}. What it did outside of its workspace is unknown. "
+            f"{program.title} was interrupted while it worked on {services.task.id}. Its effects outside of its workspace are unknown. "
             "yes: it starts again from the tree before it, and costs again. no: the attempt fails."
         ),
         form=QuestionForm(fields=(FormField(name=WHOLE, kind="boolean"),)),

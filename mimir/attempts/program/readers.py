@@ -19,7 +19,7 @@ _MOST_DENIALS = 20
 
 @value_class
 class ProgramAnswer:
-    """What a program said, and whether that is a success."""
+    """Answer of a program, and whether it is a success."""
 
     text: str = ""
     problem: str = ""

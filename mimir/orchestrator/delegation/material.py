@@ -54,7 +54,7 @@ async def pin_material(
     request: str,
     ledger: LedgerExcerpt | None,
 ) -> PinnedDefinition:
-    """Return a definition with what its invocation is shown of the project.
+    """Return a definition with the project data that its invocation receives.
 
     Args:
         services: Services of the project.

@@ -1,4 +1,4 @@
-"""Agent definitions that a plan names: their findings, and what its run pins. Pure."""
+"""Agent definitions that a plan names: their findings and pinned definitions. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -51,7 +51,7 @@ def list_plan_agents(
 
     Args:
         catalogue: The definitions.
-        is_available: Whether this installation has what a definition needs.
+        is_available: Whether this installation has the commands that a definition needs.
     """
     entries = [one for one in catalogue.entries if not one.hidden_by and _can_be_named(one)]
     # The list is bounded, and the user's own definitions say most.

@@ -133,7 +133,7 @@ def find_refusal(
         return SessionRefusal(
             rule="calls",
             problem=f"The session has used its {limits.calls} calls: {used}.",
-            next_step="Report to the user what is done and what is missing, or open a session.",
+            next_step="Report to the user the finished and the missing work, or open a session.",
         )
     if today >= limits.per_day:
         return SessionRefusal(

@@ -80,7 +80,7 @@ def compute_response(
     """
     task = load_tasks(reads, run, TaskRecord)[0]
     attempts = load_task_attempts(reads, run, task.task_id)
-    # Without an accepted attempt the last one shows what was done.
+    # Without an accepted attempt, the last attempt is shown.
     number = task.accepted_attempt or len(attempts)
     last = next((one for one in attempts if one.number == number), None)
     pinned = find_json(reads, run, AGENT_TEXT)

@@ -56,7 +56,7 @@ def build_plan(
 
     Args:
         entry: The definition with its grant.
-        request: What the caller asks.
+        request: Request of the caller.
         limits: For a definition without own ones.
         hash_file: Path → SHA-256 of the file; empty: there is none.
         program: Of a `cli` definition.
@@ -125,7 +125,7 @@ def trusted_verification(definition: AgentDefinition) -> Verification:
 
 
 def pinned_verification(verify: Verification) -> str:
-    """Return what a run pins of it: QC judges unless something else is named."""
+    """Return the value that a run pins: empty for QC, the default."""
     return verify if verify in ("checks", "citations") else ""
 
 
@@ -164,7 +164,7 @@ def require_fit(
     """Refuse a request whose critical parts exceed the context of the model.
 
     Args:
-        request: What the caller asks; none of it is cut.
+        request: Request of the caller; none of it is cut.
         definition: Its prompt is part of each request to the model.
         context_tokens: Of the model. None: it is not known.
 
@@ -258,7 +258,7 @@ def may_overlap(glob: str, other: str) -> bool:
         if "**" in (one, two):
             return True
         literal, pattern = (two, one) if has_wildcard(one) else (one, two)
-        # Without a wildcard, a name also means what is below it.
+        # Without a wildcard, a name also means the paths below it.
         if not matches(literal, (pattern,)):
             return False
     return True

@@ -17,7 +17,7 @@ from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.state_dir import write_state_file
 
 Check = Callable[[str], tuple[str, ...]]
-"""Returns what is wrong with a subject, in words; empty: nothing."""
+"""Returns the faults of a subject as sentences; empty: it has none."""
 Revise = Callable[[str], Awaitable[str]]
 """Returns the text that the author wrote after a rejection, from the words for it."""
 
@@ -29,7 +29,7 @@ class ApprovalStop:
     noun: str
     path: str
     consequence: str
-    """What the approval starts, as a sentence."""
+    """Consequence of the approval, as a sentence."""
     transcript: StoredTranscript
     project: Path
     limits: QuestionLimits
@@ -40,9 +40,9 @@ class ApprovalStop:
         """Return the text that the user approved.
 
         Args:
-            text: What the author wrote.
+            text: Text of the author.
             revise: Called after each rejection, with the words of the user.
-            check: What is wrong with a text; the user reads it, and an approved text with an error is asked about again.
+            check: Finds faults of a text. The user reads them; an approved text with a fault is asked about again.
 
         Raises:
             RejectedError: The user rejected it too often.
@@ -56,7 +56,7 @@ class ApprovalStop:
             if decision is None:
                 continue
             if decision.is_approved:
-                # The user may have edited the file: what was approved is what counts.
+                # The user may have edited the file: the approved text counts.
                 if decision.text == asked or not check(decision.text):
                     return decision.text
                 text = decision.text
@@ -65,7 +65,7 @@ class ApprovalStop:
             if rejected >= self.rejections:
                 raise RejectedError(
                     f"The {self.noun} was rejected {rejected} times. The last reason: {decision.reason}",
-                    next_step="Write a new request with what the rejections said.",
+                    next_step="Write a new request that answers the reasons of the rejections.",
                 )
             text = await revise(_describe_rejection(self.noun, decision, asked))
 

@@ -41,7 +41,7 @@ class PatternOptions:
     is_terminal: bool = False
     """Whether the user can be asked on a terminal."""
     then: Following = "stop"
-    """What follows the plan."""
+    """Next step after the plan."""
     only: tuple[str, ...] = ()
     """Tasks of the execution; empty: all."""
     from_run: str = ""
@@ -57,7 +57,7 @@ DIRECT = PatternOptions()
 
 @value_class
 class PlanFollowing:
-    """What follows a plan."""
+    """Next step after a plan, with its arguments."""
 
     path: str
     """Of the plan."""
@@ -84,7 +84,7 @@ def read_options(settings: Mapping[str, object]) -> PatternOptions:
 
 @value_class
 class RequestFacts:
-    """What a model found out about a request; None: unknown."""
+    """Facts that a model found about a request; None: unknown."""
 
     clear: bool | None
     new_feature: bool | None
@@ -99,7 +99,7 @@ class PatternChoice:
     reason: str = ""
     """Empty: the user chose it."""
     warning: str = ""
-    """What the user should know; empty: nothing."""
+    """Warning for the user; empty: none."""
 
 
 def read_facts(answer: str, request: str) -> RequestFacts:

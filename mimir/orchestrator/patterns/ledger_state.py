@@ -191,7 +191,7 @@ def _task(task: TaskStatusRecord, question: str, stuck: str) -> LedgerTask:
 
 
 def _basis(criteria: CriteriaCounts) -> str:
-    """Return what decided the criteria: the weakest basis counts."""
+    """Return the basis of the decided criteria: the weakest basis counts."""
     # A completed task with an open criterion ends its run with gaps.
     if criteria.open:
         return "unverified"

@@ -36,7 +36,7 @@ class LedgerWriter:
             await asyncio.sleep(SECONDS)
 
     async def write(self) -> list[str]:
-        """Write the ledger as the store is now; return what to tell the user."""
+        """Write the ledger as the store is now; return the messages for the user."""
         services, said = self._services, list[str]()
         read = partial(
             read_ledger,

@@ -220,7 +220,7 @@ class PlanningRun:
         )
         facts = read_facts(talk.answer.text, request)
         choice = choose_pattern(facts, is_terminal=self._options.is_terminal)
-        # A pipe cannot ask, so the user must learn what was taken as given.
+        # A pipe cannot ask, so the user must read which assumptions were made.
         if choice.warning:
             warn = partial(_warn_once, run=self._record.id, message=choice.warning)
             await self._services.store.write(warn)

@@ -50,7 +50,7 @@ class PlanningSteps:
 
     async def summarise(self) -> str:
         """Hold the interview, and return the summary that the user approved."""
-        # The same conversation after a rejection: what the user said before stays known.
+        # The conversation is the same after a rejection: the answers of the user stay known.
         agent = await self._open_agent("interviewer", rounds=self.limits.rounds)
         text = await agent.ask(self._interview())
         stop = await self.open_stop(
@@ -136,7 +136,7 @@ class PlanningSteps:
             text = await agent.ask(
                 f"The engine cannot read this specification:\n\n{shown}\n\nAnswer with the whole corrected specification."
             )
-        # Its other problems are shown to the user, who may approve it all the same.
+        # The user reads its other problems and may approve it despite them.
         if not read_specification(text).requirements:
             raise AnswerError("The specification has no requirement of the form '- R1: …'.")
         return text
@@ -161,7 +161,7 @@ class PlanningSteps:
 
     def _interview(self) -> str:
         rounds = self.limits.rounds
-        # What Ecko missed in the request is where the questions begin.
+        # The questions begin with the facts that Ecko missed in the request.
         noted = f"\n\nNoted before: {quotation.one_line(self.noted)}." if self.noted else ""
         return (
             f"{self._request()}{noted}\n\nYou may ask in at most {rounds} rounds of 3 questions. "

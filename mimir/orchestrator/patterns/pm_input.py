@@ -31,7 +31,7 @@ PM_ALONE = PlanningStep(prompt="")
 
 @value_class
 class PlanMaterial:
-    """What earlier steps made for the PM."""
+    """Material that earlier steps made for the PM."""
 
     text: str
     is_approved: bool = False

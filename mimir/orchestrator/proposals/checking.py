@@ -1,4 +1,4 @@
-"""Checks of the engine on what an agent proposes: sources, relevance, duplicates."""
+"""Checks of the engine on proposals of an agent: sources, relevance, duplicates."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class _ProposingRun:
 
 
 async def check_proposals(services: ProjectServices, run: str) -> CheckedProposals:
-    """Check what the agent of a run proposes; nothing is written."""
+    """Check the proposals of the agent of a run; nothing is written."""
     found = await services.store.read(lambda reads: _load(reads, run))
     if found is None:
         return NO_PROPOSALS
@@ -100,7 +100,7 @@ async def check_proposals(services: ProjectServices, run: str) -> CheckedProposa
 
 
 def _load(reads: ReadOps, run: str) -> _ProposingRun | None:
-    """Load what the checks need; None: the run proposes nothing."""
+    """Load the input of the checks; None: the run proposes nothing."""
     # Asked first: the plan of another run may be megabytes.
     if load_run(reads, run).kind != "agent":
         return None
@@ -167,7 +167,7 @@ def _check(
     shown = {**given, "id": id, "relevance": None, "unverified": unverified}
     if refusal:
         return None, {**shown, "state": "rejected", "feedback": f"refused: {refusal}"}
-    # Only what its caller wrote: the answer of the agent would make itself relevant.
+    # Only the text of its caller: the answer of the agent would make itself relevant.
     wanted = " ".join((found.task.prompt, *(one.text for one in found.task.criteria)))
     relevance = rules.measure_relevance(memory.text, wanted, found.calls.values())
     same = [

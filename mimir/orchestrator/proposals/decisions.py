@@ -35,7 +35,7 @@ MAX_FEEDBACK = 20
 
 @value_class
 class Decider:
-    """Principal who decides."""
+    """Principal that decides."""
 
     project: str
     name: str = rules.USER
@@ -243,13 +243,13 @@ def add_decisions(reads: ReadOps, response: JsonObject) -> JsonObject:
 
 
 def find_feedback(reads: ReadOps, project: str, agent: str, task: str) -> tuple[str, ...]:
-    """Return the decisions about what an agent proposed in earlier runs of the same task."""
+    """Return the decisions about proposals of an agent in earlier runs of the same task."""
     where = {
         "projectId": project,
         "proposedBy": f"agent:{agent}",
         "taskHash": rules.hash_task(task),
     }
     found = find_records(reads, MemoryRecord, where, order=("decidedAt", "id"))
-    # What was not decided yet says nothing to the agent.
+    # A proposal without a decision has no feedback yet.
     lines = [f"{one.name} ({one.operation}): {one.feedback}"[:500] for one in found if one.feedback]
     return tuple(lines[-MAX_FEEDBACK:])

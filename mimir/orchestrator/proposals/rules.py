@@ -1,4 +1,4 @@
-"""Rules of memory proposals: operations, relevance, contradictions, who decides. Pure."""
+"""Rules of memory proposals: operations, relevance, contradictions, principals. Pure."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ _WORD = re.compile(r"\w{4,}")
 
 @value_class
 class MemoryDecision:
-    """What a principal decides about one proposal."""
+    """Decision of a principal about one proposal."""
 
     id: str
     """Its id, or the beginning of it."""
@@ -93,7 +93,7 @@ def _refuse(
         return "an observation is empty"
     if any(len(text) > MAX_OBSERVATION for text in texts):
         return f"an observation has over {MAX_OBSERVATION:,} characters"
-    # An agent may not replace what the engine knows, only add to it.
+    # An agent may add to the facts of the engine, but not replace them.
     known = {normalise(name) for name in core}
     protected = [name for name in names if normalise(name) in known]
     if operation != OBSERVATIONS and protected:

@@ -33,7 +33,7 @@ from mimir.workspace.state_dir import write_state_file
 
 DECLINED = "The user declined the form, without words."
 """Reason of a rejection in a form that was declined."""
-SAME = "It is what the task has assumed."
+SAME = "It equals the assumption of the task."
 CORRECTED = (
     "The task assumed otherwise: it is tried again with your answer, and uses up no attempt."
 )
@@ -296,14 +296,14 @@ def describe_closed(question: QuestionRecord) -> str:
             answer = describe_values(question.values) if question.values else "no answer"
             shown = json.dumps(answer[:200], ensure_ascii=False)
             how = f" ({question.transport})" if question.transport else ""
-            what = f"was {question.state} at {at} UTC by {question.answered_by}{how}: {shown}"
+            end = f"was {question.state} at {at} UTC by {question.answered_by}{how}: {shown}"
         case "expired":
-            what = f"expired at {at} UTC"
+            end = f"expired at {at} UTC"
         case _ if question.kind == "approval":
-            what = f"was withdrawn at {at} UTC, when its subject changed or its run ended"
+            end = f"was withdrawn at {at} UTC, when its subject changed or its run ended"
         case _:
-            what = f"was withdrawn at {at} UTC, when its run ended"
-    return f"{question.id} {what}. Nothing changed."
+            end = f"was withdrawn at {at} UTC, when its run ended"
+    return f"{question.id} {end}. Nothing changed."
 
 
 def _parse(question: QuestionRecord, given: GivenAnswer) -> Mapping[str, object]:

@@ -10,7 +10,7 @@ from mimir.workspace.stale_cleanup import find_stale_files
 
 
 def find_removable(reads: ReadOps, project_id: str, work: Path) -> Sequence[Path]:
-    """Return what can be removed while no process works: nothing that an open run needs.
+    """Return the paths that can be removed while no process works: no open run needs them.
 
     These are leftovers of killed processes, workspaces of ended runs, and, if every run has ended,
     the lock files of dead processes.

@@ -94,7 +94,7 @@ async def create_run(
     await _require_not_running(services, plan_path)
     run = services.ids.new("agent" if kind == "agent" else "run")
     plan_text, (base, rules) = await _prepare(services, run, plan)
-    # Agents of a plan have no material: their task says what it belongs to.
+    # Agents of a plan have no material: their task names the work that it belongs to.
     ledger = await _read_ledger(services) if request else None
     definitions = [
         await pin_material(services, one, base.tree, plan.request, ledger) for one in definitions
@@ -211,7 +211,7 @@ def models_of_plan(services: ProjectServices, plan: Plan) -> frozenset[str]:
 
 
 async def require_sandbox(services: ProjectServices) -> None:
-    """Refuse to start without a sandbox, or if settings share what does not exist.
+    """Refuse to start without a sandbox, or if settings share a path that does not exist.
 
     Raises:
         ConfigurationError: An entry of `sandbox.share` matches nothing.

@@ -1,6 +1,6 @@
 """Verb `execute_run`: serve a run to its report, or until it pauses.
 
-It may be repeated after a crash: the store holds what is done, and no step is repeated.
+It may be repeated after a crash: the store records the finished steps, and no step is repeated.
 """
 
 import asyncio
@@ -317,7 +317,7 @@ async def _decide(run_services: RunServices, seconds: float | None) -> None:
 
 
 async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Apply) -> RunResult:
-    """Apply, report and end, in this order: the report shows what was applied."""
+    """Apply, report and end, in this order: the report shows the applied files."""
     applied = await result_application.apply_at_end(services, run, end, apply)
     # Endpoints learn of retries and limits during the run; the report must show them.
     notices = services.notices()

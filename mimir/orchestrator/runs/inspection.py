@@ -41,7 +41,7 @@ async def find_own_run(services: ProjectServices, run: str | None, *, resumable:
 
 
 def explain(reads: ReadOps, run: str, task: str) -> list[str]:
-    """Return what decided each criterion of a task.
+    """Return the decision of each criterion of a task.
 
     Raises:
         UsageError: The plan of the run has no such task.
@@ -120,7 +120,7 @@ async def renew_report(services: ProjectServices, run: str) -> None:
 def describe_report(
     services: ProjectServices, plan: str, path: str, text: bytes
 ) -> Mapping[str, object]:
-    """Return what the record of a run holds of its report and the file of its plan."""
+    """Return the record of a run about its report and the file of its plan."""
     found = report_files(services).hash_of(plan) if plan else None
     return {
         "path": path,

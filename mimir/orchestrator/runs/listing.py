@@ -75,7 +75,7 @@ def find_id(
     raise UsageError("This project has no run yet.", next_step='Start one: mimir execute "REQUEST"')
 
 
-def match_id(prefix: str, titles: Mapping[str, str], what: str) -> str:
+def match_id(prefix: str, titles: Mapping[str, str], nouns: str) -> str:
     """Return the id that equals or begins with `prefix`; empty: there is none.
 
     Raises:
@@ -86,7 +86,7 @@ def match_id(prefix: str, titles: Mapping[str, str], what: str) -> str:
         named = [f"{id} ({titles[id]})" if titles[id] else id for id in near[:SHOWN_IDS]]
         more = f" and {len(near) - SHOWN_IDS} more" if len(near) > SHOWN_IDS else ""
         raise UsageError(
-            f"{len(near)} {what} begin with {prefix!r}.",
+            f"{len(near)} {nouns} begin with {prefix!r}.",
             next_step=f"Name one: {', '.join(named)}{more}",
         )
     return near[0] if near else ""

@@ -1,4 +1,4 @@
-"""Subjects of `mimir show`: what `RUN[/TASK[/ATTEMPT]]` names, without heavy imports."""
+"""Subjects of `mimir show`, as in `RUN[/TASK[/ATTEMPT]]`, without heavy imports."""
 
 from mimir.domain import ids
 from mimir.domain.value_class import value_class
@@ -12,7 +12,7 @@ from mimir.store.schema import EdgeType
 
 @value_class
 class Subject:
-    """What `mimir show` shows: a run, one of its tasks, or one attempt of it."""
+    """Subject of `mimir show`: a run, one of its tasks, or one attempt of it."""
 
     run: str
     task: str = ""

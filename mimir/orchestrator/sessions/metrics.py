@@ -20,7 +20,7 @@ GOALS: Mapping[str, str] = {
 
 @value_class
 class CallFacts:
-    """What the store knows of one invocation."""
+    """Facts of the store about one invocation."""
 
     agent: str
     started: datetime
@@ -93,7 +93,7 @@ def _attempts(call: CallFacts) -> int:
 
 
 def _answer_tokens(call: CallFacts) -> int:
-    """Return the tokens of what the caller read instead of the work."""
+    """Return the tokens of the text that the caller read instead of the work."""
     own = as_object(call.response.get("deliverables"))
     return estimate(as_text(own.get("analysis"))) + estimate(str(own.get("structured") or ""))
 

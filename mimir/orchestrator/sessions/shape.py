@@ -1,4 +1,4 @@
-"""State of a session as JSON values: its runs, what is left, and its metrics."""
+"""State of a session as JSON values: its runs, its remaining budget and its metrics."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -59,7 +59,7 @@ def shape_session(
 
 
 def _shape_budget(record: SessionRecord) -> Mapping[str, object]:
-    """Return what the runs of a session have used and reserved, with its limits."""
+    """Return the used and reserved budget of the runs of a session, with its limits."""
     limit = record.max_cost
     return {
         "calls": record.tree_calls,

@@ -1,4 +1,4 @@
-"""Verbs of sessions: open one, start what waits in it, end its invocations."""
+"""Verbs of sessions: open one, start its waiting invocations, end its invocations."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -63,7 +63,7 @@ async def start_waiting(services: ProjectServices, session: str) -> None:
 
 
 async def start_waiting_after(services: ProjectServices, run: str) -> None:
-    """Start what waits in the session of a run that has ended or paused."""
+    """Start the waiting invocations of the session of a run that has ended or paused."""
     record = await services.store.read(partial(load_run, run=run), brief=True)
     if record.kind == "agent" and record.session_id:
         await start_waiting(services, record.session_id)

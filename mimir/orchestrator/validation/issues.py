@@ -37,7 +37,7 @@ class ValidationIssue:
 
 @value_class
 class Repetition:
-    """What the repeated checks and look-ups of an invocation showed."""
+    """Result of the repeated checks and look-ups of an invocation."""
 
     runs: Sequence[tuple[Check, CheckRun]] = ()
     """Each check with its deciding run."""
@@ -79,7 +79,7 @@ def decide_recommendation(
 
 
 def next_call(decision: Recommendation, run: str) -> str:
-    """Return what a caller does next with a response."""
+    """Return the next call of a caller after a response."""
     match decision:
         case "accept":
             return f"Use the response of {run}; decide about the memories that it proposes."
@@ -195,8 +195,8 @@ def _list_repeated_issues(repetition: Repetition) -> list[ValidationIssue]:
         ValidationIssue(
             severity="important",
             category="accuracy",
-            description=f"A citation does not hold: {one}",
-            recommendation="Do not use what it supports; ask for the source.",
+            description=f"A citation is not supported: {one}",
+            recommendation="Do not use the statement that it supports; ask for the source.",
         )
         for one in repetition.unverified
     ]

@@ -1,4 +1,4 @@
-"""Judgement of a response by a model, and what the engine takes from it. Pure."""
+"""Judgement of a response by a model, and its limited use by the engine. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -84,9 +84,9 @@ def add_judgement(
 
     Args:
         found: The validation of the engine.
-        structured: What the model answers; untrusted.
+        structured: Answer of the model; untrusted.
         demands: The requirements, in the order of their numbers.
-        material: What the model was given; quotes count only if it has them.
+        material: Material of the model; quotes count only if it has them.
         judged_by: Run and model of the judgement.
     """
     issues = [_read_issue(one) for one in as_objects(found.get("identified_issues"))]
@@ -151,9 +151,9 @@ def _read_issue(one: JsonObject) -> ValidationIssue:
 
 
 def _limit_score(score: str, issues: Sequence[ValidationIssue]) -> str:
-    """Return the score of the model, lowered to what the issues allow."""
+    """Return the score of the model, lowered to the limit that the issues allow."""
     worst = issues[0].severity if issues else "minor"
-    # Praise of a model does not hide what the engine found.
+    # Praise of a model does not hide an issue that the engine found.
     most = {"critical": 0, "important": 1, "minor": 2}[worst]
     given = SCORES.index(score) if score in SCORES else 0
     return SCORES[min(most, given)]
@@ -162,7 +162,7 @@ def _limit_score(score: str, issues: Sequence[ValidationIssue]) -> str:
 def describe_material(
     response: JsonObject, task: str, diff: str, found: JsonObject, calls: Sequence[str]
 ) -> str:
-    """Return what the judging agent is given of a response, each part bounded."""
+    """Return the material of the judging agent about a response, each part bounded."""
     deliverables = as_object(response.get("deliverables"))
     checks = "\n".join(
         f"{as_text(one.get('command'))}: {as_text(one.get('end'))}"

@@ -81,7 +81,7 @@ async def _look_up(services: ProjectServices, stored: StoredInvocation) -> tuple
         redact=services.redact,
         material=stored.definition.material if stored.definition else None,
     )
-    # What did not hold at the end of the run never holds later.
+    # A citation without support at the end of the run never gets it later.
     return tuple(dict.fromkeys((*work.unsupported, *found)))
 
 

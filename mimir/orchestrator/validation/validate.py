@@ -23,7 +23,7 @@ from mimir.orchestrator.validation.stored_run import StoredInvocation, load_invo
 
 @value_class
 class ValidationRequest:
-    """What a caller wants to be validated beside the run's own proof."""
+    """Request of a caller for more validation than the run's own proof."""
 
     requirements: tuple[str, ...] = ()
     quality_criteria: tuple[str, ...] = ()

@@ -163,7 +163,7 @@ class _TaskReuse:
     async def _merge(
         self, sources: Sequence[ReusableTask], head: str, tree: str
     ) -> list[_MergedResult]:
-        """Merge one after another; leave out conflicts and what depends on them."""
+        """Merge one after another; leave out conflicts and the tasks that depend on them."""
         merges: list[_MergedResult] = []
         reused = set(self.reused)
         for source in sources:

@@ -180,7 +180,7 @@ async def _seal_gate(
         ("check", run_body(check_run, task=task)) for task, check_run in gate.runs
     ]
     red = [{"task": r.task, "check": r.check, "merge": r.merge} for r in gate.red]
-    # The seal of the run covers the gate, and so what a reader relies on.
+    # The seal of the run covers the gate, and so the facts that a reader relies on.
     facts = {"facts": facts_hash({**found.facts, "outcome": outcome.value})} if found.facts else {}
     bodies.append(("gate", {"tree": found.run.head_tree, "red": red, **facts}))
     records = seal.extend(chain, found.sealed[-1] if found.sealed else None, bodies)

@@ -68,9 +68,9 @@ class TaskView:
     related: tuple[RelatedTask, ...]
     """Tasks within two edges of the task graph."""
     corrections: tuple[str, ...] = ()
-    """Answers of the user that differ from what earlier attempts assumed, as required fixes."""
+    """Answers of the user that differ from assumptions of earlier attempts, as required fixes."""
     products: tuple[str, ...] = ()
-    """What the run's checks write before the work."""
+    """Files that the run's checks write before the work."""
 
     @classmethod
     def look(cls, reads: ReadOps, facts: PinnedRun, task: Task) -> "TaskView":

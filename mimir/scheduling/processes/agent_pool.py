@@ -78,7 +78,7 @@ class AgentPool:
             await wake.until_begun()
             self._counted_at = self._services.clock.monotonic()
             while self._stop_signal.reason is None:
-                # An agent that became idle after these moves waits for the next round: what its task made ready may not be
+                # An agent that became idle after these moves waits for the next round: the tasks that its task made ready may not be
                 # released yet.
                 calls, moves, idle = wake.calls, wake.moves, self._idle()
                 await wake.until_decided(moves)

@@ -1,6 +1,6 @@
 """Leader election: one process coordinates a run while it holds the coordinator lease.
 
-If it dies, any other process that serves the run takes over. The coordinator does what is done once a run: decisions, final gate, seals
+If it dies, any other process that serves the run takes over. The coordinator does each step that a run has once: decisions, final gate, seals
 and report.
 """
 
