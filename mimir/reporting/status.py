@@ -122,7 +122,7 @@ def _shape_questions(
 def _message(record: RunRecord, questions: Sequence[Mapping[str, object]]) -> str:
     """Return why a run is paused, with the answers that came since."""
     if record.is_todo_list and record.status not in RUN_ENDED:
-        return "Clients of the server work on this todo list; what they mark as done is not proven."
+        return "Clients of the server work on this todo list; the items that they mark as done are not proven."
     # The stored message is that of the pause: it names questions that may be answered by now.
     is_answered = bool(questions) and all(one["state"] != OPEN for one in questions)
     if record.pause_reason == INPUT and is_answered:

@@ -1,4 +1,4 @@
-"""Deferring store: what may wait is committed with the attempt's next write.
+"""Deferring store: deferred writes are committed with the attempt's next write.
 
 Measured on 2026-11-26 in alternating runs of the engine benchmark's subject process on a loaded machine: without it, wall time over httpx2
 rises from 1.70 to 2.37.
@@ -48,7 +48,7 @@ class DeferringStore:
         return await self._store.read(work, brief=brief)
 
     async def settle(self) -> None:
-        """Commit what is still deferred."""
+        """Commit the deferred writes."""
         if self._waiting:
             await self.write(_nothing)
 

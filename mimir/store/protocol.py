@@ -88,7 +88,7 @@ class ReadOps(Protocol):
 class WriteOps(ReadOps, Protocol):
     """All operations of one write transaction: all of them take effect, or none.
 
-    Writers are serial: what a transaction has read stays as it is until the transaction ends.
+    Writers are serial: rows that a transaction has read do not change until the transaction ends.
     """
 
     def upsert(self, label: str, rows: Sequence[Row], /) -> None:
@@ -159,5 +159,5 @@ class GraphStore(Transactions, Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the store; what was committed stays."""
+        """Close the store; committed changes stay."""
         ...

@@ -62,7 +62,7 @@ class EdgeType(StrEnum):
     USED_PREAMBLE = "USED_PREAMBLE"
     """Attempt → Preamble."""
     ABOUT = "ABOUT"
-    """Memory → what it is about."""
+    """Memory → its subject."""
     FOLLOWS = "FOLLOWS"
     """Run → run that it was made from."""
     ASKED = "ASKED"
@@ -155,7 +155,7 @@ def _is_plain(value: object) -> bool:
     """Return whether both writers write a value alike."""
     # They differ in floats with an exponent; NaN would become null.
     held: list[Any] = [value]
-    for each in held:  # it grows by what they hold
+    for each in held:  # the loop appends the members of each
         kind: type[object] = type(each)  # pyright: ignore[reportUnknownVariableType]
         if kind is dict or kind is list or kind is tuple:
             for one in each.values() if kind is dict else each:
@@ -180,7 +180,7 @@ def unpack(text: str) -> object:
         if _LONG_NUMBER not in written.translate(_ALL_DIGITS_0):
             return orjson.loads(written)
     except ValueError:
-        pass  # it refuses some of what is written here: half surrogates
+        pass  # orjson refuses half surrogates, which mimir stores
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -345,11 +345,11 @@ _PROMOTED_TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _member(kinds: Mapping[str, str], name: str, what: str) -> str:
+def _member(kinds: Mapping[str, str], name: str, noun: str) -> str:
     # The message cuts the name: it may come from a model.
     found = kinds.get(name)
     if found is None:
-        raise StoreError(f"There is no {what} {str(name)[:80]!r}.")
+        raise StoreError(f"There is no {noun} {str(name)[:80]!r}.")
     return found
 
 

@@ -118,9 +118,7 @@ class ReadUnit(ABC):
     def _prepare(self, label: str = "", *, nodes: bool = False, links: bool = False) -> None:
         """Write the changes that a query depends on: nodes of a label, all nodes, or edges."""
         if self._is_over:
-            raise StoreError(
-                "The transaction is over; what was read in it must be taken out as values."
-            )
+            raise StoreError("The transaction is over; return the values that it read instead.")
 
     @abstractmethod
     def _find(

@@ -74,9 +74,9 @@ def _deliverable_problems(
         yield f"{attempt.id}: its deliverable is not the one that {sealed.id} sealed"
     # Accepted attempts do not repeat these two properties.
     if attempt.tree not in (None, deliverable.tree):
-        yield f"{attempt.id}: property 'tree' is not what {sealed.id} sealed"
+        yield f"{attempt.id}: property 'tree' differs from the value that {sealed.id} sealed"
     if attempt.answer_hash not in (None, sealed.text("answerHash")):
-        yield f"{attempt.id}: property 'answerHash' is not what {sealed.id} sealed"
+        yield f"{attempt.id}: property 'answerHash' differs from the value that {sealed.id} sealed"
 
 
 def _check_problems(attempt: AuditedAttemptRecord, chain: EvidenceChain) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _check_problems(attempt: AuditedAttemptRecord, chain: EvidenceChain) -> Iter
         return
     for number, one in enumerate(sealed):
         if number >= len(shown) or shown[number] != one.record.body:
-            yield f"{attempt.id}: its check outcomes are not what {one.id} sealed"
+            yield f"{attempt.id}: its check outcomes differ from the values that {one.id} sealed"
             return
     if len(shown) > len(sealed):
         yield f"{attempt.id}: it has {len(shown) - len(sealed)} check run(s) that no record sealed"
@@ -104,9 +104,9 @@ def _judgement_problems(attempt: AuditedAttemptRecord, chain: EvidenceChain) -> 
     if verdict is None or not _is_sealed_in(verdict, last):
         yield f"{attempt.id}: its verdict is not the one that {last.id} sealed"
     if attempt.qc_score not in (None, sealed_score(first)):
-        yield f"{attempt.id}: property 'qcScore' is not what {first.id} sealed"
+        yield f"{attempt.id}: property 'qcScore' differs from the value that {first.id} sealed"
     if attempt.qc_passed not in (None, first.body.get("passed")):
-        yield f"{attempt.id}: property 'qcPassed' is not what {first.id} sealed"
+        yield f"{attempt.id}: property 'qcPassed' differs from the value that {first.id} sealed"
 
 
 def _is_sealed_in(verdict: Verdict, sealed: AuditedRecord) -> bool:

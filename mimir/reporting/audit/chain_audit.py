@@ -129,15 +129,15 @@ def problems(chain: EvidenceChain) -> Iterator[str]:
         length=chain.length or 0,
         last_hash=chain.last_hash if chain.length else None,
     )
-    # One problem for each record: what follows from it would only repeat it.
+    # One problem for each record: the problems that follow from it would only repeat it.
     named = {problem.seq for problem in found}
     for problem in found:
         yield f"{chain.name}#{problem.seq:05d}: {problem.what}"
     for one in chain.records:
         if one.record.seq not in named and one.node.error:
-            yield f"{one.id}: its node cannot be compared with what was sealed: {one.node.error}"
+            yield f"{one.id}: its node cannot be compared with the sealed values: {one.node.error}"
         elif one.record.seq not in named and one.node.differs:
             name = one.node.differs[0]
-            yield f"{one.id}: property {name!r} was changed; it is not what the record says"
+            yield f"{one.id}: property {name!r} was changed; it differs from the record"
         if one.id not in chain.linked:
             yield f"{one.id}: the edge that leads to it is gone"

@@ -90,9 +90,9 @@ def _completion_problems(data: AuditData, row: AuditedTaskRecord) -> Iterator[st
 
 
 def _binding_problems(id: str, delivered: AuditedRecord, verdict: AuditedRecord) -> Iterator[str]:
-    for name, what in (("tree", "tree"), ("answerHash", "answer")):
+    for name, noun in (("tree", "tree"), ("answerHash", "answer")):
         if delivered.text(name) != verdict.text(name):
-            yield f"{verdict.id}: this verdict is on another {what} than {id} delivered"
+            yield f"{verdict.id}: this verdict is on another {noun} than {id} delivered"
 
 
 def _merge_problems(
@@ -148,9 +148,9 @@ def _property_problems(
 ) -> Iterator[str]:
     """Yield where a completed task differs from its records."""
     if row.qc_score != sealed_score(verdict) or row.qc_passed is not True:
-        yield f"{row.id}: its score, or that it passed, is not what {verdict.id} sealed"
+        yield f"{row.id}: its score or its state of passing differs from the value that {verdict.id} sealed"
     if sorted(row.files_changed) != sorted(map(well_formed, delivered.texts("changed"))):
-        yield f"{row.id}: property 'filesChanged' is not what {delivered.id} sealed"
+        yield f"{row.id}: property 'filesChanged' differs from the value that {delivered.id} sealed"
     yield from _count_problems(row, verdict)
 
 
@@ -166,7 +166,7 @@ def _count_problems(row: AuditedTaskRecord, verdict: AuditedRecord) -> Iterator[
         ("criteriaOpen", row.criteria_open, counts.open),
     ):
         if stored not in (None, number):
-            yield f"{row.id}: property {name!r} is not what {verdict.id} sealed"
+            yield f"{row.id}: property {name!r} differs from the value that {verdict.id} sealed"
 
 
 def _check_problems(row: AuditedTaskRecord, chain: EvidenceChain) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _check_problems(row: AuditedTaskRecord, chain: EvidenceChain) -> Iterator[st
     states = {one.text("check"): one for one in chain.checks if one.text("state")}
     passed = {check for check, one in states.items() if one.text("state") == "passed"}
     if set(row.passed_checks) != passed:
-        yield f"{row.id}: property 'passedChecks' is not what the records of its checks say"
+        yield f"{row.id}: property 'passedChecks' differs from the records of its checks"
     for one in states.values():
         if one.body.get("required") is True and one.text("state") == "failed":
             yield f"{one.id}: {row.id} is completed, but this required check failed"
@@ -201,7 +201,7 @@ def _score_problems(data: AuditData, row: AuditedTaskRecord) -> Iterator[str]:
         chain = data.chains.get(f"{id}/{number}")
         if chain and chain.verdicts:
             if claimed != sealed_score(chain.verdicts[0]):
-                yield f"{id}: property 'qcScore' is not what {chain.verdicts[0].id} sealed"
+                yield f"{id}: property 'qcScore' differs from the value that {chain.verdicts[0].id} sealed"
             yield from _count_problems(row, chain.verdicts[0])
             return
     yield f"{id}: it has a score, but no verdict of it is sealed"

@@ -90,11 +90,11 @@ async def _find_damaged(run: str, named: Sequence[_NamedObject], history: GitHis
         if place is None:
             break
         here = await _verify([rest[place]], history)
-        found += [f"{rest[place].owner}: {what}" for what in here if what in left]
-        for what in here:
-            left.pop(what, None)
+        found += [f"{rest[place].owner}: {fault}" for fault in here if fault in left]
+        for fault in here:
+            left.pop(fault, None)
         rest = rest[place + 1 :]
-    return [*found, *(f"{run}: {what}" for what in left)]
+    return [*found, *(f"{run}: {fault}" for fault in left)]
 
 
 async def _first_bad(named: Sequence[_NamedObject], history: GitHistory) -> int | None:

@@ -1,6 +1,6 @@
 """Verification of a run: recomputes every seal and compares every claim with its records.
 
-There is no key: a user who rewrites the store, the report and the final commit so that all agree is not found. Any other change is
+There is no key: the audit misses a user that rewrites the store, the report and the final commit so that all agree. Any other change is
 reported with its record: an edit, a deletion, another order or a truncation of records, answers and objects.
 """
 

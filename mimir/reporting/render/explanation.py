@@ -1,4 +1,4 @@
-"""Explanation of the criteria of one task for a terminal: what decided each of them. Pure."""
+"""Explanation of the criteria of one task for a terminal: each with its decision. Pure."""
 
 import shlex
 import textwrap

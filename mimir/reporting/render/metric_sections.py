@@ -30,7 +30,7 @@ def receipts_section(summary: RunSummary) -> Iterator[str]:
         for attempt in task.history:
             yield from (_receipt(attempt.node, one) for one in attempt.receipts)
     yield from ("", *_context(summary))
-    yield "Tokens are estimated by the engine. *Available* is what was given and withheld, including the PM's own context."
+    yield "Tokens are estimated by the engine. *Available* means given and withheld tokens, including the PM's own context."
 
 
 def _receipt(attempt: str, one: ReceiptTotals) -> str:

@@ -23,7 +23,7 @@ class Narrative:
 
     @classmethod
     def load(cls, text: str) -> "Narrative":
-        """Read what `dump` wrote; an unreadable text is no narrative."""
+        """Read the text that `dump` wrote; an unreadable text is no narrative."""
         try:
             value = as_object(json.loads(text))
         except (ValueError, RecursionError):

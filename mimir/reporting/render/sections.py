@@ -98,7 +98,7 @@ def _cost(totals: RunTotals) -> str:
 
 
 def requirements_section(summary: RunSummary) -> Iterator[str]:
-    """Yield the requirements that the user approved, with what decided each."""
+    """Yield the requirements that the user approved, each with its decision."""
     if not summary.requirements:
         return
     yield from ("## Requirements", "")
@@ -226,7 +226,7 @@ def decisions_section(summary: RunSummary) -> str:
 
 
 def questions_section(summary: RunSummary) -> Iterator[str]:
-    """Yield the questions to the user, with their answers and who answered."""
+    """Yield the questions to the user, with their answers and the answering principals."""
     if not summary.questions:
         return
     head = "| Question | Task | Title | State | Answer | By | Asked | Closed |\n|---|---|---|---|---|---|---|---|"
@@ -262,7 +262,7 @@ def triangle_section(summary: RunSummary) -> str:
 
 
 def warnings_section(summary: RunSummary) -> str:
-    """Return what the user should know."""
+    """Return the warnings for the user."""
     if not summary.warnings:
         return ""
     shown = [f"- {one_line(text, 500)}" for text in summary.warnings]

@@ -76,7 +76,7 @@ def merge_decision(task: TaskData) -> ReportedDecision:
 def collect_warnings(
     sandbox: str, events: Iterable[Event], checks: Iterable[CheckLine], notes: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return what the user should know, each once."""
+    """Return the warnings for the user, each once."""
     found: list[str] = []
     if sandbox == "none":
         found.append(
@@ -122,7 +122,7 @@ def _list_limits(attempt: AttemptData) -> Iterator[_Decision]:
         ends = (f"check {o.check}: {(o.again or o.after).describe_end}" for o in failed)
         yield (
             "claim",
-            "The worker claimed success; what the engine ran says otherwise.",
+            "The worker claimed success, but a required check failed.",
             (claim, *ends),
         )
 
@@ -156,7 +156,7 @@ def _describe_retry(event: Event) -> _Decision:
     if reason == "rejected":
         text = "It was accepted, but the user had answered otherwise than it assumed. It was tried again and used up no attempt."
         return "rejected", text, issues
-    return "retry", f"It was not accepted ({reason}) and tried again with what was wrong.", issues
+    return "retry", f"It was not accepted ({reason}) and was retried with the findings.", issues
 
 
 def _list_refused_calls(events: Iterable[Event]) -> Iterator[_Decision]:

@@ -67,7 +67,7 @@ class Metric:
     id: str
     name: str
     value: float | None
-    """None: it has no inputs; `why` names what is missing."""
+    """None: it has no inputs; `why` names the missing ones."""
     unit: Unit
     goal: str
     met: bool | None

@@ -63,7 +63,7 @@ class ControlLine:
     state: str
     """`red`, `insensitive` or `unexercised`."""
     method: str
-    """What was changed."""
+    """Change of the control."""
     sensitive: int
     """Tests that it turned red."""
     counted: int

@@ -159,7 +159,7 @@ class StateTriangle:
     direction: tuple[str, ...] = ()
     """The request, and the answers of the user."""
     assumptions: tuple[str, ...] = ()
-    """Defaults that hold without an answer, and what workers noted."""
+    """Defaults that are in force without an answer, and assumptions of workers."""
     decisions: tuple[str, ...] = ()
     """The plan, and answered questions."""
 

@@ -39,7 +39,7 @@ def load_triangle(
         noting: Attempts of each task that may note assumptions.
         tasks: Number of its tasks.
     """
-    # What the user answered and approved during planning directs the run too.
+    # Answers and approvals of the user during planning direct the run too.
     planned = question_rows.load_of_run(reads, run.plan_run) if run.plan_run else ()
     asked = (*planned, *questions)
     answered = [one for one in asked if one.values is not None and one.answered_by]

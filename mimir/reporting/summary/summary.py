@@ -135,7 +135,7 @@ class RunSummary:
 
 
 class _TaskCollection:
-    """What the tasks of a run add to its summary; one task is in memory at a time."""
+    """Values that the tasks of a run add to its summary; one task is in memory at a time."""
 
     def __init__(self, data: RunData) -> None:
         self._seconds = data.totals.seconds

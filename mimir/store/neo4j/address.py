@@ -49,7 +49,7 @@ def is_address(uri: str) -> bool:
 def parse(uri: str, *, user: str = "neo4j", password: str = "", database: str = "") -> Neo4jAddress:
     """Return the address of `neo4j://user:password@host:7687/database?store=name`.
 
-    The arguments are defaults of what the URI lacks. Without a password there is no authentication.
+    The arguments are defaults of the parts that the URI lacks. Without a password there is no authentication.
 
     Raises:
         ConfigurationError: It is invalid; the message holds no secret.

@@ -29,7 +29,7 @@ def links(address: Neo4jAddress, page: str = "") -> Link:
     begin = f"{page or own}?dbms={server}{login}&db={database}&cmd=edit&arg="
 
     def link(shown: Shown, id: str) -> str:
-        # Ids hold what a plan says: first a literal that nothing ends, then nothing that a page could read.
+        # Ids contain names of a plan: the literal cannot be closed by one, and the page can read no markup.
         asked = inline_parameters(
             query(f"show-{shown}"), store=literal(address.store), id=literal(id)
         )

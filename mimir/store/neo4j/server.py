@@ -267,7 +267,7 @@ def _must_be_new_enough(agent: str, address: Neo4jAddress) -> None:
 
 
 def _look(transaction: ManagedTransaction) -> tuple[str, dict[str, int]]:
-    """Return what the server calls itself, and the stores that it has with their schemas."""
+    """Return the server's name of itself, and its stores with their schemas."""
     found = transaction.run(str(query("stores")))  # pyright: ignore[reportArgumentType]
     stores = {str(r["store"]): int(r["schema"]) for r in found}
     return found.consume().server.agent, stores

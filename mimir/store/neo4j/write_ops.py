@@ -43,7 +43,7 @@ class Neo4jOps(Neo4jReads):
             self._known[label, id] = row_of(found)
 
     def finish(self, door: str, token: str) -> None:
-        """Send what waits, and count the transaction; nothing if nothing was changed."""
+        """Send the waiting changes, and count the transaction; nothing if nothing was changed."""
         if self._changed or self._waiting:
             self._send({"door": door, "token": token, "now": self._now})
 
@@ -146,7 +146,7 @@ class Neo4jOps(Neo4jReads):
             self._known[label, id] = {k: v for k, v in merged.items() if v is not None}
 
     def _settle(self, depends: bool) -> None:
-        """Send what waits if the next query depends on it."""
+        """Send the waiting changes if the next query depends on them."""
         super()._prepare()
         if depends and self._waiting:
             self._send(None)

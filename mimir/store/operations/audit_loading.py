@@ -42,7 +42,7 @@ class AuditedEvidence:
     """Evidence chain that it names."""
     record: EvidenceRecord
     differs: tuple[str, ...]
-    """Stored names of properties that are not what the record's body says."""
+    """Stored names of properties that differ from the record's body."""
     error: str = ""
     """Why the node cannot be compared with its record. Empty: it was compared."""
 
@@ -66,7 +66,7 @@ class AuditedRun:
     """Attempt or run → evidence nodes that its edges lead to."""
     events: Sequence[Event]
     unread: tuple[str, ...]
-    """What could not be read, in words."""
+    """Errors of the records that could not be read."""
     damaged: frozenset[str]
     """Ids of nodes that could not be read."""
 

@@ -1,7 +1,7 @@
 """Budget of a run: calls, tokens and money, counted with the calls.
 
-A crash loses nothing: what a run has spent is its outcomes and its open intents. A run pins the prices when it begins; models without a
-price are noted. What an agent reserves and spends counts in each run above it and in its session too (`treeCalls`, `treeTokens`, `treeCost`), so
+A crash loses nothing: the spent part of a run is its outcomes and its open intents. A run pins the prices when it begins; models without a
+price are noted. Amounts of an agent count in each run above it and in its session too (`treeCalls`, `treeTokens`, `treeCost`), so
 neither a tree nor a session exceeds its limits.
 """
 
@@ -62,8 +62,8 @@ def must_have_prices(prices: Mapping[str, ModelPrice], models: Collection[str]) 
     """
     for model in models:
         if model not in prices:
-            what, step = _missing_price(model)
-            raise ConfigurationError(what, next_step=step)
+            message, step = _missing_price(model)
+            raise ConfigurationError(message, next_step=step)
 
 
 def reserve(
@@ -110,7 +110,7 @@ def reserve(
 
 
 def spend(ops: WriteOps, run: str, made: Sequence[tuple[str, TokenUsage, TokenUsage]]) -> Row:
-    """Turn reservations of calls (model, bound, used) into what was spent.
+    """Turn reservations of calls (model, bound, used) into spent amounts.
 
     Returns:
         The run's row as it was read, which others then need not read again.
@@ -173,7 +173,7 @@ def _lock_above(ops: WriteOps, row: Row) -> list[tuple[NodeLabel, Row]]:
 def _count_below(
     ops: WriteOps, label: NodeLabel, above: Row, calls: int, tokens: int, cost: int
 ) -> None:
-    """Add what a run has reserved, or returned, to a run above it or to its session."""
+    """Add an amount that a run has reserved, or returned, to a run above it or to its session."""
     more = {"treeCalls": calls, "treeTokens": tokens, "treeCost": cost}
     changed = {name: int_field(above, name) + count for name, count in more.items() if count}
     if changed:
@@ -195,8 +195,8 @@ def _tokens(row: Row, more: int) -> int:
     used += int_field(row, "treeTokens")
     most = maybe_whole(row, "maxTokens")
     if more > 0 and most is not None and used + reserved > most:
-        what = f"{most} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
-        raise _budget_exhausted(row, what, f"--max-tokens {max(most * 2, used + reserved)}")
+        limit = f"{most} tokens ({used} used, {reserved - more} reserved, {more} wanted)"
+        raise _budget_exhausted(row, limit, f"--max-tokens {max(most * 2, used + reserved)}")
     return reserved
 
 
@@ -208,11 +208,11 @@ def _money(row: Row, more: int) -> int:
     most = maybe_whole(row, "maxCost")
     if more > 0 and most is not None and used + reserved > most:
         spent, held, wanted = map(money.format_money, (used, reserved - more, more))
-        what = (
+        limit = (
             f"a cost of {money.format_money(most)} ({spent} used, {held} reserved, {wanted} wanted)"
         )
         raise _budget_exhausted(
-            row, what, f"--max-cost {money.format_money(_enough(most, used + reserved))}"
+            row, limit, f"--max-cost {money.format_money(_enough(most, used + reserved))}"
         )
     return reserved
 
@@ -227,8 +227,8 @@ def _enough(most: int, wanted: int) -> int:
 def _note_unpriced(row: Row, model: str) -> Row:
     """Note a model without a price; refuse it under a cost limit."""
     if row.get("maxCost") is not None:
-        what, step = _missing_price(model)
-        raise Paused(what, reason="configuration", exit_code=78, next_step=step)
+        message, step = _missing_price(model)
+        raise Paused(message, reason="configuration", exit_code=78, next_step=step)
     late = text_list_field(row, "unpriced")
     return {} if model in late else {"unpriced": sorted({*late, model})}
 
@@ -241,17 +241,17 @@ def _missing_price(model: str) -> tuple[str, str]:
     )
 
 
-def _budget_exhausted(row: Row, what: str, flag: str) -> Paused:
+def _budget_exhausted(row: Row, limit: str, flag: str) -> Paused:
     id = text_field(row, "id")
     # Of the nodes with a budget, a session alone is in contact with a client.
     if row.get("lastSeenAt"):
         return Paused(
-            f"The budget of the session {id} is used up: {what}.",
+            f"The budget of the session {id} is used up: {limit}.",
             reason="budget",
             next_step="Work in another session, or raise its limit and resume: agents.session_max_calls, session_max_tokens, session_max_cost",
         )
     return Paused(
-        f"The run's budget is used up: {what}.",
+        f"The run's budget is used up: {limit}.",
         reason="budget",
         next_step=f"Raise the limit: `mimir resume {id} {flag}`",
     )

@@ -1,6 +1,6 @@
 """Evidence of deliverables: sealed records, artifacts, verdicts; append-only.
 
-An evidence node holds the sealed body and, next to it, what a user wants to see of it. `row_of` makes both, so an audit finds a change of
+An evidence node stores the sealed body and, next to it, the properties that a user reads. `row_of` makes both, so an audit finds a change of
 either.
 """
 

@@ -285,11 +285,11 @@ def _property(label: str, name: str) -> None:
         raise _unknown(f"property of {label}", name, ("id", *SHOWN[label]))
 
 
-def _unknown(what: str, given: str, known: Iterable[str]) -> ToolError:
+def _unknown(noun: str, given: str, known: Iterable[str]) -> ToolError:
     options = [str(k) for k in known]
     near = difflib.get_close_matches(given, options, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(options)}."
-    return ToolError(f"There is no {what} {given[:80]!r}.", next_step=hint)
+    return ToolError(f"There is no {noun} {given[:80]!r}.", next_step=hint)
 
 
 def _scopes(reads: ReadOps, view: MemoryScope, label: str) -> list[dict[str, Value]]:
@@ -325,7 +325,7 @@ def _may_be_seen(reads: ReadOps, view: MemoryScope, label: str, row: Row) -> boo
 
 
 def _is_todo_list(run: Row) -> bool:
-    # What a client marks as done is no completed task.
+    # An item that a client marks as done is no completed task.
     read_only = run.get("isReadOnly") is True
     return is_todo_list(
         text_field(run, "kind"), text_field(run, "planPath"), is_read_only=read_only

@@ -215,7 +215,7 @@ def load_of_project(reads: ReadOps, project_id: str, *, every: bool) -> list[Que
 
 
 def list_corrections(reads: ReadOps, run: str, task: str, *, before: str = "") -> list[str]:
-    """Return the answers of a task that differ from what it assumed, as required fixes.
+    """Return the answers of a task that differ from its assumptions, as required fixes.
 
     `before` is a time, ISO-8601 UTC: later answers do not count. Empty: all count.
     """

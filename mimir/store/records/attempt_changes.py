@@ -51,7 +51,7 @@ class QCContextChange(StoredRecord, label=NodeLabel.ATTEMPT):
 
 @value_class
 class AttemptResultChange(StoredRecord, label=NodeLabel.ATTEMPT, skips_none=True):
-    """Results of an attempt after a phase; what is absent stays as it is."""
+    """Results of an attempt after a phase; absent properties do not change."""
 
     deliverable: Annotated[PackedJson, Property(name="workJson")] = ABSENT
     check_outcomes: Annotated[PackedJson, Property(name="checksJson")] = ABSENT
@@ -75,7 +75,7 @@ class RejectedAttemptChange(StoredRecord, label=NodeLabel.ATTEMPT):
     answer_text: str
     """Beginning of the answer."""
     tripped: str
-    """What tripped, in words. Empty: nothing."""
+    """Limit that tripped, as a sentence. Empty: none."""
     required_fixes: tuple[str, ...]
     issues: tuple[str, ...]
     tree: str

@@ -82,7 +82,7 @@ class AttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
     tree: str = ""
     """Tree of the rejected deliverable."""
     tripped: str = ""
-    """What tripped, in words. Empty: nothing."""
+    """Limit that tripped, as a sentence. Empty: none."""
     note: str = ""
     evidence_length: Annotated[int | None, Property(name="chainLength")] = None
     """Evidence records. None: no record is sealed."""

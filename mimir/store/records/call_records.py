@@ -54,7 +54,7 @@ class CallRecord(CallOverviewRecord, is_partial=False):
     request_hash: str = ""
     """SHA-256 of the whole request."""
     delta: PackedJson = ABSENT
-    """What the request adds to the calls before; long texts are named by their hash."""
+    """Difference of the request from the calls before; long texts are named by their hash."""
     value: PackedJson = ABSENT
     """Outcome, a JSON object."""
     tree: str = ""

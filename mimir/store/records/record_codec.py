@@ -127,7 +127,7 @@ class PackedJson:
     def _unreadable(self, error: StoreError) -> StoreError:
         return StoreError(
             f"Property {self.property!r} of {self.node!r} cannot be read: {error}",
-            next_step="See what was changed: mimir verify",
+            next_step="Find the change: mimir verify",
         )
 
 
@@ -221,7 +221,7 @@ def _invalid_record(kind: type[StoredRecord], row: Row, errors: list[str]) -> St
     noun = kind.label.value.lower()
     return StoreError(
         f"The stored record of {noun} {str(row.get('id'))!r} is invalid ({count}). {' '.join(errors)}",
-        next_step="See what was changed: mimir verify",
+        next_step="Find the change: mimir verify",
     )
 
 

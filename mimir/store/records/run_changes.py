@@ -86,7 +86,7 @@ class RunAppliedChange(StoredRecord, label=NodeLabel.RUN):
 
 @value_class
 class RunPinnedChange(StoredRecord, label=NodeLabel.RUN, skips_none=True):
-    """Values that are pinned after a run is stored; what is absent stays as it is."""
+    """Values that are pinned after a run is stored; absent properties do not change."""
 
     learned: PackedJson = ABSENT
     """Role → expected minutes, a JSON object."""

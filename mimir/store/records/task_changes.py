@@ -155,7 +155,7 @@ class CheckResultsChange(StoredRecord, label=NodeLabel.TASK):
 
 @value_class
 class VerdictHistoryChange(StoredRecord, label=NodeLabel.TASK, skips_none=True):
-    """Verdicts of a task so far; what is absent stays as it is."""
+    """Verdicts of a task so far; absent properties do not change."""
 
     qc_verification_history: PackedJson = ABSENT
     """A JSON array."""
@@ -194,7 +194,7 @@ _OF_PHASES = frozenset(name for names in PHASES.values() for name in names)
 
 
 def copied_to_attempt(values: Row, to: TaskStatus) -> Row:
-    """Return what an attempt keeps of a phase: on the task, the next attempt replaces it."""
+    """Return the copy of a phase on the attempt: on the task, the next attempt replaces it."""
     # A verdict stays on the attempt as it was sealed, however the task ends.
     return select_present(values, _OF_PHASES.difference(PHASES[6] if to in TERMINAL else ()))
 

@@ -52,7 +52,7 @@ def compare_run(reads: ReadOps, run: str, sealed: Sequence[SealedBody]) -> Itera
     # Records of older versions do not cover these.
     if EDGES in nodes:
         edges = list_edges(reads, run)
-        yield from changed_rows(f"{run}, edges", edges, nodes.get(EDGES), what="edge")
+        yield from changed_rows(f"{run}, edges", edges, nodes.get(EDGES), noun="edge")
         yield from _changed_beside(reads, run, as_object(record.get("beside")))
         yield from _lost_edges(reads, run, row, as_array(record.get("about")))
     planned = row.get("planRun")
@@ -72,7 +72,7 @@ def _fact_problems(
     for name, value in now.items():
         if name != "tasks" and pack(value) != pack(record.get(name)):
             shown = f": it is {value!r}" if isinstance(value, str) and len(value) < 70 else ""
-            yield f"{run}: its {name} is not what {id} sealed{shown}"
+            yield f"{run}: its {name} differs from the value that {id} sealed{shown}"
     sealed = {as_text(one.get("task")): one for one in as_objects(record.get("tasks"))}
     tasks = {as_text(one.get("task")): one for one in as_objects(now.get("tasks"))}
     for task in sorted(sealed.keys() | tasks.keys()):
@@ -81,7 +81,9 @@ def _fact_problems(
             yield f"{run}/{task}: this task {'was added' if one is None else 'is gone'}"
             continue
         names = [n for n in sorted({*one, *other}) if pack(one.get(n)) != pack(other.get(n))]
-        yield from (f"{run}/{task}: its {name} is not what {id} sealed" for name in names)
+        yield from (
+            f"{run}/{task}: its {name} differs from the value that {id} sealed" for name in names
+        )
 
 
 def _changed_beside(reads: ReadOps, run: str, sealed: JsonObject) -> Iterator[str]:
@@ -111,7 +113,7 @@ def _undo(run: str, row: Row, later: Sequence[SealedBody]) -> Generator[str, Non
         for name, values in as_object(one.get("changed")).items():
             old, new = as_array(values)[:2]
             if pack(before.get(name)) != pack(new):
-                yield f"{run}: property {name!r} is not what {id} sealed"
+                yield f"{run}: property {name!r} differs from the value that {id} sealed"
             before[name] = old
     return cast("Row", before)
 

@@ -69,7 +69,7 @@ def row_hash(row: Row) -> str:
 
 
 def without_volatile(row: Row) -> Row:
-    """Return a Run node without what processes may change after its end."""
+    """Return a Run node without the properties that processes may change after its end."""
     return {name: value for name, value in row.items() if name not in VOLATILE}
 
 
@@ -168,7 +168,7 @@ def digest_rows(reads: ReadOps, run: str, label: NodeLabel) -> RowDigest:
 
 
 def changed_rows(
-    owner: str, rows: Sequence[Row], sealed: object, *, what: str = "node"
+    owner: str, rows: Sequence[Row], sealed: object, *, noun: str = "node"
 ) -> list[str]:
     """Name the nodes (in the order of their ids) that differ from a sealed digest of `owner`.
 
@@ -184,13 +184,13 @@ def changed_rows(
     ids = [str(row["id"]) for row in rows]
     if len(before) == len(now):
         different = [id for id, a, b in zip(ids, before, now, strict=True) if a != b]
-        return [f"{id}: this {what} was changed" for id in different or ids[:1]]
+        return [f"{id}: this {noun} was changed" for id in different or ids[:1]]
     at = next((n for n, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), None)
     at = min(len(before), len(now)) if at is None else at
     if len(now) > len(before):
-        return [f"{ids[at]}: this {what} was added"]
+        return [f"{ids[at]}: this {noun} was added"]
     where = f"after {ids[at - 1]}" if at else "at the beginning"
-    return [f"{owner}: {len(before) - len(now)} {what}(s) are gone, the first {where}"]
+    return [f"{owner}: {len(before) - len(now)} {noun}(s) are gone, the first {where}"]
 
 
 def _is_covered(row: Row, run: str, label: NodeLabel) -> bool:

@@ -60,12 +60,12 @@ def write_record(ops: WriteOps, run: str, report: Body, seal: SealBody) -> None:
 def change_ended_run(
     ops: WriteOps,
     run: str,
-    what: str,
+    reason: str,
     change: Callable[[WriteOps], T],
     seal: SealBody,
     report: Body | None = None,
 ) -> T:
-    """Make a change of a run; seal it if the run has its record. `what`: the reason.
+    """Make a change of a run, with its reason; seal it if the run has its record.
 
     The change may set properties of the Run node and append events. `report`: path and hash of a new report.
     """
@@ -78,7 +78,7 @@ def change_ended_run(
     changed = {n: [before.get(n), row.get(n)] for n in names if before.get(n) != row.get(n)}
     where: Where = {"runId": run, "seq": (">", before.get("eventSeq"))}
     events = {str(e["id"]): row_hash(e) for e in ops.find(NodeLabel.EVENT, where)}
-    body = {"what": what, "changed": changed, "events": events, "report": report}
+    body = {"what": reason, "changed": changed, "events": events, "report": report}
     _append(ops, run, "later", body, seal)
     return result
 

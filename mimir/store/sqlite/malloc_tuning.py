@@ -16,7 +16,7 @@ _LARGE = 128 * 1024
 
 def use_single_arena() -> None:
     """Let threads that start from now on share one heap; no change without glibc."""
-    # Threads of Python take turns anyway, and one cannot use what another one freed in its own
+    # Threads of Python take turns anyway, and one cannot use the memory that another one freed in its own
     # heap.
     if sys.platform == "linux":
         with contextlib.suppress(AttributeError, OSError):  # musl, or no dynamic loader

@@ -33,7 +33,7 @@ class NodeCache:
         """Cache a node; it replaces an older one."""
         # A replaced node goes to the end: the cache removes the node that was changed longest ago.
         id, held = node.id, self._nodes.pop(node.id, None)
-        self._nodes[id] = node  # at the end: what was changed longest ago is put down first
+        self._nodes[id] = node
         if node.unwritten is None:
             self._unwritten.pop(id, None)
         else:

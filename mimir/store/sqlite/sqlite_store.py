@@ -139,7 +139,7 @@ class SqliteStore:
         malloc_tuning.use_single_arena()
         await asyncio.to_thread(database_file.prepare, self._path)
         connection = self._open()
-        # SQLite's own waiting grows to a tenth of a second: who came last would often go first, and others starve.
+        # SQLite's own waiting grows to a tenth of a second: a late process would often go first, and others starve.
         connection.execute("PRAGMA busy_timeout = 0")
         self._identity = database_file.identity(self._path)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="mimir-read")
@@ -321,7 +321,7 @@ class SqliteStore:
         """Try to take the write lock; False if another process has it, an error on the last try."""
         self._still_there()
         if self._durable and durable != self._waits:
-            # What does not wait for the disk leaves it to others to bring the log into the file, too.
+            # A transaction that does not wait for the disk leaves it to others to copy the log into the file, too.
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES if durable else 0}")
             self._waits = durable

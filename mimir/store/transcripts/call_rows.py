@@ -1,6 +1,6 @@
 """Rows of a transcript's calls: their form, hashes and writes.
 
-A run's budget is computed from these rows: what it has spent is its outcomes and its open intents.
+A run's budget is computed from these rows: its spent part is its outcomes and its open intents.
 """
 
 from collections.abc import Mapping, Sequence
@@ -272,7 +272,7 @@ def is_cut(recorded: Mapping[int, Row], asked: CallRequest) -> bool:
 
 
 def truncate_transcript(ops: WriteOps, place: TranscriptKey, asked: CallRequest) -> None:
-    """Delete the calls from here on; what they cost stays spent.
+    """Delete the calls from here on; their cost stays spent.
 
     Raises:
         LeaseLost: The fence is old.

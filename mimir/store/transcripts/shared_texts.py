@@ -22,7 +22,7 @@ KIND = "text"
 
 
 class RequestDelta(NamedTuple):
-    """What a request adds to the one before, as JSON."""
+    """Difference of a request from the one before, as JSON."""
 
     whole: str
     """Whole JSON; the hash covers it."""
@@ -88,7 +88,7 @@ def get(reads: ReadOps, run: str, sha256: str) -> str:
 
 
 def delta_of(reads: ReadOps, call: CallRecord) -> JsonObject:
-    """Return what the request of a call adds to the calls before, with its shared texts.
+    """Return the difference of a call's request from the calls before, with its shared texts.
 
     Raises:
         StoreError: A text that it names is absent or was changed.

@@ -116,7 +116,7 @@ class StoredTranscript:
         Args:
             kind: Kind of the call.
             request: Everything that decides the outcome; the transcript is cut where it differs.
-            delta: What the request adds to the calls before; it is stored.
+            delta: Difference of the request from the calls before; it is stored.
             work: Makes the call.
             effectful: True: it may change something. False: it only reads.
             reserve: Most tokens of the call; they count if its usage is not reported.
@@ -126,7 +126,7 @@ class StoredTranscript:
         Raises:
             LeaseLost: Another process has the task.
             Paused: The run's budget is exhausted; no call was made.
-            Exception: What `work` raised; the call stays open and is made again on resume.
+            Exception: An exception of `work`; the call stays open and is made again on resume.
         """
         seq, self._next = self._next, self._next + 1
         asked = CallRequest.from_arguments(
@@ -284,7 +284,10 @@ class StoredTranscript:
             if call_rows.is_cut(self._rows, asked):
                 cut = partial(call_rows.truncate_transcript, place=self._place, asked=asked)
                 await self._store.write(cut)
-            on_live, self.on_live = self.on_live, None  # it holds who holds this lane
+            on_live, self.on_live = (
+                self.on_live,
+                None,
+            )  # the callback refers to the owner of this transcript
             if on_live is not None:
                 await on_live(call_rows.tree_before(self._rows, self._live_from))
         except BaseException as error:
@@ -308,11 +311,11 @@ class StoredTranscript:
 
     def _committed(self, done: Sequence[CompletedCall]) -> None:
         """Forget committed outcomes; after a failed commit they wait for the next one."""
-        # The numbers decide what waits, so a second commit writes nothing twice.
-        for each in done:
-            self._outcomes.pop(each.asked.seq, None)
-            self._uncommitted = each.asked.seq + 1
-            self._hash, self._tools_recorded = each.hash, each.number
+        # The numbers decide which outcomes wait, so a second commit writes nothing twice.
+        for call in done:
+            self._outcomes.pop(call.asked.seq, None)
+            self._uncommitted = call.asked.seq + 1
+            self._hash, self._tools_recorded = call.hash, call.number
 
 
 def _text_outcome(text: str) -> CallOutcome:

@@ -118,7 +118,7 @@ def _place_of(key: TranscriptKey, number: int, request_hash: str) -> QuestionPla
 def _complete_call(ops: WriteOps, call: CallRecord, outcome: CallOutcome) -> CompletedCall:
     """Return the waiting call with its outcome, hashed over the calls before it."""
     rows = {call_rows.seq_of(row): row for row in call_rows.rows(ops, call.transcript)}
-    # A tool call has no shared texts: what is stored is the whole delta.
+    # A tool call has no shared texts: the stored delta is the whole delta.
     asked = CallRequest(
         seq=call.number,
         kind="tool",

@@ -35,7 +35,7 @@ _PRIVATE = ("lockFile", "host", "process")
 
 
 def export_pinned_run(reads: ReadOps, run: str) -> tuple[JsonObject, object]:
-    """Return what a run pins, and its plan as JSON (None: it has none).
+    """Return the pinned values of a run, and its plan as JSON (None: it has none).
 
     Raises:
         UsageError: There is no such run.
@@ -63,7 +63,7 @@ def export_verdicts(reads: ReadOps, run: str) -> list[JsonObject]:
 
 
 def export_measurements(reads: ReadOps, run: str) -> list[object]:
-    """Return what clocks and processes decided in a run, as pairs of label and properties.
+    """Return the decisions of clocks and processes in a run, as pairs of label and properties.
 
     The PM's calls and the questions of planning are part of it: a report shows them.
     """

@@ -1,7 +1,7 @@
 """Copy of a spooled view into another store: whole or not at all, run by run.
 
-The node of a run and its edges are written last, in one transaction. What an interrupted copy left belongs to no run, and the next copy
-removes it. Existing data is never changed.
+The node of a run and its edges are written last, in one transaction. Rows of an interrupted copy belong to no run, and the next copy
+removes them. Existing data is never changed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -105,7 +105,7 @@ def _pair_with_target(
 
 
 async def _clear(target: GraphStore, run: str) -> None:
-    """Remove what an interrupted copy of this run has left."""
+    """Remove the rows that an interrupted copy of this run has left."""
 
     # Without its run node the run does not exist, so nothing refers to these nodes.
     def some(ops: WriteOps, label: str) -> int:

@@ -79,14 +79,16 @@ async def test_task_completed_on_a_verdict_that_did_not_pass_is_found(whole):
 
 async def test_score_of_a_failed_task_is_held_against_its_verdict(whole):
     found = await doctored(whole, patch("Task", f"{RUN}/task-2", qcScore=90.0))
-    assert found == (f"{RUN}/task-2: property 'qcScore' is not what {RUN}/task-2/1#00001 sealed",)
+    assert found == (
+        f"{RUN}/task-2: property 'qcScore' differs from the value that {RUN}/task-2/1#00001 sealed",
+    )
 
 
 async def test_criteria_of_a_failed_task_are_held_against_its_verdict(whole):
     found = await doctored(
         whole, patch("Task", f"{RUN}/task-2", criteriaFailed=0, criteriaJudged=1)
     )
-    assert [problem.rpartition(" is not what")[0] for problem in found] == [
+    assert [problem.rpartition(" differs from")[0] for problem in found] == [
         f"{RUN}/task-2: property 'criteriaJudged'", f"{RUN}/task-2: property 'criteriaFailed'",
     ]  # fmt: skip
 

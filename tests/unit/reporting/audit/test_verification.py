@@ -139,14 +139,12 @@ async def test_edited_body_is_named(done):
 
 async def test_edited_mirror_of_a_record_is_named(done):
     found = await doctored(done, patch("Evidence", f"{ONE}#00001", exitCode=0))
-    assert found == (
-        f"{ONE}#00001: property 'exitCode' was changed; it is not what the record says",
-    )
+    assert found == (f"{ONE}#00001: property 'exitCode' was changed; it differs from the record",)
 
 
 async def test_added_property_of_a_record_is_named(done):
     found = await doctored(done, patch("Evidence", f"{ONE}#00001", note="fine"))
-    assert found == (f"{ONE}#00001: property 'note' was changed; it is not what the record says",)
+    assert found == (f"{ONE}#00001: property 'note' was changed; it differs from the record",)
 
 
 async def test_deleted_record_is_named(done):
