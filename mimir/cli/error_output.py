@@ -32,13 +32,13 @@ class CommandFailure:
     """The exit code and the message of a failed command."""
 
     exit_code: int
-    what: str
+    problem: str
     why: str = ""
     next_step: str = ""
 
     def lines(self) -> list[str]:
         """Return the one to three lines of the message."""
-        parts = (("error", self.what), ("why", self.why), ("next", self.next_step))
+        parts = (("error", self.problem), ("why", self.why), ("next", self.next_step))
         return [f"{name}: {clean_line(text, MAX_ERROR_CHARS)}" for name, text in parts if text]
 
 
@@ -56,12 +56,12 @@ def failure(error: BaseException) -> CommandFailure | None:
             return _describe_os_error(system)
         case RecursionError() | MemoryError():
             return CommandFailure(
-                exit_code=BUG, what="The input is too large or too deeply nested."
+                exit_code=BUG, problem="The input is too large or too deeply nested."
             )
         case bug:
             return CommandFailure(
                 exit_code=BUG,
-                what=f"mimir has a bug: {type(bug).__name__}: {bug}",
+                problem=f"mimir has a bug: {type(bug).__name__}: {bug}",
                 next_step="Find the place with --debug, and report it.",
             )
 
@@ -92,14 +92,14 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 def _describe_known(error: MimirError) -> CommandFailure:
     # The first line of a message is the problem, the rest its cause.
-    what, _, why = str(error).strip().partition("\n")
+    problem, _, why = str(error).strip().partition("\n")
     if isinstance(error, PlanError) and error.at is not None:
         code = f" {error.code}" if error.code else ""
-        what = f"{error.at}: error{code}: {what}"
+        problem = f"{error.at}: error{code}: {problem}"
     code = error.exit_code
     if isinstance(error, ModelError):
         code = _MODEL_EXITS.get(error.scope, 1)
-    return CommandFailure(exit_code=code, what=what, why=why, next_step=error.next_step or "")
+    return CommandFailure(exit_code=code, problem=problem, why=why, next_step=error.next_step or "")
 
 
 def _describe_os_error(error: OSError) -> CommandFailure:
@@ -108,6 +108,6 @@ def _describe_os_error(error: OSError) -> CommandFailure:
     step = "Free some space, then continue the run: mimir resume"
     return CommandFailure(
         exit_code=(Paused if is_full else UnavailableError).exit_code,
-        what=f"{error.strerror or error}{place}",
+        problem=f"{error.strerror or error}{place}",
         next_step=step if is_full else "Find the place with --debug.",
     )

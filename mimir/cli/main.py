@@ -145,16 +145,16 @@ def _describe_usage(error: typer.TyperException) -> "CommandFailure":
     # Only some subclasses of the library have these attributes.
     context = cast("typer.Context | None", getattr(error, "ctx", None))
     option = str(getattr(error, "option_name", ""))
-    what = error.format_message()
-    unknown = re.match(_NO_COMMAND, what)
+    problem = error.format_message()
+    unknown = re.match(_NO_COMMAND, problem)
     path = context.command_path if context else NAME
     near = ""
     if context and option:
         near = nearest(option, [name for p in context.command.params for name in p.opts])
-        what = error.message
+        problem = error.message
     elif context and unknown:
         near = nearest(unknown[1], completion.list_names(context.command))
         near = f"{context.command_path} {near}" if near else ""
-        what = unknown[0]
+        problem = unknown[0]
     step = f"Did you mean {near}?" if near else f"See: {path} --help"
-    return CommandFailure(exit_code=UsageError.exit_code, what=what, next_step=step)
+    return CommandFailure(exit_code=UsageError.exit_code, problem=problem, next_step=step)

@@ -43,7 +43,7 @@ class PlannerServices:
     exists: Callable[[str], bool] | None
     """Whether a path is in the project."""
     try_checks: Callable[[Plan, SourceMap], Awaitable[Sequence[Finding]]]
-    """Runs the checks of a plan without errors, and returns what they show."""
+    """Runs the checks of a plan without errors, and returns their findings."""
     check_more: Callable[[Plan, SourceMap], Sequence[Finding]]
     """Returns the findings of agents that a plan names, and of requirements that it loses."""
     on_proposal: Callable[[PlanProposal], Awaitable[None]]

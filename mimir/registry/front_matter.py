@@ -24,7 +24,7 @@ _COLON_KEYS = ("description", "argument-hint", "name")
 # A plain value of one line; quotes, block marks and flow marks begin another form.
 _PLAIN = re.compile(rf"({'|'.join(_COLON_KEYS)}):[ \t]+((?:[^\s\"'|>\[\]{{}}#&*!]|\*[* ]).*)")
 _MARKED = re.compile(r":(?:\s|$)|^[*%@`]")
-"""What YAML takes for a mark in a plain value."""
+"""Characters that YAML takes for a mark in a plain value."""
 
 
 @value_class

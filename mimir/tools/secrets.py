@@ -84,7 +84,7 @@ class Redactor:
         return _repeat(self._redact_pass, text)
 
     def values(self, text: str) -> str:
-        """Return `text` without the known values; other keys may be what an agent must write."""
+        """Return `text` without the known values; an agent may have to write other keys."""
         return _repeat(self._redact_known, text)
 
     def _redact_known(self, text: str) -> str:

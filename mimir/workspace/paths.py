@@ -41,7 +41,7 @@ _numbers = itertools.count()
 
 
 class DirectoryTree:
-    """One directory and what is below it; blocking calls that leave no descriptor open."""
+    """One directory and its contents; blocking calls that leave no descriptor open."""
 
     def __init__(self, root: Path, *, hidden: Sequence[str] = ()) -> None:
         """Give access to an existing directory without the top-level names in `hidden`."""

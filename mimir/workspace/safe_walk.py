@@ -107,7 +107,7 @@ def opened_root(root: Path) -> Generator[int]:
 def opened_directory(top: int, parts: tuple[str, ...], *, make: bool = False) -> Generator[int]:
     """Open the directory at `parts` below the descriptor `top`, following no link.
 
-    `make` creates what is missing, with the owner of `top`. ToolError: a part is missing or a link.
+    `make` creates missing parts, with the owner of `top`. ToolError: a part is missing or a link.
     """
     # A copy, so that each level can be closed and `top` stays open.
     here = os.dup(top)

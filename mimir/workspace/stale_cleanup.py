@@ -7,7 +7,7 @@ from pathlib import Path
 from mimir.errors import WorkspaceError
 from mimir.workspace.tree_removal import remove_tree
 
-# What a process removes itself unless it is killed.
+# Files that a process removes itself unless it is killed.
 LEFT = (
     "checks/*",
     "probe-*",
@@ -26,7 +26,7 @@ def find_stale_files(work: Path) -> list[Path]:
 
 def remove_stale_files(work: Path, alone: Callable[[], bool]) -> int:
     """Remove files of dead processes and return their number, unless another process lives."""
-    # Listed before the question: what a process creates after it started is not on the list.
+    # Listed before the question: files of a process that starts later are not on the list.
     found = find_stale_files(work)
     if not found or not alone():
         return 0

@@ -26,7 +26,7 @@ def prepare(project: Path, *, create: bool) -> Path:
     if not create and not room.is_dir():
         raise UsageError(
             "mimir was not used in this directory yet: there is no .mimir here.",
-            next_step='Start with: mimir chain "what you want"',
+            next_step='Start with: mimir chain "REQUEST"',
         )
     if room.exists() and not room.is_dir():
         raise PlanError(
@@ -75,5 +75,5 @@ def _as_plan_error(path: str) -> Generator[None]:
     except ToolError as error:
         raise PlanError(
             f"{path} cannot be written: {error}",
-            next_step="Move away what stands there, then: mimir report",
+            next_step="Move the present file away, then: mimir report",
         ) from None

@@ -39,7 +39,7 @@ Name = Annotated[str, typer.Argument(metavar="RUN[/TASK[/ATTEMPT]]", hidden=True
 Diff = Annotated[bool, typer.Option("--diff", help="Show the changes of files as a patch.")]
 Calls = Annotated[bool, typer.Option("--calls", help="List the calls of models and tools.")]
 Output = Annotated[
-    str, typer.Option("--output", metavar="CHECK", help="Show what a check printed.")
+    str, typer.Option("--output", metavar="CHECK", help="Show the output of a check.")
 ]
 Follow = Annotated[bool, typer.Option("--follow", help="Wait for further events.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Remove without confirmation.")]
@@ -248,8 +248,8 @@ def pause(session: CommandSession, run: OneRun) -> int:
 def clean(session: CommandSession, yes: Yes = False) -> int:
     """Remove files that no run needs any more.
 
-    It lists what it would remove and asks. The store, the history, and everything that a running
-    or paused run needs stay.
+    It lists the removable files and asks. The store, the history, and all files that a running
+    or paused run needs, stay.
     """
     from mimir.errors import BusyError
     from mimir.orchestrator.runs import cleanup

@@ -55,7 +55,7 @@ def completion(session: CommandSession, shell: Shell) -> int:
 
 
 def answer_shell(words: Sequence[str], group: "Command") -> int:
-    """Print what may stand for the last of `words`, a word and its description a line."""
+    """Print the completions of the last of `words`, a word and its description a line."""
     from mimir.cli.console import clean_line
 
     *before, last = words or [""]

@@ -110,7 +110,7 @@ def set_value(session: CommandSession, name: Name, value: Value, project: InProj
         session.console.json({"schema": 1, "name": name, "path": str(path)})
     else:
         session.console.say(f"written: {name} in {path}")
-    # A stronger layer may hide what was written.
+    # A stronger layer may hide the written value.
     _, origins = _load(session)
     wanted = "the project's settings" if project else "your own settings file"
     if origins.get(name, wanted) != wanted:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from mimir.settings.layers import LoadedSettings
 
 BROKEN = 1
-"""Exit code of `verify` if a record differs from what was sealed."""
+"""Exit code of `verify` if a record differs from its sealed values."""
 OPTIONAL = ("model", "git identity")
 """Parts that `doctor` may miss: recordings need no model, only commits an identity."""
 
 Seal = Annotated[str, typer.Option("--seal", metavar="HASH", help="Seal to compare with.")]
 Explain = Annotated[
-    str, typer.Option("--explain", metavar="TASK", help="Show what decided each criterion.")
+    str, typer.Option("--explain", metavar="TASK", help="Show the decision of each criterion.")
 ]
 Ask = Annotated[bool, typer.Option("--ask", help="Ask the model for one word (16 tokens).")]
 Paste = Annotated[bool, typer.Option("--paste", help="Print a block without secrets.")]
@@ -146,7 +146,7 @@ def verify(session: CommandSession, run: Run = None, seal: Seal = "", explain: E
     """Recompute every seal of a run.
 
     RUN is a run id or its beginning. Default: the latest run. Exits with 1 if a record differs
-    from what was sealed.
+    from its sealed values.
     """
     loaded = session.load()
 
@@ -170,7 +170,7 @@ def verify(session: CommandSession, run: Run = None, seal: Seal = "", explain: E
 
 
 def doctor(session: CommandSession, ask: Ask = False, paste: Paste = False) -> int:
-    """Check what mimir needs here.
+    """Check the requirements of mimir on this machine.
 
     It creates nothing. Exits with 69 if the store, git, the disk or the sandbox does not work. A
     missing model is reported but is not a failure.

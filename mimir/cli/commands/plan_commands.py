@@ -45,7 +45,7 @@ class PlanRequest:
     model: str
     """Empty: the model of the settings."""
     then: "Following" = "stop"
-    """What follows the plan."""
+    """Next step after the plan."""
     only: "Sequence[str]" = ()
     """Tasks of the execution; empty: all."""
     from_run: str = ""
@@ -140,7 +140,7 @@ def check(session: CommandSession, plan: PlanName = None, run: TryChecks = False
 
 
 def _try_checks(session: CommandSession, checked: CheckedPlan) -> CheckedPlan:
-    """Run the checks of a plan on the base, and add what they show."""
+    """Run the checks of a plan on the base, and add their findings."""
     loaded = session.load()
 
     async def job() -> "Sequence[Finding]":

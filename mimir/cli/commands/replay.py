@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from mimir.recordings.engine_replay.differences import ReplayResult
 
-What = Annotated[str | None, typer.Argument(metavar="RUN|FILE", hidden=True)]
+Source = Annotated[str | None, typer.Argument(metavar="RUN|FILE", hidden=True)]
 Diff = Annotated[bool, typer.Option("--diff", help="Name every difference.")]
 
 Recording = Annotated[str, typer.Argument(metavar="FILE", hidden=True)]
@@ -21,7 +21,7 @@ Port = Annotated[
 ]
 
 
-def replay(session: CommandSession, what: What = None, diff: Diff = False) -> int:
+def replay(session: CommandSession, source: Source = None, diff: Diff = False) -> int:
     """Decide a recorded run again.
 
     RUN is a run id or its beginning. Default: the latest run. FILE is a recording. Nothing is
@@ -35,7 +35,7 @@ def replay(session: CommandSession, what: What = None, diff: Diff = False) -> in
         with session.show_wait("Replaying", loaded):
             from mimir.bootstrap import app
 
-            return await app.replay(session.project, loaded, what or "")
+            return await app.replay(session.project, loaded, source or "")
 
     results = session.run(job())
     if session.json:

@@ -192,7 +192,7 @@ def resume(
         session.console.note(f"next: mimir execute {following.path}")
         return code
     given = {"run.workers": workers, "llm.model": model, "run.apply": apply}
-    # What was given when the request was written, unless it is given now.
+    # Values that were given with the request, unless they are given now.
     given |= {name: value for name, value in following.settings.items() if not given.get(name)}
     options = RunOptions(
         only=following.only,

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from mimir.cli.console import Console
 
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]?|O.?|.)?")
-"""What arrow keys and the like send."""
+"""Sequences of arrow keys and the like."""
 _READ_BYTES = 4096
 
 

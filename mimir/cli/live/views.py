@@ -184,7 +184,7 @@ def redraw_while(console: Console, frame: Frame, *, color: bool, keep: bool) -> 
 
 
 @contextmanager
-def show_wait_clock(console: Console, what: str, *, color: bool) -> Generator[None]:
+def show_wait_clock(console: Console, label: str, *, color: bool) -> Generator[None]:
     """Show a clock on a terminal while the block runs; a short wait shows nothing."""
     if not can_draw(console):
         yield
@@ -193,7 +193,7 @@ def show_wait_clock(console: Console, what: str, *, color: bool) -> Generator[No
 
     def frame(width: int, height: int) -> list[DrawnLine]:
         seconds = time.monotonic() - started
-        line = f"{clean_line(what)} {clock(seconds)}"
+        line = f"{clean_line(label)} {clock(seconds)}"
         return (
             [DrawnLine(text=shorten(line, width, console.glyphs.cut), style="dim")]
             if seconds > PATIENCE_SECONDS

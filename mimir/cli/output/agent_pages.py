@@ -42,7 +42,7 @@ def list_lines(entries: Sequence[AgentEntry], width: int, cut: str, *, every: bo
 
 
 def _describe_rights(entry: AgentEntry) -> str:
-    """Return what a definition may do, in one word."""
+    """Return the rights of a definition in one word."""
     found = entry.definition
     if entry.hidden_by:
         return "hidden"

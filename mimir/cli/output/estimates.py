@@ -19,7 +19,7 @@ MOST_LINES = 40
 
 
 def load_estimates_or_empty(session: CommandSession, plan: Plan) -> Mapping[str, LearnedEstimate]:
-    """Return what is learned by worker role; empty if no store exists or none answers."""
+    """Return the learned estimates by worker role; empty if no store exists or none answers."""
     if not plan.tasks or not (session.project / STATE_DIR).is_dir():
         return {}
     try:

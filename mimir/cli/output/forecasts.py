@@ -1,4 +1,4 @@
-"""What a run will probably take, for the question before it."""
+"""Probable cost and time of a run, for the question before it."""
 
 from mimir.cli.live.cells import clock
 from mimir.domain.forecast import EffortRange, RunForecast
@@ -14,7 +14,7 @@ def describe_run(
 
     Args:
         path: Plan.
-        probable: What earlier runs show.
+        probable: Forecast from earlier runs.
         size: Tasks, most tool calls, most tokens.
         limits: Of the run.
     """

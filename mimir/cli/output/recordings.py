@@ -28,8 +28,8 @@ def report_usage(session: CommandSession, mimir: "Mimir", code: int, *, is_stric
 def lines(used: "RecordingUsage") -> Sequence[str]:
     """Return the use of a recording, one line for each unused or missing call."""
     found = [f"recording: {used.served} of {used.calls} model calls used, {used.drifts} drifted"]
-    found += [f"  missing: {what}" for what in used.missed[:MOST_NAMED]]
-    found += [f"  not used: transcript {what}" for what in used.left[:MOST_NAMED]]
+    found += [f"  missing: {call}" for call in used.missed[:MOST_NAMED]]
+    found += [f"  not used: transcript {name}" for name in used.left[:MOST_NAMED]]
     if len(used.left) > MOST_NAMED:
         found.append(f"  and {len(used.left) - MOST_NAMED} more that were not used")
     return found

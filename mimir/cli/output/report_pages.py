@@ -18,7 +18,7 @@ _CELL_END = r"(?<!\\)\|"
 
 
 def short(shape: Shape, glyphs: Symbols, width: int, path: str) -> list[str]:
-    """Return the report in short: outcome, proof, tasks, what went wrong, next steps."""
+    """Return the report in short: outcome, proof, tasks, problems, next steps."""
     run, outcome = as_text(shape.get("run")), as_text(shape.get("outcome"))
     lines = wrap_cells([f"{outcome}:", clean_line(as_text(shape.get("title")))], width)
     for text in (as_text(shape.get("because")), as_text(shape.get("message")), _effort(shape)):

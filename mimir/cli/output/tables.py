@@ -55,7 +55,7 @@ def status(
         lines += [line for text in checks for line in wrap(text, width, first="check ")]
     if any(_criteria(task) for task in shown):
         lines += wrap("criteria: x executed, j judged, u unverified, f failed", width)
-    # What the user must do comes before what mimir can do.
+    # Actions of the user come before actions of mimir.
     is_open = [one for one in as_objects(shape.get("questions")) if one.get("state") == "open"]
     for one in is_open:
         title = f"{as_text(one.get('id'))}, {as_text(one.get('task'))}: {as_text(one.get('title'))}"
@@ -94,7 +94,7 @@ def audit_table(found: "AuditResult") -> list[str]:
         record = [f"record: {found.record}"] if found.record else []
         return [f"{found.run}: {found.records} records recomputed, all equal.", seal, *record]
     count = len(found.problems)
-    head = f"{found.run}: {count} of {found.records} records differ from what was sealed:"
+    head = f"{found.run}: {count} of {found.records} records differ from their sealed values:"
     return [head, *(f"  {clean_line(problem)}" for problem in found.problems)]
 
 
@@ -125,7 +125,7 @@ def apply_table(result: RunResult) -> list[str]:
 def orientation(
     shape: Mapping[str, object], width: int, *, has_store: bool, handoff: str = ""
 ) -> list[str]:
-    """Return about twelve lines: the state of the project and what to try."""
+    """Return about twelve lines: the state of the project and commands to try."""
     model, plan = as_text(shape.get("model")), as_text(shape.get("plan"))
     run, outcome = as_text(shape.get("run")), as_text(shape.get("outcome"))
     lines = [
@@ -237,6 +237,6 @@ def glyph(state: str, glyphs: Symbols) -> str:
             return glyphs.running
 
 
-def _count_line(value: object, what: str) -> str:
+def _count_line(value: object, noun: str) -> str:
     count = number(value)
-    return "" if count is None else f"{int(count):,} {what}"
+    return "" if count is None else f"{int(count):,} {noun}"

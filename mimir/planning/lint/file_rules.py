@@ -40,7 +40,7 @@ def check_files(plan: Plan, places: SourceMap) -> Iterator[Finding]:
             f"{_list_tasks(ids)} {'have' if many else 'has'} checks and no files: {'they' if many else 'it'} "
             "may write any file that is not a test or a setting.",
             places.position_of(without[0]),
-            "Add **Files:** with what each task writes, and each existing test by its own path.",
+            "Add **Files:** with the files that each task writes, and each existing test by its own path.",
         )
     yield from _broad_globs(plan, places)
 

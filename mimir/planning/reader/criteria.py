@@ -315,7 +315,7 @@ def assign_ids(criteria: Iterable[RawCriterion], found: list[Finding]) -> tuple[
         taken.add(id)
         if not one.text.strip():
             message = f"Criterion {quote_excerpt(id)} has no text."
-            hint = "Write what must be true of the result."
+            hint = "Write a statement that must be true of the result."
             found.append(make_finding("criterion-unreadable", message, one.place, hint))
         done.append(Criterion(id=id, text=one.text, points=one.points, critical=one.critical))
     return tuple(done)

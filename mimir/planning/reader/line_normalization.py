@@ -17,7 +17,7 @@ _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
 _COLONS = "\u02d0\u02f8\u0589\u05c3\u0703\u0704\u0903\u0a83\u1361\u1365\u16ec\u1803\u1804\u1809\u205a\u2236\ua4fd\ua789\ufe30"
 _JOINERS = "\u200c\u200d"
 _LINE_ENDS = "\u2028\u2029\x0b\x0c\x85"
-# The head of a line: its marks, what is in brackets, and a label or an id up to its separator.
+# The head of a line: its marks, the text in brackets, and a label or an id up to its separator.
 _HEAD = re.compile(
     r"[^\w(\[]*(?:[(\[][^()\[\]]{0,40}[)\]][^\w(\[]*)*(?:[\w .\-/&]{0,80}(?:[:=*]|$)[:=*]*)?"
 )

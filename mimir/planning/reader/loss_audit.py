@@ -100,7 +100,7 @@ class _Line:
     """True: it follows a value of one line."""
     is_fenced: bool = False
     is_label: bool = False
-    """True: it begins a field, so that only what is behind the field is looked at."""
+    """True: it begins a field, so that only the text behind the field is looked at."""
     is_heading: bool = False
 
 
@@ -201,7 +201,7 @@ class LossAudit:
             is_heading=index in self._document.outline.headings,
         )
 
-    # What a line may be.
+    # Kinds of lines.
 
     def _is_lost_task(self, line: _Line, bare: str) -> bool:
         match = _TASK.match(bare)
@@ -305,7 +305,7 @@ class LossAudit:
         ]
         if not names or not all(name and self._is_known(name) for name in names):
             return False
-        # A bare number is a number, unless the label or the word "task" says what it means.
+        # A bare number is a number, unless the label or the word "task" gives its meaning.
         is_bare = len(names) == len(words) and all(name.isdigit() for name in names)
         if is_bare and _key_of(_head(line.text)) is None:
             return False

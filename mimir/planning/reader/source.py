@@ -233,8 +233,8 @@ class SourceText:
     def _comment_ends(self) -> list[int]:
         return [index for index, line in enumerate(self.lines) if "-->" in line]
 
-    def _unclosed(self, index: int, what: str) -> None:
-        message, hint = f"{what} is never closed.", "Close it on a line of its own."
+    def _unclosed(self, index: int, construct: str) -> None:
+        message, hint = f"{construct} is never closed.", "Close it on a line of its own."
         self._fault("block-unclosed", message, index, hint)
 
     def _fault(self, code: str, message: str, index: int, hint: str) -> None:

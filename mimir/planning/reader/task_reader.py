@@ -72,7 +72,9 @@ def unknown_field(name: str, place: SourcePosition) -> Finding:
         "label-misspelt" if near else "label-unknown",
         f"{quote_excerpt(name)} is not a field of a task: its text is kept as notes, which no agent sees.",
         place,
-        f"Did you mean {near!r}?" if near else "Put what the worker needs into the prompt.",
+        f"Did you mean {near!r}?"
+        if near
+        else "Put the facts that the worker needs into the prompt.",
     )
 
 

@@ -142,7 +142,7 @@ def minutes(raw: RawField, found: list[Finding], *, default: float | None) -> fl
 
 
 def _duration(text: str, aside: str) -> Fraction | None:
-    # What follows a bracket or comma is a remark: "2 hours (1 hour with help)".
+    # Text behind a bracket or comma is a remark: "2 hours (1 hour with help)".
     text = re.split(r"[(\[;,]", text, maxsplit=1)[0]
     # "Estimated Duration (hours): 2" has its unit in the label; without any, minutes are meant.
     alone = _WITHOUT_UNIT.match(text)

@@ -18,7 +18,7 @@ MAX_DESCRIPTION = 200
 
 @value_class
 class ProjectInstruction:
-    """Instructions with their text; what they say is untrusted."""
+    """Instructions with their text; the text is untrusted."""
 
     name: str
     """Path in the project, or `skill:NAME`."""

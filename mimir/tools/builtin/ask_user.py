@@ -46,7 +46,7 @@ class AskUserTool(LocalTools):
         Raises:
             ToolError: It cannot be asked; nothing was asked.
         """
-        # Redacted first: the limits hold for what is stored.
+        # Redacted first: the limits apply to the stored text.
         title, text = (self._redact(given.text(name)).strip() for name in ("title", "text"))
         is_blocking = given.values.get("blocking", True) is True
         try:

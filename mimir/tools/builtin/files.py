@@ -1,6 +1,6 @@
 """File tools: read, list, search, write, edit and delete in one directory and scope.
 
-`DirectoryTree` refuses every path that leads out; `PathScope` decides what the agent may see and write.
+`DirectoryTree` refuses every path that leads out; `PathScope` decides which paths the agent may see and write.
 """
 
 import asyncio

@@ -62,7 +62,7 @@ class RunTool(LocalTools):
                 f"The sandbox stopped working, so no command can be run: {error}",
                 reason="sandbox",
                 next_step=error.next_step
-                or "See what is wrong with `mimir doctor`, then: mimir resume",
+                or "Find the cause with `mimir doctor`, then: mimir resume",
             ) from error
         return self._format(argv, ran, seconds)
 

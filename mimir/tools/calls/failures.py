@@ -6,7 +6,7 @@ from mimir.domain.message import ToolResult
 from mimir.errors import Paused, ToolError
 
 
-class CallDenied(ToolError):  # noqa: N818  named for what happened
+class CallDenied(ToolError):  # noqa: N818  named for the event
     """A permission or a quota refuses the call; nothing was executed."""
 
 

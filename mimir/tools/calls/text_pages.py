@@ -59,7 +59,7 @@ def clip_both_ends(
         text: Of any length.
         max_chars: Most characters without the mark.
         left_out_before: Characters that were already left out of `text`.
-        hint: What helps the reader, with a colon before it.
+        hint: Advice for the reader, with a colon before it.
     """
     if len(text) <= max_chars:
         return text

@@ -28,7 +28,7 @@ class LazyWorkspaceTools:
         self.specs: Sequence[ToolSpec] = tuple(spec for t in toolsets for spec in t.specs)
 
     async def call(self, call: ToolCall, context: CallContext) -> ToolResult:
-        """Execute a call of a tool in `specs`; raises what the tool and `prepare` raise."""
+        """Execute a call of a tool in `specs`; raises the errors of the tool and of `prepare`."""
         toolset, spec = self._owners[call.name]
         async with self._preparing:
             await self._prepare(not spec.read_only)

@@ -84,7 +84,7 @@ async def _head_and_branch(hidden: HiddenRepository) -> tuple[str | None, str | 
 async def remember_base(
     hidden: HiddenRepository, made: str, head: str | None, left_out: Sequence[str]
 ) -> None:
-    """Store what must be restored when the result goes to the user's repository."""
+    """Store the state that must be restored when the result goes to the user's repository."""
     text = json.dumps({"head": head, "left_out": list(left_out)})
     await asyncio.to_thread(
         write_atomically, hidden.engine_dir / "bases" / f"{made}.json", text.encode()
@@ -219,7 +219,7 @@ async def _add_all(
 async def _find_filtered_files(
     user: UserRepository | None, tracked: _TrackedFiles
 ) -> frozenset[str]:
-    # The bytes of these files on the disk are not what git stores (LFS and the like).
+    # The bytes of these files on the disk differ from the stored ones of git (LFS and the like).
     if user is None or not tracked.entries:
         return frozenset()
     ended = await user.git.run(

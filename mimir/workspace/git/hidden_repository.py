@@ -29,7 +29,7 @@ _numbers = itertools.count()
 
 @value_class
 class IgnoredPaths:
-    """What snapshots of workspaces on one base leave out."""
+    """Paths that snapshots of workspaces on one base leave out."""
 
     file: Path
     """Ignore rules in git's form, relative to the top of the workspace."""
@@ -61,7 +61,7 @@ class HiddenRepository:
     environment: Path | None = None
     """Python environment of the project in another directory. None: it has none."""
     known_rules: dict[str, IgnoredPaths] = field(default_factory=dict[str, IgnoredPaths])
-    """Base → what is ignored on it; cleared when a run pins rules."""
+    """Base → its ignored paths; cleared when a run pins rules."""
     trees: dict[str, str] = field(default_factory=dict[str, str])
     """Commit or tree → its tree."""
     times: dict[str, int] = field(default_factory=dict[str, int])

@@ -1,7 +1,7 @@
 """The hidden history of a project: bases, workspaces, snapshots, merges, results.
 
 Every package enters git here. Trees depend on contents alone and commits on their parts alone, so
-what a run creates does not depend on time or place.
+the commits and trees of a run do not depend on time or place.
 """
 
 import contextlib
@@ -85,11 +85,11 @@ class GitHistory(GitAnswers):
 
     @property
     def is_exchanged(self) -> bool:
-        """True if processes in other directories can fetch what is created here."""
+        """True if processes in other directories can fetch the objects that are created here."""
         return self._exchange is not None
 
     async def share(self) -> None:
-        """Push what was created since the last time, if there is a remote."""
+        """Push the objects since the last time, if there is a remote."""
         if self._exchange:
             await self._exchange.share()
 
@@ -106,7 +106,7 @@ class GitHistory(GitAnswers):
         return await adoption.lineage(self._hidden)
 
     async def rules(self) -> str:
-        """Return what the last base ignores besides its own rules, a line each."""
+        """Return the rules of the last base besides its own ignore files, a line each."""
         return await pinned_rules(self._hidden)
 
     async def serve(self, run: str, base: str) -> bool:
@@ -317,7 +317,7 @@ class GitHistory(GitAnswers):
     async def hidden_links(
         self, base: str, tree: str, among: Sequence[str], tops: Sequence[str]
     ) -> tuple[str, ...]:
-        """Return the links (of `among`) of a tree that lead to what `base` ignores or to `tops`."""
+        """Return the links (of `among`) of a tree to paths that `base` ignores or to `tops`."""
         await self._have(base, tree)
         return await hidden_files.find_hidden_links(self._hidden, base, tree, among, tops)
 

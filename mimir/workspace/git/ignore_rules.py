@@ -43,7 +43,7 @@ async def pinned_rules(hidden: HiddenRepository) -> str:
 
 
 async def ignored_paths(hidden: HiddenRepository, base: str) -> IgnoredPaths:
-    """Return what is ignored in a workspace on `base`, a commit or tree."""
+    """Return the ignored paths of a workspace on `base`, a commit or tree."""
     known = hidden.known_rules.get(base)
     if known is None:
         known = hidden.known_rules[base] = await _load_ignored_paths(hidden, base)

@@ -16,7 +16,7 @@ from mimir.workspace.tree_removal import remove_tree
 
 # Longest history, in commits.
 DEPTH = 100
-# What a command writes to the view ends with it. A commit or a stash would be lost, so git refuses both.
+# Changes of a command in the view end with the command. A commit or a stash would be lost, so git refuses both.
 _HOOK = """#!/bin/sh
 [ "$1" = prepared ] || exit 0
 while read -r old new name; do
@@ -48,7 +48,7 @@ async def view(hidden: HiddenRepository, id: str, where: Path | None = None) -> 
 async def _history(hidden: HiddenRepository, id: str) -> tuple[list[str], list[str]]:
     """Return the commits to show, and those of them whose parents are not shown.
 
-    History ends where a commit has what the base left out (plans, reasoning).
+    History ends where a commit has files that the base left out (plans, reasoning).
     """
     listed = await hidden.git.run("rev-list", "--parents", f"--max-count={DEPTH}", id)
     lines = [line.split(" ") for line in listed.word.split("\n")]

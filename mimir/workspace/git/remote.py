@@ -34,7 +34,7 @@ class GitRemote:
     url: str
     """Anything that git can push to; empty: there is no exchange."""
     environment: Mapping[str, str]
-    """What git needs to log in: the user's configuration and key agent."""
+    """Variables that git needs to log in: the user's configuration and key agent."""
     name: str
 
 
@@ -60,13 +60,13 @@ class CommitExchange:
             self._shared.clear()
 
     def queue_push(self, *, tree: str = "", commit: str = "") -> None:
-        """Queue what was created here; the next `share` pushes it."""
+        """Queue objects that were created here; the next `share` pushes them."""
         for id, kind in ((tree, self._trees), (commit, self._commits)):
             if id and id not in self._shared:
                 kind.add(id)
 
     async def share(self) -> None:
-        """Push what was created since the last time; then every process can fetch it.
+        """Push the objects since the last time; then every process can fetch them.
 
         Raises WorkspaceError if the remote fails; the objects stay queued.
         """
@@ -90,7 +90,7 @@ class CommitExchange:
 
         Raises WorkspaceError if the remote fails or does not have it.
         """
-        # What is here stays here, so it is asked for once.
+        # Objects that are here stay here, so each is asked for once.
         unknown = [id for id in dict.fromkeys(ids) if id and id not in self._here]
         missing = await self._missing(unknown) if unknown else []
         if missing and self._run:

@@ -279,7 +279,7 @@ def _find_special(where: Path) -> list[str]:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    # What is special there concerns no deliverable.
+                    # A special file in these folders concerns no deliverable.
                     if entry.name not in TOOL_FOLDERS:
                         waiting.append(Path(entry.path))
                 elif not entry.is_symlink() and not entry.is_file(follow_symlinks=False):

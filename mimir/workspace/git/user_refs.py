@@ -52,7 +52,8 @@ async def _pin_there(hidden: HiddenRepository, ref: str, id: str, head: str | No
 async def branch(hidden: HiddenRepository, name: str, id: str) -> str:
     """Create or move the branch `mimir/<name>` to a commit of the run branch; return its name.
 
-    If the user has a branch `mimir`, git cannot have `mimir/<name>`: then it is `mimir-runs/<name>`. What the base left out, and what is outside of the project, is restored in it: it can be merged.
+    If the user has a branch `mimir`, git cannot have `mimir/<name>`: then it is `mimir-runs/<name>`.
+    Files outside of the base or of the project are restored in it: it can be merged.
     WorkspaceError: it is checked out; the commit stays at `refs/mimir/result/<name>`.
     """
     part = ref_part(name)

@@ -51,7 +51,7 @@ class DescriptorSet:
         return number
 
     def close_theirs(self) -> None:
-        """Close what only the started process needs; then its pipes can end."""
+        """Close the descriptors that only the started process needs; then its pipes can end."""
         for number in self._theirs:
             self._close(number)
 

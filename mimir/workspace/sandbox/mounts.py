@@ -1,7 +1,7 @@
 """Mounts of the sandbox, as options of bubblewrap; it starts nothing.
 
-Shallow mounts come before deep ones, `/tmp` before everything that may be in it. What is in the
-project appears in the workspace. The finished root is read-only.
+Shallow mounts come before deep ones, `/tmp` before everything that may be in it. Paths in the
+project appear in the workspace. The finished root is read-only.
 """
 
 import os
@@ -30,7 +30,7 @@ USER = 65534
 
 @value_class
 class MountRequest:
-    """What one command can see."""
+    """Paths that one command can see."""
 
     workspace: Path
     writable: bool
@@ -184,7 +184,7 @@ def _system(tmp_bytes: int, files: list[bytes]) -> list[str]:
 def _git(wanted: MountRequest, files: list[bytes]) -> list[str]:
     """Make `/workspace/.git` a read-only file that leads to the view.
 
-    What git writes there ends with the command, so `git mv` changes the workspace alone.
+    Changes of git there end with the command, so `git mv` changes the workspace alone.
     """
     place = wanted.workspace / ".git"
     if wanted.view is None:

@@ -50,7 +50,7 @@ class ProcessLimits:
 
 @value_class
 class SandboxCommand:
-    """What to start, and the command that it becomes."""
+    """Request to start a program, and the command that it becomes."""
 
     sandbox: str | None
     """The bubblewrap program. None: no sandbox."""

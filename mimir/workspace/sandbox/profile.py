@@ -1,7 +1,7 @@
-"""Profile of an agent's program in the sandbox: what it gets besides its workspace.
+"""Profile of an agent's program in the sandbox: its access besides its workspace.
 
-A profile opens only what it names. Paths of the home are shown below the private home; changes of them are thrown away, unless they are
-named as writable.
+A profile opens only the paths that it names. Paths of the home are shown below the private home. Their changes are thrown away, unless
+they are named as writable.
 """
 
 import os
@@ -16,7 +16,7 @@ RESOLVER = "/etc/resolv.conf"
 
 @value_class
 class ProgramProfile:
-    """What a program gets that commands do not."""
+    """Access of a program that commands do not have."""
 
     user_home: Path
     network: bool = False

@@ -82,7 +82,7 @@ class CommandResult:
     stop_reason: Stop
     """Why it was ended. "": it ended itself."""
     advice: str = ""
-    """Cause of a failure and what helps; empty: none is known."""
+    """Cause of a failure and a remedy; empty: none is known."""
     seconds: float
     backend: str
     errors: str = ""
@@ -157,7 +157,7 @@ class Sandbox:
         return (mounts.USER, mounts.USER) if is_by_root else None
 
     async def shared_view(self, project: Path | None) -> SharedView:
-        """Return what commands of a project share; looked up once.
+        """Return the shared paths of commands of a project; looked up once.
 
         Raises:
             ConfigurationError: An entry of `share` matches nothing.
@@ -217,7 +217,7 @@ class Sandbox:
             project: The user's directory; its path leads to the workspace.
             view: Git directory to show (`GitHistory.view`).
             on_output: Receives each piece of output.
-            profile: What the program of an agent gets besides; it never runs without a sandbox.
+            profile: Access of an agent's program besides; it never runs without a sandbox.
 
         Raises:
             SandboxError: There is no sandbox, or it broke; the command did not run.

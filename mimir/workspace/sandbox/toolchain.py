@@ -179,7 +179,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _is_open(path: Path) -> bool:
-    """Return whether every user may read a path and what is below it, and no name is secret."""
+    """Return whether every user may read a path and its contents, and no name is secret."""
     try:
         found = [path, *(path.rglob("*") if path.is_dir() else ())]
         return len(found) <= _MOST_SETTINGS and all(

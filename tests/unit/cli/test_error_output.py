@@ -84,7 +84,7 @@ def test_of_several_errors_the_one_that_a_person_can_act_on_is_told():
     told = failure(group)
     assert told is not None
     assert told.exit_code == 75
-    assert told.what == "busy"
+    assert told.problem == "busy"
 
 
 def test_a_full_disk_says_that_nothing_is_lost():
@@ -104,5 +104,5 @@ def test_an_interruption_and_a_closed_pipe_are_no_errors_to_tell(error: BaseExce
 def test_a_bug_says_how_to_see_more():
     told = failure(KeyError("x"))
     assert told is not None
-    assert told.what == "mimir has a bug: KeyError: 'x'"
+    assert told.problem == "mimir has a bug: KeyError: 'x'"
     assert "--debug" in told.next_step

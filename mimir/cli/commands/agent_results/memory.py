@@ -25,7 +25,7 @@ NewText = Annotated[str, typer.Argument(metavar="TEXT", help="The memory; - read
 
 
 def list_memories(session: CommandSession, every: All = False) -> int:
-    """List the memories that agents propose, with what the engine found out about them."""
+    """List the memories that agents propose, with the findings of the engine about them."""
     from mimir.orchestrator.proposals.decisions import (
         describe_memory,
         list_decided,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Invocation = Annotated[str, typer.Argument(metavar="RUN", help="Run id or its beginning.")]
 Requirements = Annotated[
     list[str] | None,
-    typer.Option("--requirement", metavar="TEXT", help="What the result must fulfil."),
+    typer.Option("--requirement", metavar="TEXT", help="Requirement of the result."),
 ]
 Qualities = Annotated[
     list[str] | None,
@@ -38,7 +38,7 @@ def validate(
     check: Commands = None,
     judge: Judge = False,
 ) -> int:
-    """Repeat the checks and look-ups of an invocation, and recommend what to do with it.
+    """Repeat the checks and look-ups of an invocation, and recommend an action.
 
     The exit code is 0 if it recommends to accept the response.
     """

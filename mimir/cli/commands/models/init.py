@@ -47,8 +47,8 @@ def init(
 ) -> int:
     """Write your first settings.
 
-    These are provider, model, key and limit. It asks what no flag answers. With --yes, every answer must be a flag; a key to store comes from
-    its variable or from standard input. With --project, it finds the test command of the project,
+    These are provider, model, key and limit. It asks for each value without a flag. With --yes, every answer must be a flag; the key comes
+    from its variable or from standard input. With --project, it finds the test command of the project,
     runs it once in the sandbox, and writes it to mimir.toml.
     """
     given = _Flags(session, provider, base_url, model, key, no_limit or None)
@@ -56,19 +56,19 @@ def init(
     return session.run(given.answer(yes=yes, project=project))
 
 
-def _number_of(said: str, last: int) -> int | None:
+def _number_of(text: str, last: int) -> int | None:
     """Return the index that a number from 1 to `last` names; None: it is no such number."""
-    return int(said) - 1 if said.isdecimal() and 1 <= int(said) <= last else None
+    return int(text) - 1 if text.isdecimal() and 1 <= int(text) <= last else None
 
 
-def _read_limit(said: str) -> "tuple[int | None, Decimal | None] | None":
+def _read_limit(text: str) -> "tuple[int | None, Decimal | None] | None":
     """Return calls or cost of a limit, neither for an empty line; None: it is no limit."""
     from mimir.cli.arguments import amount
 
-    if said.isdecimal():
-        return (int(said), None) if int(said) else None
+    if text.isdecimal():
+        return (int(text), None) if int(text) else None
     try:
-        return None, amount(said) if said else None
+        return None, amount(text) if text else None
     except UsageError:
         return None
 
@@ -185,12 +185,12 @@ class _Flags:
         self._show([f"{one.title}{f' ({one.found})' if one.found else ''}" for one in offers])
         self.console.note("Another server: type its address, such as http://127.0.0.1:8000/v1")
 
-        def read(said: str) -> "tuple[str, str] | None":
-            if said.startswith(("http://", "https://")):
-                name = setup.name_address(said)
-                return (name, said) if name else None
-            number = _number_of(said, len(offers))
-            named = [one.name for one in offers if said.lower() in (one.name, one.title.lower())]
+        def read(text: str) -> "tuple[str, str] | None":
+            if text.startswith(("http://", "https://")):
+                name = setup.name_address(text)
+                return (name, text) if name else None
+            number = _number_of(text, len(offers))
+            named = [one.name for one in offers if text.lower() in (one.name, one.title.lower())]
             known = offers[number].name if number is not None else "".join(named)
             return (known, self.base_url) if known else None
 
@@ -209,10 +209,10 @@ class _Flags:
             self.console.note(f"The first {len(models)} of {len(listed.models)} models:")
         self._show(models)
 
-        def read(said: str) -> str | None:
-            number = _number_of(said, len(models))
+        def read(text: str) -> str | None:
+            number = _number_of(text, len(models))
             # A name of digits alone is a mistyped number.
-            return models[number] if number is not None else ("" if said.isdecimal() else said)
+            return models[number] if number is not None else ("" if text.isdecimal() else text)
 
         return await self._ask(
             f"Model (1-{len(models)}, or a name):",
@@ -344,23 +344,25 @@ class _Flags:
             "test_command": f"{command} ({ended}, {ran.seconds:.1f} s)",
         }
 
-    async def _ask_number(self, what: str, lines: "Sequence[str]") -> int:
+    async def _ask_number(self, title: str, lines: "Sequence[str]") -> int:
         self._show(lines)
         last = len(lines)
         return await self._ask(
-            f"{what} (1-{last}):", lambda said: _number_of(said, last), f"a number from 1 to {last}"
+            f"{title} (1-{last}):",
+            lambda text: _number_of(text, last),
+            f"a number from 1 to {last}",
         )
 
     async def _ask(self, question: str, read: "Callable[[str], T | None]", allowed: str) -> T:
         """Ask until `read` takes the answer; a refused one is named with the allowed ones."""
         while True:
-            said = (await self.console.ask_line(question)).strip()
-            found = read(said)
+            answer = (await self.console.ask_line(question)).strip()
+            found = read(answer)
             # An empty name is no answer either.
             if found is not None and found != "":
                 return found
-            what = f"{said!r} is no answer" if said else "An empty line is no answer"
-            self.console.note(f"{what}. Type {allowed}.")
+            refusal = f"{answer!r} is no answer" if answer else "An empty line is no answer"
+            self.console.note(f"{refusal}. Type {allowed}.")
 
     def _show(self, lines: "Sequence[str]") -> None:
         for number, line in enumerate(lines, 1):

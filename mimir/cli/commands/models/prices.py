@@ -1,4 +1,4 @@
-"""`mimir prices`: what models cost, and an update from a maintained list."""
+"""`mimir prices`: prices of models, and an update from a maintained list."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -18,7 +18,7 @@ Watch = Annotated[
 ]
 Session = Annotated[
     str,
-    typer.Option("--session", metavar="ID", help="Only what belongs to this session of a client."),
+    typer.Option("--session", metavar="ID", help="Only questions of this session of a client."),
 ]
 SECONDS = 1.0
 """Time between two looks of `--watch`."""

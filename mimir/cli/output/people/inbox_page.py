@@ -26,8 +26,8 @@ def question_lines(one: Shape, width: int) -> list[str]:
     id = clean_line(as_text(one.get("id")))
     lines = wrap(clean_line(as_text(one.get("title"))), width, first=f"{id}  ")
     # An approval is about a file; another question is of an agent in an attempt.
-    who = "about" if is_approval(one) else f"{as_text(one.get('agent'))} of"
-    origin = f"{who} {as_text(one.get('subject'))}, asked {_time(one, 'asked_at')}"
+    relation = "about" if is_approval(one) else f"{as_text(one.get('agent'))} of"
+    origin = f"{relation} {as_text(one.get('subject'))}, asked {_time(one, 'asked_at')}"
     lines += wrap(clean_line(origin), width, first="  ")
     lines += text_block(clean(as_text(one.get("text")).strip()), width)
     lines += _field_lines(one, width)

@@ -22,7 +22,7 @@ class ControlGroup:
     paths: tuple[Path, ...]
 
     def take(self, process: int) -> None:
-        """Add a process; what it starts later belongs to the group too."""
+        """Add a process; its later children belong to the group too."""
         for path in self.paths:
             with contextlib.suppress(OSError):
                 (path / "cgroup.procs").write_text(str(process))
@@ -45,7 +45,7 @@ class ControlGroup:
 def make_group(memory_bytes: int, processes: int) -> ControlGroup | None:
     """Create a group with as many of these limits as possible; None: none is possible."""
     # A limit of address space would kill a JVM, which reserves more than it uses. The process limit
-    # of `prlimit` counts all processes of one user, who is the same in every sandbox of root.
+    # of `prlimit` counts all processes of one user, which is the same in every sandbox of root.
     name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
     limits = {"memory": memory_bytes, "pids": processes}
     made: list[Path] = []
@@ -88,7 +88,7 @@ def _limit(path: Path, controller: str, limit: int) -> None:
 
 
 def _places() -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Yield directories for groups, best first, and what they can limit."""
+    """Yield directories for groups, best first, with the controllers that they can limit."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -106,7 +106,7 @@ def _places() -> Iterator[tuple[Path, tuple[str, ...]]]:
 
 
 def _available_controllers(place: Path) -> tuple[str, ...]:
-    # Version 2: what the directory lets its groups limit.
+    # Version 2: the file lists the controllers that the directory lets its groups limit.
     try:
         words = (place / "cgroup.subtree_control").read_text().split()
     except OSError:

@@ -53,7 +53,7 @@ class SharedView:
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def describe(self) -> tuple[str, ...]:
-        """Return what is shared, in words for the user."""
+        """Return the shared paths, as lines for the user."""
         groups = (
             ("folders", [path.name for path in self.folders]),
             ("generated files", [path.name for path in self.generated]),

@@ -39,7 +39,7 @@ def test_verify_names_each_record_that_is_broken(mimir: Mimir, fake: FakeMimir):
     said = mimir("verify")
     assert said.code == 1
     assert said.out.splitlines() == [
-        "run-1: 1 of 7 records differ from what was sealed:",
+        "run-1: 1 of 7 records differ from their sealed values:",
         "  run-1/task-0/1#00003: edited",
     ]
     shape = mimir("verify", "--json").shape
