@@ -1,4 +1,4 @@
-"""All errors of mimir, grouped by who must act: user, provider, agent or mimir.
+"""All errors of mimir, grouped by the party that must act: user, provider, agent or mimir.
 
 Each has a message, a next step and the exit code of the command line.
 """
@@ -119,7 +119,7 @@ class Waiting(MimirError):  # noqa: N818  a state, not a fault
 class ModelError(MimirError):
     """A model call failed.
 
-    `scope` is what the failure ends: `call` (it can be retried), `attempt` (context length, content filter) or `run` (401, 402, 403,
+    `scope` is the scope of the failure: `call` (it can be retried), `attempt` (context length, content filter) or `run` (401, 402, 403,
     unknown model).
     """
 
@@ -167,7 +167,7 @@ class StoreError(MimirError):
 
 
 class DamagedNode(StoreError):  # noqa: N818  a state, not an action
-    """A stored node is not what was written; nothing was changed."""
+    """A stored node differs from its written form; nothing was changed."""
 
     def __init__(self, message: str, *, label: str, id: str) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
 """Agent loop: one conversation, from the brief to the closing answer.
 
-The loop decides nothing: `circuit_breaker` decides which calls run and what has tripped, `replies` what a reply is good for.
+The loop decides nothing: `circuit_breaker` decides which calls run and which limit has tripped, `replies` the use of a reply.
 All state follows from the answers of model and tools, so a replayed transcript gives the same messages, byte for byte.
 
 It is a plain loop: the steps of a graph library cost a sixth of a task's CPU time (decision 0008).

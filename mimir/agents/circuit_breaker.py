@@ -1,6 +1,6 @@
 """Circuit breaker: the limits that end an agent's use of tools. Pure.
 
-It decides which calls of a message run, which result gets a warning, and what has tripped, from the messages alone: a resumed
+It decides which calls of a message run, which result gets a warning, and which limit has tripped, from the messages alone: a resumed
 conversation decides the same. A trip is not a failure: the loop asks for a closing answer, and QC judges it.
 """
 
@@ -60,7 +60,7 @@ class Trip:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> "Trip":
-        """Read what `as_json` wrote; raise `StoreError` for any other form."""
+        """Read the form of `as_json`; raise `StoreError` for any other form."""
         return decode_fields(cls, values, "A recorded trip")
 
 

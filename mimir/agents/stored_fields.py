@@ -17,7 +17,7 @@ def encode_fields(value: Any) -> dict[str, Any]:
 
 
 def decode_fields(kind: type[T], values: JsonObject, name: str) -> T:
-    """Read what `encode_fields` wrote; a `StoreError` names the wrong member of `name`."""
+    """Read the form of `encode_fields`; a `StoreError` names the wrong member of `name`."""
     members: dict[str, object] = {}
     for field in fields(kind):  # pyright: ignore[reportArgumentType]  callers pass dataclasses
         stored = _stored_name(field.name)

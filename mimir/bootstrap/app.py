@@ -167,14 +167,14 @@ async def migrate(
 
 
 async def replay(
-    project: Path, loaded: LoadedSettings, what: str, *, delay: Delay = yield_once
+    project: Path, loaded: LoadedSettings, source: str, *, delay: Delay = yield_once
 ) -> Sequence[ReplayResult]:
     """Replay a recording or a stored run from its record alone; no model or tool is called.
 
     Args:
         project: Directory of the run, and base of relative paths.
         loaded: Settings in force.
-        what: File of a recording, or the beginning of a run's id; empty: the newest run.
+        source: File of a recording, or the beginning of a run's id; empty: the newest run.
         delay: Awaited before each outcome.
 
     Raises:
@@ -183,7 +183,7 @@ async def replay(
     """
     # A replay leaves nothing in the project: its store and work are temporary.
     with tempfile.TemporaryDirectory(prefix="mimir-replay-") as name:
-        work_dir, file, engine_version = Path(name), project / what, version("mimir")
+        work_dir, file, engine_version = Path(name), project / source, version("mimir")
 
         def setup(history: GitHistory) -> ReplaySetup:
             make_services = partial(_replay_services, project, loaded, history, work_dir)
@@ -196,10 +196,10 @@ async def replay(
                 engine_version=engine_version,
             )
 
-        if not what or not file.is_file():
+        if not source or not file.is_file():
             async with _open_read_only(project, loaded) as (store, history):
                 project_id = project_ids.find_project_id(project, project / ROOM)
-                id = await find_run(store, project_id, what or None)
+                id = await find_run(store, project_id, source or None)
                 recorded = await store.read(partial(load_recorded_run, run=id))
                 return await replay_runs([recorded], (), setup(history))
         recording, broken = read_recording(file, _display_path(file, project), forgive=True)

@@ -1,4 +1,4 @@
-"""What a shell may complete, read within a tenth of a second: no settings are validated.
+"""Completions for a shell, read within a tenth of a second: no settings are validated.
 
 A damaged file or store completes nothing; it is never an error.
 """

@@ -1,4 +1,4 @@
-"""`mimir doctor`: what mimir needs on this machine; creates nothing in the project."""
+"""`mimir doctor`: requirements of mimir on this machine; creates nothing in the project."""
 
 import os
 import platform
@@ -39,14 +39,14 @@ MOST_SECONDS_APART = 5.0
 
 
 async def examine(project: Path, loaded: LoadedSettings, *, ask: bool) -> Sequence[DoctorFinding]:
-    """Return what works and what does not; with `ask`, the model gets one short request."""
+    """Return working and broken parts; with `ask`, the model gets one short request."""
     async with temporary_sandbox(loaded) as sandbox:
         return (
             await _check_store(project, loaded),
             *await _check_git(project),
             *await _check_sandbox(sandbox, project),
             DoctorFinding(
-                what="python", ok=True, detail=f"{platform.python_version()}, {sys.executable}"
+                subject="python", ok=True, detail=f"{platform.python_version()}, {sys.executable}"
             ),
             _check_disk(project),
             *_check_programs(project, loaded.settings),
@@ -72,7 +72,7 @@ async def _check_store(project: Path, loaded: LoadedSettings) -> DoctorFinding:
         and not (Path(settings.store) if settings.store else room / stores.FILE).exists()
     ):
         place = settings.store or f"{ROOM}/{stores.FILE}"
-        return DoctorFinding(what="store", ok=True, detail=f"{place}, not created yet")
+        return DoctorFinding(subject="store", ok=True, detail=f"{place}, not created yet")
     try:
         if is_server:
             await stores.check_connection(settings)
@@ -82,41 +82,45 @@ async def _check_store(project: Path, loaded: LoadedSettings) -> DoctorFinding:
             apart = moment(await store.read(lambda reads: reads.now())) - SystemClock().now()
             uri = store.uri
     except MimirError as error:
-        return DoctorFinding(what="store", ok=False, detail=str(error), fix=error.next_step or "")
+        return DoctorFinding(
+            subject="store", ok=False, detail=str(error), fix=error.next_step or ""
+        )
     seconds = abs(apart.total_seconds())
     if seconds > MOST_SECONDS_APART:
         return DoctorFinding(
-            what="store",
+            subject="store",
             ok=False,
             detail=f"{uri}: its clock and this one are {seconds:.0f} s apart",
             fix="Set the clocks of both machines, for example by NTP: leases depend on them.",
         )
-    return DoctorFinding(what="store", ok=True, detail="; ".join([uri, *notes]))
+    return DoctorFinding(subject="store", ok=True, detail="; ".join([uri, *notes]))
 
 
 async def _check_git(project: Path) -> Sequence[DoctorFinding]:
     try:
         git = GitCommand(directory=None, program=find_git())
     except UnavailableError as error:
-        return [DoctorFinding(what="git", ok=False, detail=str(error), fix=error.next_step or "")]
+        return [
+            DoctorFinding(subject="git", ok=False, detail=str(error), fix=error.next_step or "")
+        ]
     version = (await git.run("--version", ok=None)).word.removeprefix("git version ")
     own = git_login()
     asked = [
         await git.run("-C", str(project), "config", "--get", f"user.{name}", ok=None, extra=own)
         for name in ("name", "email")
     ]
-    found = DoctorFinding(what="git", ok=True, detail=version)
+    found = DoctorFinding(subject="git", ok=True, detail=version)
     if all(one.code == 0 and one.word for one in asked):
-        return [found, DoctorFinding(what="git identity", ok=True, detail=asked[0].word)]
+        return [found, DoctorFinding(subject="git identity", ok=True, detail=asked[0].word)]
     fix = 'Only --apply commit needs one: git config --global user.name "NAME"'
-    return [found, DoctorFinding(what="git identity", ok=False, detail="none", fix=fix)]
+    return [found, DoctorFinding(subject="git identity", ok=False, detail="none", fix=fix)]
 
 
 async def _check_sandbox(sandbox: Sandbox, project: Path) -> Sequence[DoctorFinding]:
     probe = await sandbox.probe()
     found = [
         DoctorFinding(
-            what="sandbox",
+            subject="sandbox",
             ok=probe.ok,
             detail=probe.backend if probe.ok else probe.problem,
             fix="" if probe.ok else probe.fix,
@@ -126,17 +130,17 @@ async def _check_sandbox(sandbox: Sandbox, project: Path) -> Sequence[DoctorFind
         lines = [*(await sandbox.shared_view(project)).describe()]
     except MimirError as error:
         fix = error.next_step or ""
-        return [*found, DoctorFinding(what="shared", ok=False, detail=str(error), fix=fix)]
+        return [*found, DoctorFinding(subject="shared", ok=False, detail=str(error), fix=fix)]
     if probe.layer_problem and lines:
         lines.append(f"read-only, because the kernel refuses overlays: {probe.layer_problem}")
-    return [*found, *(DoctorFinding(what="shared", ok=True, detail=line) for line in lines)]
+    return [*found, *(DoctorFinding(subject="shared", ok=True, detail=line) for line in lines)]
 
 
 def _check_disk(project: Path) -> DoctorFinding:
     free = shutil.disk_usage(project).free
     detail = f"{free / 1e9:.1f} GB free"
     fix = "" if free >= LEAST_DISK else "Free disk space: a run needs about 1 GB."
-    return DoctorFinding(what="disk", ok=not fix, detail=detail, fix=fix)
+    return DoctorFinding(subject="disk", ok=not fix, detail=detail, fix=fix)
 
 
 def _check_programs(project: Path, settings: Settings) -> Sequence[DoctorFinding]:
@@ -152,8 +156,8 @@ def _check_programs(project: Path, settings: Settings) -> Sequence[DoctorFinding
 
     command = settings.checks.test_command or find_tests(project)
     return [
-        DoctorFinding(what="programs", ok=True, detail=detail),
-        DoctorFinding(what="test command", ok=True, detail=command or "none found"),
+        DoctorFinding(subject="programs", ok=True, detail=detail),
+        DoctorFinding(subject="test command", ok=True, detail=command or "none found"),
     ]
 
 
@@ -165,12 +169,12 @@ async def _check_agent_programs(
     programs = SandboxedPrograms(sandbox, _no_view, project, environment)
     found: list[DoctorFinding] = []
     for name, preset in list_presets(settings.agents).items():
-        what = f"program {name}"
+        subject = f"program {name}"
         if find_program(preset, environment) is None:
             if name in settings.agents.programs:
                 fix = f"Install it, or correct agents.programs.{name}.command in your own settings."
                 detail = f"{preset.command[0]} is not installed"
-                found.append(DoctorFinding(what=what, ok=False, detail=detail, fix=fix))
+                found.append(DoctorFinding(subject=subject, ok=False, detail=detail, fix=fix))
             continue
         try:
             # The program sees an empty workspace, not the project.
@@ -178,7 +182,7 @@ async def _check_agent_programs(
                 version = await programs.version(preset, Path(place))
         except MimirError as error:
             version = str(error)
-        found.append(DoctorFinding(what=what, ok=True, detail=version or "version not known"))
+        found.append(DoctorFinding(subject=subject, ok=True, detail=version or "version not known"))
     return found
 
 

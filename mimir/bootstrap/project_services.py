@@ -364,9 +364,9 @@ def _pinned_settings(settings: Settings) -> Mapping[str, object]:
             "store": True,
             "history": True,
             "neo4j": True,
-            # The plan and the pinned definition of an invocation hold what they decided.
+            # The plan and the pinned definition of an invocation record the decisions of these settings.
             "agents": True,
-            # The stored questions hold what they decided.
+            # The stored questions record the decisions of these settings.
             "questions": True,
             # The age of a memory is that of now.
             "memory": True,

@@ -1,6 +1,6 @@
 """Settings files as a user sees them: values, origins, and changes of one line.
 
-A change keeps comments and order. What cannot be changed safely is refused: the file is read again before it is written.
+A change keeps comments and order. An unsafe change is refused: the file is read again before it is written.
 """
 
 import contextlib

@@ -116,7 +116,7 @@ class ToolFactory:
             role_tools=(*ROLES["worker"].tools, *asks, *more),
             plan_tools=(*named, *more) if named else (),
         )
-        # A repeated call of the task finds what it has spawned.
+        # A repeated call of the task finds the invocations that it has spawned.
         caller = SpawnCaller(run=bench.run, agent=bench.agent, key=task.id)
 
         def explain(tool: str) -> str:
@@ -169,7 +169,7 @@ class ToolFactory:
         """Return QC's tools over a temporary checkout, whose changes are discarded."""
         tree = DirectoryTree(where)
         files = FileTools(tree, READ_ONLY, redact=self._redact)
-        # `git diff` shows QC what it shows the worker: the changes of this attempt alone.
+        # `git diff` shows QC and the worker the same: the changes of this attempt alone.
         commands = RunTool(self._sandbox.with_view(base_commit), where, redact=self._redact)
         rights = ToolRights(role="qc", role_tools=ROLES["qc"].tools)
         placed = LazyWorkspaceTools([files, commands], _prepare_call(tree, stand))

@@ -68,7 +68,7 @@ async def _plan(mimir: Mimir, narrator: Narrator) -> str:
 
 async def _say_highlights(screen: NarratorScreen, mimir: Mimir, run: str, killed_at: int) -> None:
     screen.say("")
-    screen.say("What went wrong and was caught:")
+    screen.say("Problems that mimir caught:")
     for line in find_highlights(await mimir.material(run)):
         say_wrapped(screen, f"  {line.subject:<11}", line.text)
     if killed_at:

@@ -32,7 +32,7 @@ class Narrator:
         try:
             while not job.done():
                 await asyncio.wait({job}, timeout=POLL_SECONDS)
-                # The work needs the store too, and reports what is wrong with it.
+                # The work needs the store too, and reports faults of the store.
                 with contextlib.suppress(MimirError):
                     await self.catch_up(run)
         finally:

@@ -25,7 +25,7 @@ class Actor:
 
 
 def act_for_task(task: str) -> None:
-    """Record what the current asyncio task does from here as done for the check of a task."""
+    """Record later actions of the current asyncio task as done for the check of a task."""
     actor = CURRENT_ACTOR.get()
     if actor is not None:
         CURRENT_ACTOR.set(replace(actor, whose=task))

@@ -45,7 +45,7 @@ _SHOWN = 3000
 
 @value_class
 class ApprovalSubject:
-    """What the user decides on."""
+    """Subject of a decision of the user."""
 
     noun: str
     """`summary`, `specification` or `plan`."""
@@ -61,7 +61,7 @@ class ApprovalSubject:
 
 @value_class
 class ApprovalDecision:
-    """What the user decided."""
+    """Decision of the user."""
 
     decision: Decision
     reason: str
@@ -81,9 +81,9 @@ def new_approval(
     """Return the question that asks for an approval.
 
     Args:
-        subject: What is to be approved.
-        consequence: What the approval starts.
-        notes: What the user must know beside it; empty: nothing.
+        subject: The subject of the approval.
+        consequence: Consequence of the approval.
+        notes: Facts that the user must know beside it; empty: none.
         limits: Of the questions of the run.
     """
     head = f"yes: {consequence} no: your words go back to its author."
@@ -113,7 +113,7 @@ def describe_change(asked: str, text: str) -> str:
 def _quote_subject(head: str, notes: str, text: str) -> str:
     shown = remove_control(text.strip())
     cut = f"{shown[:_SHOWN]}\n… [the rest is in the file]" if len(shown) > _SHOWN else shown
-    # First what the answer does, as the quoted text may be long.
+    # First the effect of the answer, as the quoted text may be long.
     parts = (head, remove_control(notes.strip())[:700], cut)
     return "\n\n".join(part for part in parts if part)[:MAX_TEXT]
 

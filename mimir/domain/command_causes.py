@@ -81,7 +81,7 @@ _MAX_MODULES = 20
 def explain_failure(
     output: str, *, stop_reason: str = "", ignored: Sequence[str] = (), hidden: Sequence[str] = ()
 ) -> str:
-    """Return the cause of a failed command and what helps; empty: none is known.
+    """Return the cause of a failed command and a remedy; empty: none is known.
 
     `ignored` are the paths of the project that git ignores; a directory ends with `/`. `hidden` are the paths of `missing_paths`
     that exist on this machine.

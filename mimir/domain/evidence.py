@@ -12,7 +12,7 @@ CheckState = Literal["passed", "failed", "unverified", "broken"]
 """`broken`: the check could not have worked on this machine, whatever the work is."""
 RecordKind = Literal["check", "control", "deliverable", "verdict", "gate", "run", "later"]
 PRODUCTS_TEXT = "products"
-"""Name of the run's text that lists what its checks write before the work."""
+"""Name of the run's text that lists the files that its checks write before the work."""
 ControlState = Literal["red", "insensitive", "unexercised"]
 """Red: the check can fail. Insensitive: it cannot. Unexercised: the work is no part of it."""
 
@@ -23,7 +23,7 @@ class ControlResult:
 
     state: ControlState
     method: str
-    """What was changed, in words."""
+    """The change, as a sentence."""
     sensitive: int = 0
     """Tests that the control turned red."""
     counted: int = 0
@@ -77,7 +77,7 @@ class CheckRun:
 
     @property
     def contradiction(self) -> str:
-        """What its single tests say against an exit code 0; empty: nothing."""
+        """Contradiction of its single tests to an exit code 0; empty: none."""
         if self.results is None or self.exit_code != 0:
             return ""
         return self.results.contradiction
@@ -116,7 +116,7 @@ def describe_exit(
 
 @value_class
 class CheckOutcome:
-    """What the runs of one check prove, by the decision table."""
+    """Result of the runs of one check, by the decision table."""
 
     check: str
     state: CheckState
@@ -148,7 +148,7 @@ class EvidenceRecord:
     """0-based within its chain."""
     kind: RecordKind
     body: str
-    """Canonical JSON of what is sealed."""
+    """Canonical JSON of the sealed values."""
     previous: str
     """Hash of the record before; for the first one the hash of the chain name."""
     hash: str

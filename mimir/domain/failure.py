@@ -28,7 +28,7 @@ class QCFailureReport:
 
 @value_class
 class PMFailureSummary:
-    """What the failures mean for the plan."""
+    """Consequences of the failures for the plan."""
 
     blocking_tasks: tuple[str, ...]
     blocked_tasks: tuple[str, ...]

@@ -31,7 +31,7 @@ def has_wildcard(glob: str) -> bool:
 class _CompiledGlob(NamedTuple):
     parts: tuple[str, ...]
     below: bool
-    """True: it also matches what is below a match."""
+    """True: it also matches the paths below a match."""
     literal: str
     needle: str
     """Text that every match contains; it excludes most paths quickly."""
@@ -78,7 +78,7 @@ def _matches_parts(names: tuple[str, ...], parts: tuple[str, ...], below: bool) 
         if not reached:
             return False
     if parts[-1] == "**":
-        # `src/**` names what is inside `src`, never a file `src`.
+        # `src/**` names the paths inside `src`, never a file `src`.
         return min(reached) < len(names)
     return below or len(names) in reached
 

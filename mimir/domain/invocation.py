@@ -19,7 +19,7 @@ NO_FILES = ".mimir/none"
 
 @value_class
 class InvocationRequest:
-    """What a caller asks of an agent."""
+    """Request of a caller to an agent."""
 
     prompt: str
     criteria: tuple[str, ...] = ()
@@ -130,20 +130,20 @@ class MemoryHit:
 
 @value_class
 class LedgerExcerpt:
-    """What the ledger of another run says about the work that an invocation belongs to."""
+    """Excerpt of another run's ledger about the work that an invocation belongs to."""
 
     run: str
     goal: str
     decisions: tuple[str, ...] = ()
     handoff: tuple[str, ...] = ()
-    """What is done, and which questions are open."""
+    """Finished work and open questions."""
     is_parent: bool = False
     """Whether an agent of that run spawned the agent; otherwise it is the project's last plan."""
 
 
 @value_class
 class PinnedMaterial:
-    """What an invoked agent is shown beside its task; later changes do not count."""
+    """Material of an invoked agent beside its task; later changes do not count."""
 
     terms: tuple[str, ...] = ()
     """Domain terms of the definition; they select memory and files."""
@@ -155,7 +155,7 @@ class PinnedMaterial:
     instructions: str = ""
     """The project's `AGENTS.md`; empty: there is none."""
     feedback: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
-    """Decisions about what the agent proposed in earlier runs of the same task."""
+    """Decisions about proposals of the agent in earlier runs of the same task."""
     ledger: LedgerExcerpt | None = field(default=None, metadata=OMIT_EMPTY)
     """None: no run is above it, and the project has executed no plan."""
 
@@ -174,7 +174,7 @@ class PinnedDefinition:
     """JSON Schema of the answer as JSON text; empty: none."""
     skills: tuple[PinnedSkill, ...] = ()
     files: tuple[str, ...] = ()
-    """Globs of its file: it writes only what these match too. Empty: no such limit."""
+    """Globs of its file: it writes only files that these match too. Empty: no such limit."""
     material: PinnedMaterial | None = None
     """None: the agent of a plan, or a run of an older version."""
     verify: str = field(default="", metadata=OMIT_EMPTY)

@@ -49,7 +49,7 @@ class _Validation:
     steps: int = 0
 
     def compare(self, value: object, schema: object, at: str) -> Iterator[str]:
-        """Yield what does not match."""
+        """Yield the mismatches."""
         self.steps += 1
         # Raised, not yielded: below `not`, a mismatch would count as a match.
         if self.steps > MAX_STEPS:
@@ -108,7 +108,7 @@ class _Validation:
 
     def _array(self, value: Sequence[object], rules: JsonObject, at: str) -> Iterator[str]:
         yield from _sizes(len(value), rules, "Items", f"number of items of the {at}")
-        # `items` holds for what follows the first items.
+        # `items` applies to the items after the first ones.
         first = as_array(rules.get("prefixItems"))
         others = rules.get("items", True)
         for place, one in enumerate(value):
@@ -159,16 +159,16 @@ def _simple_mismatches(value: object, rules: JsonObject, at: str) -> Iterator[st
         yield from _out_of_bounds(float(value) if isinstance(value, Fraction) else value, rules, at)
 
 
-def _sizes(size: int, rules: JsonObject, noun: str, what: str) -> Iterator[str]:
+def _sizes(size: int, rules: JsonObject, noun: str, quantity: str) -> Iterator[str]:
     bounds = {"minimum": rules.get(f"min{noun}"), "maximum": rules.get(f"max{noun}")}
-    return _out_of_bounds(size, bounds, what)
+    return _out_of_bounds(size, bounds, quantity)
 
 
-def _out_of_bounds(size: float, rules: JsonObject, what: str) -> Iterator[str]:
+def _out_of_bounds(size: float, rules: JsonObject, quantity: str) -> Iterator[str]:
     for name, words, holds in _BOUNDS:
         bound = as_number(rules.get(name))
         if bound is not None and not holds(size, bound):
-            yield f"The {what} must be {words} {bound:,}, not {size:,}."
+            yield f"The {quantity} must be {words} {bound:,}, not {size:,}."
 
 
 def _describe(value: object) -> str:

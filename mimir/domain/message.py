@@ -84,7 +84,7 @@ class CallContext:
 
 @value_class
 class ModelRequest:
-    """One request to a model: exactly what decides the answer."""
+    """One request to a model: exactly the input that decides the answer."""
 
     messages: tuple[Message, ...]
     """Oldest first; [0] is the system message."""

@@ -49,7 +49,7 @@ class ModelPrice:
 
 
 def encode_price(price: ModelPrice) -> list[object]:
-    """Return a price as it is stored: [input, output], and a table of what it has beyond."""
+    """Return a price as it is stored: [input, output], and a table of its further parts."""
     more: dict[str, object] = {}
     if price.cached is not None:
         more["cached"] = price.cached

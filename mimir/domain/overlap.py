@@ -23,7 +23,7 @@ def overlap(a: str, b: str) -> bool:
 
 
 def _parts(glob: str) -> tuple[str, ...]:
-    """Split a glob into parts; one that matches what is below it ends in `**`."""
+    """Split a glob into parts; one that matches the paths below it ends in `**`."""
     parts = [part for part in glob.split("/") if part not in ("", ".")]
     below = not parts or glob.endswith("/") or not has_wildcard(parts[-1])
     return (*parts, _ANY) if below else tuple(parts)

@@ -1,4 +1,4 @@
-"""Programs of `cli` agents: a preset, and what a run pins of it. Pure."""
+"""Programs of `cli` agents: a preset, and its pinned part in a run. Pure."""
 
 import re
 from typing import Literal

@@ -29,7 +29,7 @@ MAX_ANSWER = 20_000
 WHOLE = "answer"
 """Name of the field of a question without a schema."""
 
-# Invisible characters and those that turn text around would forge what the user reads.
+# Invisible characters and those that turn text around would forge the text for the user.
 # Patterns are compiled at their first use: each look at runs reads this module.
 _CONTROL = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
@@ -129,7 +129,7 @@ class QuestionClosing:
     values: Mapping[str, object] | None
     """Answer by field; None: there is none."""
     by: str
-    """Who answered; empty: mimir closed it."""
+    """Principal that answered; empty: mimir closed it."""
     transport: str
     """How: `terminal`, `file`; empty: mimir closed it."""
     replaced_by: str = ""

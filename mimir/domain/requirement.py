@@ -25,7 +25,7 @@ class Requirement:
 
 @value_class
 class SpecificationReading:
-    """Requirements of a specification, and what is wrong with its form."""
+    """Requirements of a specification, and the faults of its form."""
 
     requirements: tuple[Requirement, ...]
     problems: tuple[str, ...]

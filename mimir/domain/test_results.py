@@ -71,7 +71,7 @@ class TestResults:
 
     @property
     def contradiction(self) -> str:
-        """What the report says against exit code 0; empty: nothing."""
+        """Contradiction of the report to exit code 0; empty: none."""
         if self.fallback:
             return ""
         red = len(self.failed) + len(self.errored)

@@ -109,8 +109,8 @@ class EndpointRegistry:
             return open_model(config, clock=self._clock)
         from mimir.llm.openai.endpoint import CapabilityChange, OpenAIEndpoint
 
-        def note_change(what: CapabilityChange) -> None:
-            self._notices.append(what.notice)
+        def note_change(change: CapabilityChange) -> None:
+            self._notices.append(change.notice)
 
         return OpenAIEndpoint(config, self._clock, note_change)
 

@@ -158,18 +158,20 @@ class LangChainEndpoint:
         headers = as_object(getattr(response, "headers", None))
         wait = {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
         return ModelError(
-            self._describe(f"{effect.what} ({status}): {api_errors.error_excerpt(found.text)}"),
+            self._describe(
+                f"{effect.predicate} ({status}): {api_errors.error_excerpt(found.text)}"
+            ),
             scope=effect.scope,
             status=status,
             retry_after_seconds=api_errors.wait_seconds(wait, self._clock.now()),
             next_step=effect.next_step,
         )
 
-    def _error(self, what: str) -> ModelError:
-        return ModelError(self._describe(what), scope="call")
+    def _error(self, problem: str) -> ModelError:
+        return ModelError(self._describe(problem), scope="call")
 
-    def _describe(self, what: str) -> str:
-        return self._config.veil(f"The model {self._config.model}: {what.rstrip('.')}.")
+    def _describe(self, problem: str) -> str:
+        return self._config.veil(f"The model {self._config.model}: {problem.rstrip('.')}.")
 
 
 def _message(row: JsonObject) -> BaseMessage:
@@ -225,7 +227,7 @@ def _read_answer(whole: AIMessageChunk) -> Answer:
 
 
 def _opaque(whole: AIMessageChunk) -> str:
-    """Return what the provider wants back with the message, such as signed thoughts."""
+    """Return the values that the provider wants back in a message: signed thoughts."""
     kept: dict[str, object] = {}
     if is_array(whole.content):
         # LangChain adds the calls again, by `tool_calls`.

@@ -12,7 +12,7 @@ class ChatModel(Protocol):
         """Send one request; concurrent calls are allowed.
 
         Raises:
-            ModelError: The provider did not answer; `scope` says what the failure ends.
+            ModelError: The provider did not answer; `scope` names the scope of the failure.
             AnswerError: The provider's reply cannot be read as an answer.
             Paused: A failure outlasted the retries, or a budget is used up (from wrappers).
         """

@@ -19,6 +19,6 @@ _MODULES = (
 
 
 def import_handlers() -> None:
-    """Import what the reading tools import at their first call."""
+    """Import the modules that the reading tools import at their first call."""
     for name in _MODULES:
         importlib.import_module(name)

@@ -78,7 +78,7 @@ async def _read_diff(call: IncomingCall, name: str) -> str:
         run = find_visible_run(reads, place, call.principal, name)
         return place, *find_trees(reads, Subject(run=run))
 
-    # The trees are in the store; git alone knows what is between them.
+    # The trees are in the store; git alone has the differences between them.
     place, before, after = await call.project.read(look)
     return await place.diff(before, after) if before and after else ""
 
@@ -145,7 +145,7 @@ class ServedResources:
         server.add_request_handler("prompts/get", GetPromptRequestParams, self._get_prompt)
 
     async def _list(self, context: Context, _: PaginatedRequestParams) -> ListResourcesResult:
-        # What is listed can be read.
+        # Every listed resource can be read.
         is_token = self._find_call(context).principal.is_token
         shown = {
             uri: one for uri, one in FIXED.items() if not (is_token and one[2] is _read_ledger)

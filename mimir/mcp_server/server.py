@@ -235,7 +235,7 @@ async def end_in_time(work: Callable[[], Awaitable[ToolAnswer]], seconds: float)
             raise
         raise UnavailableError(
             "The call took too long; the store may be away.",
-            next_step="Call status: what was started continues.",
+            next_step="Call status: the started work continues.",
         ) from None
 
 

@@ -223,7 +223,7 @@ def _secrets(settings: Settings, env: Mapping[str, str]) -> tuple[str, ...]:
     endpoints = settings.llm.endpoints.values()
     found |= {one.api_key.get_secret_value() for one in endpoints}
     found |= {env.get(one.api_key_env, "") for one in endpoints}
-    # What a program is given is for it alone.
+    # The variables of a program are for it alone.
     programs = settings.agents.programs.values()
     found |= {env.get(name, "") for one in programs for name in one.environment}
     # A store URI may hold a password.

@@ -275,7 +275,7 @@ class ProgramSettings(_SettingsSection):
 
 
 class AgentSettings(_SettingsSection):
-    """Agent definitions: where they are searched, and what they may do."""
+    """Agent definitions: their directories and their rights."""
 
     path: list[Annotated[str, AfterValidator(_absolute)]] = []
     """Further directories with definitions, which are trusted."""
@@ -288,7 +288,7 @@ class AgentSettings(_SettingsSection):
     models: dict[str, str] = {}
     """Name in a definition → model."""
     accept: Literal["primary", "user", "engine"] = "primary"
-    """Who decides about proposed memories; `engine`: the engine too, if nothing is in doubt."""
+    """Principal that decides about proposed memories; `engine`: also the engine, if sure."""
     share_preambles: bool = False
     """Whether generated preambles are kept in the user's cache, for all projects."""
     session_calls: int = Field(default=20, ge=1, le=1000)

@@ -57,7 +57,7 @@ async def test_file_that_git_cannot_have_answered_with_is_a_difference(
     content = lines(SHIPPED)
     answered_by_git(content, "file")["answer"] = answer
     found = (await replay(tmp_path, content)).differences
-    assert any("Git's answer" in one.what for one in found)
+    assert any("Git's answer" in one.detail for one in found)
 
 
 async def test_status_that_there_is_not_is_a_difference(tmp_path: Path) -> None:

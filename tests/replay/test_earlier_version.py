@@ -52,6 +52,6 @@ async def test_changed_fact_of_an_earlier_version_is_found(tmp_path: Path, name:
     one = await replay(write(tmp_path / "run.jsonl", content, stamp=True), tmp_path)
     (found,) = one.differences
     assert found.where == f"{name.removesuffix('s')} {node['id']}"
-    assert found.what.startswith(f"{changed}: ")
-    assert "recorded 'x', replayed '" in found.what
+    assert found.detail.startswith(f"{changed}: ")
+    assert "recorded 'x', replayed '" in found.detail
     assert NOTE.format("0.1.0") in replay_lines(one, diff=False)

@@ -170,9 +170,9 @@ async def test_edited_answer_is_named_by_lane_call_and_first_difference(
     other = edited(tape, "look/1/worker", change)
     found = (await replayed(project, str(other))).differences
     assert "look/1/worker, call 0" in found[0].where
-    first = next(d for d in found if "message" in d.what)
+    first = next(d for d in found if "message" in d.detail)
     assert first.where == "lane look/1/worker, call 2"
-    assert first.what == "message 3 (assistant), characters 1–11: recorded '', now 'Let me see.'"
+    assert first.detail == "message 3 (assistant), characters 1–11: recorded '', now 'Let me see.'"
 
 
 async def test_answer_edited_with_its_line_s_hash_is_found_by_its_lane(
@@ -199,7 +199,7 @@ async def test_verdict_that_says_otherwise_takes_the_run_another_way(
     other = edited(tape, "one/1/qc", change)
     found = (await replayed(project, str(other))).differences
     assert any("one/1/qc, call 0" in d.where for d in found)
-    assert any("this question was not recorded" in d.what for d in found)
+    assert any("this question was not recorded" in d.detail for d in found)
 
 
 async def test_run_without_its_beginning_cannot_be_replayed(project: Path, tape: Path) -> None:

@@ -63,7 +63,7 @@ async def test_shipped_recording_is_used_whole_and_its_work_completes(tmp_path: 
 
 async def test_shipped_recording_replays_to_its_own_bytes(tmp_path: Path) -> None:
     found = await replayed(tmp_path, str(shipped_recording.FILE))
-    assert "\n".join(f"{d.where}: {d.what}" for d in found.differences) == "", (
+    assert "\n".join(f"{d.where}: {d.detail}" for d in found.differences) == "", (
         shipped_recording.AGAIN
     )
 

@@ -149,7 +149,7 @@ class FakeVerified:
 
 @dataclass(slots=True, kw_only=True)
 class FakeDiagnosis:
-    what: str
+    subject: str
     ok: bool
     detail: str = ""
     fix: str = ""
@@ -181,7 +181,7 @@ class FakeMimir:
     raises: Mapping[str, BaseException] = field(default_factory=dict[str, BaseException])
     """By verb."""
     verified: FakeVerified = field(default_factory=FakeVerified)
-    diagnoses: Sequence[FakeDiagnosis] = (FakeDiagnosis(what="git", ok=True, detail="found"),)
+    diagnoses: Sequence[FakeDiagnosis] = (FakeDiagnosis(subject="git", ok=True, detail="found"),)
     known: Mapping[str, LearnedEstimate] = field(default_factory=dict[str, LearnedEstimate])
     """What finished runs showed, by role."""
     state: Mapping[str, object] = field(default_factory=dict[str, object])

@@ -1,4 +1,4 @@
-"""Contexts: the text that each role is given, with a receipt of what was withheld. Pure.
+"""Contexts: the text that each role is given, with a receipt of withheld parts. Pure.
 
 Equal inputs give equal bytes, without I/O. Used by scheduling, qc and the orchestrator.
 """

@@ -1,6 +1,6 @@
 """Context of an invoked agent: three shares of one window. Pure.
 
-Critical pieces are never cut; they borrow from the shares that are left. What a share does not use flows to the next one.
+Critical pieces are never cut; they borrow from the shares that are left. The unused part of a share flows to the next one.
 """
 
 from collections import Counter
@@ -81,8 +81,8 @@ def require_fit(critical: Mapping[str, int], window: int) -> None:
 def divide_window(window: int, needs: Mapping[Share, ShareNeed]) -> Mapping[Share, int]:
     """Return the tokens of each share for the pieces that are not critical.
 
-    Critical pieces that exceed their share borrow from the others, the last one first. What a share
-    does not use flows to the next one.
+    Critical pieces that exceed their share borrow from the others, the last one first. The unused
+    part of a share flows to the next one.
     """
     sizes: dict[Share, int] = {share: window * part // 100 for share, part in SHARES.items()}
     sizes["project"] = window - sizes["task"] - sizes["domain"]
@@ -114,7 +114,7 @@ def write_agent_context(
         ("project", lambda budget, to: to.add(_project_part(material, budget))),
         ("task", lambda budget, to: write_earlier(given, budget, to) if given.earlier else None),
     )
-    # Without a limit first: so a share's need is what its pieces really take.
+    # Without a limit first: so a share's need is the size of its pieces.
     whole: dict[Share, ContextBuilder] = {share: ContextBuilder() for share in SHARES}
     for share, write in sections:
         write(_NO_LIMIT, whole[share])

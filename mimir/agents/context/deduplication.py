@@ -1,4 +1,4 @@
-"""Deduplication of context pieces, with a list of what was merged. Pure.
+"""Deduplication of context pieces, with a list of merged pieces. Pure.
 
 A path is named once; messages that differ only in numbers and spacing are one; equal texts of dependencies are one. The
 receipt holds the merged texts word for word.
@@ -62,7 +62,7 @@ def merge_messages(
 
 
 def key_of_text(text: str) -> str:
-    """Return what similar texts have in common: numbers, case and spacing do not count."""
+    """Return the common part of similar texts: numbers, case and spacing do not count."""
     return " ".join(_NUMBER.sub("#", text).casefold().split())
 
 

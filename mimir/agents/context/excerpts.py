@@ -1,6 +1,6 @@
-"""Excerpts: the lines of a long text around what matters, instead of its beginning. Pure.
+"""Excerpts: the relevant lines of a long text, instead of its beginning. Pure.
 
-What matters are changed lines, and lines with names that the task uses. A gap is marked with its line numbers.
+Relevant lines are changed lines, and lines with names that the task uses. A gap is marked with its line numbers.
 """
 
 import re

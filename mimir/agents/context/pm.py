@@ -132,7 +132,7 @@ def _memory(hits: Sequence[MemoryHit], budget: int) -> ContextPart:
 
 
 def _key_of_hit(hit: MemoryHit) -> tuple[str, str]:
-    """Return what two hits have in common if they teach the same."""
+    """Return the common key of two hits that teach the same."""
     # A task that fails in each run leaves one lesson a run.
     causes = [line for line in hit.text.splitlines() if line.startswith("Cause: ")]
     return hit.title, deduplication.key_of_text("\n".join(causes) or hit.text)

@@ -85,7 +85,7 @@ def _fit_budgets(given: QCInput, budgets: ContextBudgets) -> ContextBudgets:
     said = (given.answer, *(given.cited or {}).values())
     answer = min(budgets.answer, room // 6, sum(estimate(t) + _FRAME_OF_PIECE for t in said))
     related = min(budgets.related, room // 12)
-    # Half for the checks, and what the work leaves.
+    # Half for the checks, and the tokens that the work leaves.
     most = max(room // 2, room - answer - related - work)
     checks = min(budgets.checks, most, needed)
     changed = min(budgets.changed, room - checks - answer - related)

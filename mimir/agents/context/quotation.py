@@ -14,7 +14,7 @@ def fence_block(text: str) -> str:
     """Return a fenced block that `text` cannot close."""
     longest = max((len(run) for run in _TICKS.findall(text)), default=2)
     ticks = "`" * (longest + 1)  # longer than any run inside, so nothing inside ends the block
-    # A blank before what looks like a header of the engine; quotes are compared with white space collapsed.
+    # A blank before a line that resembles a header of the engine; quotes are compared with white space collapsed.
     body = _HEADER.sub(" ", text)
     end = "" if body.endswith("\n") else "\n"
     return f"{ticks}text\n{body}{end}{ticks}"

@@ -1,4 +1,4 @@
-"""Context receipt: what one agent was given, what was withheld and why. Pure.
+"""Context receipt: the given and the withheld parts of one agent, with reasons. Pure.
 
 `available` = given + withheld. A piece is identified by the hash of its normalised text.
 """
@@ -120,7 +120,7 @@ class ContextReceipt:
 
     @classmethod
     def from_json(cls, values: JsonObject) -> "ContextReceipt":
-        """Read what `as_json` wrote; raise `StoreError` for any other form."""
+        """Read the form of `as_json`; raise `StoreError` for any other form."""
         return cls(
             role=_text(values, "role"),
             lane=_text(values, "lane"),
@@ -142,7 +142,7 @@ class ReceiptTotals:
 
 
 def receipt_totals(values: JsonObject) -> ReceiptTotals:
-    """Sum what `ContextReceipt.as_json` wrote; raise `StoreError` for any other form."""
+    """Sum receipts in the form of `ContextReceipt.as_json`; `StoreError` for any other form."""
     withheld: dict[str, int] = {}
     # No piece is built: a report sums the receipts of thousands of attempts, and equal texts are one object.
     for piece in _objects(values, "withheld"):

@@ -1,6 +1,6 @@
 """Contexts of all roles, with a receipt: equal inputs give equal bytes. Pure.
 
-The system message is byte-equal for every call and attempt of a role, so that prompt caches work. The user message holds what
+The system message is byte-equal for every call and attempt of a role, so that prompt caches work. The user message has the parts that
 belongs to one attempt; it begins with `Task: <id>` and `Attempt <n> of <m>`.
 """
 
@@ -54,7 +54,7 @@ def get_task_context(
     `lane` is for the receipt only. Use `budgets.smaller()` after a context that was too long.
     """
     sheet = ContextBuilder(lane=lane)
-    # Each role has its own type of input, so that it cannot get what it must not see.
+    # Each role has its own type of input, so that it cannot get data that it must not see.
     form, withheld = "", ()
     match role, given:
         case "worker", WorkerInput():

@@ -1,7 +1,7 @@
 """Context of a worker: its task, its dependencies, its earlier attempts. Pure.
 
-It never holds the PM's reasoning and research, or tasks that are not dependencies. The order goes from what never changes to what
-the attempt must do differently: models heed the beginning and the end most.
+It never holds the PM's reasoning and research, or tasks that are not dependencies. The constant parts come first, and last the changes that
+the next attempt must make: models heed the beginning and the end most.
 """
 
 from collections.abc import Sequence
@@ -206,11 +206,11 @@ def _changes(changes: Sequence[tuple[str, str]]) -> ContextPiece:
 
 
 def write_earlier(given: WorkerInput, budget: int, sheet: ContextBuilder) -> None:
-    """Write what the earlier attempts left; causes and required fixes are never cut."""
+    """Write the results of earlier attempts; causes and required fixes are never cut."""
     last = given.earlier[-1]
     outcomes = "\n".join(_outcome_line(one) for one in given.earlier)
     sheet.add(ContextPart(heading="## Earlier attempts", before=outcomes, pieces=[], budget=0))
-    # Causes come first: issues, failed checks, then what was done.
+    # Causes come first: issues, failed checks, then finished work.
     found = [(f"attempt {one.number}", issue) for one in given.earlier for issue in one.issues]
     issues, merged = deduplication.merge_messages(found)
     pieces = [

@@ -179,7 +179,7 @@ def accept_generated(answer: Answer) -> str:
     text = strip_fence(answer.message.text.replace("\r\n", "\n").strip())
     if not SHORTEST <= len(text) <= LONGEST:
         raise AnswerError(f"The preamble has {len(text)} characters, not {SHORTEST} to {LONGEST}.")
-    # Control characters could hide text from the user who reads the file.
+    # Control characters could hide text from a user that reads the file.
     if any(unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" for c in text):
         raise AnswerError("The preamble holds control characters.")
     headings = {

@@ -62,14 +62,14 @@ def _parse_value(text: str, file: str, number: int) -> str:
 
 
 def _format_value(value: str) -> str:
-    # JSON escapes what would end the line for some readers, such as NEL or a line separator.
+    # JSON escapes characters that would end the line for some readers, such as NEL or a line separator.
     plain = value.isprintable() and value == value.strip() and not value.startswith('"')
     return value if plain else json.dumps(value)
 
 
-def _error(what: str, file: str, line: int) -> PlanError:
+def _error(problem: str, file: str, line: int) -> PlanError:
     return PlanError(
-        f"{file} cannot be read: {what}.",
+        f"{file} cannot be read: {problem}.",
         at=Location(file=file, line=line),
         code="front-matter",
         next_step=f"Correct {file}, or delete it: it is then generated again or the shipped one is used.",

@@ -143,7 +143,7 @@ class ChildInvocations:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _start_queued(self, record: RunRecord) -> None:
-        """Start what may leave the queue: the process that should do so may have died."""
+        """Start invocations that may leave the queue: the process for it may have died."""
         limits, dead = read_limits(self._settings), self._owners.find_dead()
         look = partial(
             load_session, project_id=record.project_id, session=record.session_id, dead=dead

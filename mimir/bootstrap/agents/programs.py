@@ -27,7 +27,7 @@ _INHERIT = ("", "inherit")
 
 @value_class
 class ProgramEnvironment:
-    """What programs may get of the user: the home, and variables by name."""
+    """Environment of the user that programs may get: the home, and variables by name."""
 
     home: Path
     path: str

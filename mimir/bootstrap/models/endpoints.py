@@ -112,7 +112,7 @@ def describe_models(loaded: LoadedSettings) -> Sequence[ModelUse]:
     roles: dict[str, list[str]] = {}
     for role in ROLES:
         roles.setdefault(settings.model_of(role), []).append(role)
-    return [_describe(loaded, model, tuple(who)) for model, who in roles.items()]
+    return [_describe(loaded, model, tuple(users)) for model, users in roles.items()]
 
 
 def _describe(loaded: LoadedSettings, model: str, roles: tuple[str, ...]) -> ModelUse:

@@ -46,7 +46,7 @@ _REQUEST = ModelRequest(
 class DoctorFinding:
     """One requirement of mimir, and whether this machine meets it."""
 
-    what: str
+    subject: str
     ok: bool
     detail: str
     fix: str = ""
@@ -67,7 +67,7 @@ async def check_models(loaded: LoadedSettings, *, ask: bool) -> Sequence[DoctorF
 
 
 def _check_key(use: ModelUse) -> Sequence[DoctorFinding]:
-    return [DoctorFinding(what="key", ok=True, detail=f"from {use.key}")] if use.key else []
+    return [DoctorFinding(subject="key", ok=True, detail=f"from {use.key}")] if use.key else []
 
 
 async def _check_model(loaded: LoadedSettings, use: ModelUse, *, ask: bool) -> DoctorFinding:
@@ -76,7 +76,7 @@ async def _check_model(loaded: LoadedSettings, use: ModelUse, *, ask: bool) -> D
     provider = "" if use.base_url else split_provider(use.model)[0]
     if provider and importlib.util.find_spec(f"langchain_{provider.replace('-', '_')}") is None:
         fix = f"Install it: pip install langchain-{provider}"
-        return DoctorFinding(what="model", ok=False, detail=f"{use.model}: no package", fix=fix)
+        return DoctorFinding(subject="model", ok=False, detail=f"{use.model}: no package", fix=fix)
     once = settings.model_copy(
         update={"llm": settings.llm.model_copy(update={"tries": 1, "structured": "json_schema"})}
     )
@@ -85,13 +85,13 @@ async def _check_model(loaded: LoadedSettings, use: ModelUse, *, ask: bool) -> D
         model = endpoints.for_lane("worker", "doctor", use.model)
         if not ask:
             detail = f"{name}; not asked: mimir doctor --ask"
-            return DoctorFinding(what="model", ok=True, detail=detail)
+            return DoctorFinding(subject="model", ok=True, detail=detail)
         began = SystemClock().monotonic()
         answer = await model.ask(_REQUEST)
         seconds = SystemClock().monotonic() - began
     except MimirError as error:
         fix = error.next_step or use.note
-        return DoctorFinding(what="model", ok=False, detail=f"{name}: {error}", fix=fix)
+        return DoctorFinding(subject="model", ok=False, detail=f"{name}: {error}", fix=fix)
     finally:
         await endpoints.close()
     notices = " ".join(endpoints.notices())
@@ -101,7 +101,9 @@ async def _check_model(loaded: LoadedSettings, use: ModelUse, *, ask: bool) -> D
         f"structured answers: {_describe_schema(answer, notices)}",
         f"usage: {answer.usage.total} tokens" if answer.usage else "usage: not counted",
     )
-    return DoctorFinding(what="model", ok=True, detail="; ".join(facts), fix=_advise(answer, use))
+    return DoctorFinding(
+        subject="model", ok=True, detail="; ".join(facts), fix=_advise(answer, use)
+    )
 
 
 def _describe_calls(answer: Answer) -> str:

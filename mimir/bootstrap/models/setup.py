@@ -1,4 +1,4 @@
-"""First settings of a user: what this machine offers, and the lines of a choice."""
+"""First settings of a user: the models of this machine, and the lines of a choice."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ class ProviderOffer:
     name: str
     title: str
     found: str = ""
-    """What was found of it: a variable, or an answering server. Empty: nothing."""
+    """Sign of it on this machine: a variable, or an answering server. Empty: none."""
 
 
 @value_class

@@ -186,14 +186,14 @@ def doctor(session: CommandSession, ask: Ask = False, paste: Paste = False) -> i
 
     found = session.run(job())
     if session.json:
-        checks = [{"what": d.what, "ok": d.ok, "detail": d.detail, "fix": d.fix} for d in found]
+        checks = [{"what": d.subject, "ok": d.ok, "detail": d.detail, "fix": d.fix} for d in found]
         session.console.json({"schema": 1, "ok": all(d.ok for d in found), "checks": checks})
     else:
         from mimir.cli.output import tables
 
         lines = tables.doctor_table(found, session.console.glyphs, session.console.width)
         _say_all(session, ["```", *lines, "```"] if paste else lines)
-    is_ready = all(one.ok for one in found if one.what not in OPTIONAL)
+    is_ready = all(one.ok for one in found if one.subject not in OPTIONAL)
     return 0 if is_ready else UnavailableError.exit_code
 
 

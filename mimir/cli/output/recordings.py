@@ -54,7 +54,9 @@ def replay_lines(one: "ReplayResult", *, diff: bool) -> Sequence[str]:
             f"seal: {one.seal or 'none'}",
         ]
     named = one.differences if diff else one.differences[:1]
-    found = [f"{'' if n else 'first difference: '}{d.where}: {d.what}" for n, d in enumerate(named)]
+    found = [
+        f"{'' if n else 'first difference: '}{d.where}: {d.detail}" for n, d in enumerate(named)
+    ]
     if len(named) < len(one.differences):
         found.append(f"and {len(one.differences) - len(named)} more")
         found.append("next: mimir replay --diff")
@@ -67,5 +69,5 @@ def shape(one: "ReplayResult") -> dict[str, object]:
         "run": one.run, "status": one.status, "events": one.events, "calls": one.calls, "checks": one.checks,
         "report": hash_text(one.report), "plan": hash_text(one.plan), "verdicts": hash_text(one.verdict_rows),
         "evidence": hash_text(one.evidence_rows), "seal": one.seal,
-        "differences": [{"where": d.where, "what": d.what} for d in one.differences],
+        "differences": [{"where": d.where, "what": d.detail} for d in one.differences],
     }  # fmt: skip

@@ -103,7 +103,7 @@ def doctor_table(found: "Sequence[DoctorFinding]", glyphs: Symbols, width: int) 
     lines: list[str] = []
     for one in found:
         mark = glyphs.passed if one.ok else glyphs.failed
-        lines += wrap(f"{one.what}: {clean_line(one.detail)}", width, first=f"{mark} ")
+        lines += wrap(f"{one.subject}: {clean_line(one.detail)}", width, first=f"{mark} ")
         lines += wrap(clean_line(one.fix), width, first="    ")
     return lines
 

@@ -1,4 +1,4 @@
-"""Error responses of an endpoint, and what each one ends.
+"""Error responses of an endpoint, and the scope that each one ends.
 
 One table decides between `call` (retry), `attempt` (this conversation cannot be answered) and `run` (a setting is wrong).
 """
@@ -51,10 +51,10 @@ class ErrorResponse:
 
 @value_class
 class ErrorVerdict:
-    """What an error ends, and the next step of the user."""
+    """Scope that an error ends, and the next step of the user."""
 
     scope: Scope
-    what: str
+    predicate: str
     """A predicate, such as "refused the key"."""
     next_step: str | None = None
 
@@ -170,33 +170,37 @@ def _page_text(text: str) -> str:
 
 
 def classify_error(refusal: ErrorResponse) -> ErrorVerdict:
-    """Decide what an error ends."""
+    """Decide which scope an error ends."""
     status, words = refusal.status, f"{refusal.code} {refusal.text}"
     if status in (400, 413, 422):
         if (reason := _content_error(refusal)) is not None:
             return reason
         if _NO_TOOLS.search(refusal.text):
             return ErrorVerdict(
-                scope="run", what="cannot call tools with this model", next_step=_MODEL
+                scope="run", predicate="cannot call tools with this model", next_step=_MODEL
             )
     elif status == 429 and _NO_CREDIT.search(words):
-        return ErrorVerdict(scope="run", what="has no credit left for this key", next_step=_CREDIT)
+        return ErrorVerdict(
+            scope="run", predicate="has no credit left for this key", next_step=_CREDIT
+        )
     elif status == 404 and re.search(r"\bmodel", words, re.IGNORECASE):
         return _UNKNOWN
     elif status in _BY_STATUS:
         return _BY_STATUS[status]
     elif status in (408, 409, 425, 429) or status >= 500:
-        return ErrorVerdict(scope="call", what=_TEMPORARY.get(status, "failed"))
+        return ErrorVerdict(scope="call", predicate=_TEMPORARY.get(status, "failed"))
     elif 300 <= status < 400:
         # A redirect would carry the key to an address that the user did not name.
-        return ErrorVerdict(scope="run", what="leads elsewhere; not followed", next_step=_ADDRESS)
-    return ErrorVerdict(scope="attempt", what="refused the request")
+        return ErrorVerdict(
+            scope="run", predicate="leads elsewhere; not followed", next_step=_ADDRESS
+        )
+    return ErrorVerdict(scope="attempt", predicate="refused the request")
 
 
-_UNKNOWN = ErrorVerdict(scope="run", what="does not know the model", next_step=_MODEL)
+_UNKNOWN = ErrorVerdict(scope="run", predicate="does not know the model", next_step=_MODEL)
 _BY_STATUS = {
-    status: ErrorVerdict(scope="run", what=what, next_step=next_step)
-    for status, what, next_step in (
+    status: ErrorVerdict(scope="run", predicate=predicate, next_step=next_step)
+    for status, predicate, next_step in (
         (401, "refused the key", _KEY),
         (402, "wants payment", _CREDIT),
         (403, "forbids this key or model", f"{_KEY} Or: {_MODEL}"),
@@ -213,9 +217,9 @@ def _content_error(refusal: ErrorResponse) -> ErrorVerdict | None:
     """Return the effect of a bad request whose content, not its form, is wrong."""
     words = f"{refusal.code} {refusal.text}"
     if _is_too_long(refusal):
-        return ErrorVerdict(scope="attempt", what="says that the conversation is too long")
+        return ErrorVerdict(scope="attempt", predicate="says that the conversation is too long")
     if _FILTERED.search(words):
-        return ErrorVerdict(scope="attempt", what="filtered the content")
+        return ErrorVerdict(scope="attempt", predicate="filtered the content")
     if refusal.parameter in ("", "model") and _UNKNOWN_MODEL.search(words):
         return _UNKNOWN
     return None

@@ -135,7 +135,7 @@ def _adapt_context(
     prompt = max(likely, default=size.prompt)
     if prompt + _LEAST_ANSWER > limit or prompt + size.answer <= limit:
         return None
-    # The prompt is estimated before each request: what the estimate misses is taken off.
+    # The prompt is estimated before each request: the error of the estimate is taken off.
     context = limit - max(0, prompt - size.prompt)
     learned = replace(dialect, context_tokens=context)
     return learned, dialect.tokens, f"reduced to a context of {limit} tokens"

@@ -230,7 +230,7 @@ class ChatClient:
         effect = api_errors.classify_error(refusal)
         detail = api_errors.error_excerpt(self._config.veil(refusal.text))
         return self._error(
-            f"{effect.what} ({refusal.status})" + (f": {detail}" if detail else ""),
+            f"{effect.predicate} ({refusal.status})" + (f": {detail}" if detail else ""),
             scope=effect.scope,
             status=refusal.status,
             wait=api_errors.wait_seconds(headers, self._clock.now()),
@@ -263,20 +263,20 @@ class ChatClient:
         # The order matters: aiohttp's time-outs are TimeoutErrors, too.
         match cause:
             case aiohttp.ConnectionTimeoutError():
-                what = f"no connection within {limits.connect_seconds:g} s (llm.connect_seconds)"
+                problem = f"no connection within {limits.connect_seconds:g} s (llm.connect_seconds)"
             case aiohttp.ServerTimeoutError():
-                what = f"it sent nothing for {limits.stall_seconds:g} s (llm.stall_seconds)"
+                problem = f"it sent nothing for {limits.stall_seconds:g} s (llm.stall_seconds)"
             case TimeoutError():
-                what = f"the answer was not complete after {limits.answer_seconds:g} s (llm.answer_seconds)"
+                problem = f"the answer was not complete after {limits.answer_seconds:g} s (llm.answer_seconds)"
             case aiohttp.ClientConnectorError():
-                what = f"no connection ({cause.strerror})" if cause.strerror else "no connection"
+                problem = f"no connection ({cause.strerror})" if cause.strerror else "no connection"
             case _:
-                what = "the connection broke off"
-        return self._error(what)
+                problem = "the connection broke off"
+        return self._error(problem)
 
     def _error(
         self,
-        what: str,
+        problem: str,
         *,
         scope: str = "call",
         status: int | None = None,
@@ -287,7 +287,7 @@ class ChatClient:
         through = f" through the proxy {shown}" if (shown := hide_login(self._config.proxy)) else ""
         where = f"The model endpoint {self._config.label}{through}"
         return ModelError(
-            self._config.veil(f"{where}: {what.rstrip('.')}."),
+            self._config.veil(f"{where}: {problem.rstrip('.')}."),
             scope=scope,
             status=status,
             retry_after_seconds=wait,

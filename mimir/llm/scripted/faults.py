@@ -115,7 +115,7 @@ def as_error(name: str, retry_after_seconds: float) -> ModelError | None:
         "negative": 0.0,
     }
     return ModelError(
-        f"{endpoint}: {effect.what} ({fault.status}): {fault.says}",
+        f"{endpoint}: {effect.predicate} ({fault.status}): {fault.says}",
         scope=effect.scope,
         status=fault.status,
         retry_after_seconds=waits.get(fault.retry_after),

@@ -100,16 +100,16 @@ class _ScriptNode:
         self.path = path
         self.value = value
 
-    def error(self, what: str) -> PlanError:
-        return PlanError(f"{self.file}: {self.path or 'the document'}: {what}", code="play")
+    def error(self, problem: str) -> PlanError:
+        return PlanError(f"{self.file}: {self.path or 'the document'}: {problem}", code="play")
 
     def child(self, step: str | int, value: object) -> "_ScriptNode":
         name = f"[{step}]" if isinstance(step, int) else f".{step}" if self.path else step
         return _ScriptNode(self.file, f"{self.path}{name}", value)
 
-    def members(self, what: str = "a table is needed here.") -> JsonObject:
+    def members(self, problem: str = "a table is needed here.") -> JsonObject:
         if not is_object(self.value):
-            raise self.error(what)
+            raise self.error(problem)
         return self.value
 
     def key(self, name: object) -> str:

@@ -1,6 +1,6 @@
 """Model wrapper that separates an answer from its packaging.
 
-Thinking leaves the text but goes back to the provider with the message. The name of a tool loses what some servers put around it.
+Thinking leaves the text but goes back to the provider with the message. The name of a tool loses the marks that some servers put around it.
 """
 
 import re

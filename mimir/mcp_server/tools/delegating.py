@@ -72,7 +72,7 @@ async def _acknowledge(call: IncomingCall, run: str, mode: str) -> ToolAnswer:
 
 
 async def get_agent_output(call: IncomingCall) -> ToolAnswer:
-    """Return the answer of an agent, or a part of what it left."""
+    """Return the answer of an agent, or a part of its deliverables."""
     given = call.arguments
     load = partial(load_status, call.project, call.principal, require_subject(call))
     found, wait = await load(), call.limit_wait(0)
@@ -128,7 +128,7 @@ _LISTED = ("address", "description", "kind", "trusted", "usable")
 
 
 async def _keep_queue(call: IncomingCall, status: Mapping[str, object]) -> None:
-    """Start what may leave the queue in which a run waits: no process may watch it."""
+    """Start the invocations that may leave the queue of a run: no process may watch it."""
     if status.get("queued") is not True:
         return
     run = as_text(status.get("run"))
@@ -212,7 +212,7 @@ async def _load_part(call: IncomingCall, run: str, part: str) -> str:
 
 def _require_text(task: str) -> str:
     if not task.strip():
-        raise ToolError("The task is empty.", next_step="Write what the agent is to do.")
+        raise ToolError("The task is empty.", next_step="Write the task of the agent.")
     return task
 
 

@@ -84,7 +84,7 @@ def describe_planning(status: Mapping[str, object], *, is_served: bool) -> dict[
 
 
 def next_call(status: Mapping[str, object], shown: str) -> str:
-    """Return what to do next with a run."""
+    """Return the next call after a look at a run."""
     run, plan = as_text(status.get("run")), as_text(status.get("plan"))
     executed = as_text(status.get("executed_by"))
     if status.get("todo_list") is True:
@@ -110,7 +110,7 @@ def next_call(status: Mapping[str, object], shown: str) -> str:
 
 
 def list_open_questions(found: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Return the open questions with what an answer needs."""
+    """Return the open questions with the fields that an answer needs."""
     names = ("id", "kind", "title", "text", "schema", "default_text", "subject", "run", "task")
     return [
         {name: one[name] for name in names if one.get(name)}

@@ -100,7 +100,7 @@ def _start_planning(
     """Start a command with a request in a file; return it with the path of its plan."""
     request = call.arguments.text("request")
     if not request.strip():
-        raise ToolError("The request is empty.", next_step="Write what is to be done.")
+        raise ToolError("The request is empty.", next_step="Write the request.")
     project = call.project
     folder = _reserve_folder(project.directory, request)
     # In a file: an argument may be too long, begin with a dash, or name another file.

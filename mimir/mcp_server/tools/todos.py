@@ -24,7 +24,7 @@ async def create_todo(call: IncomingCall) -> ToolAnswer:
     given, redact = call.arguments, Redactor(call.project.load().secrets)
     title = " ".join(redact(given.text("title")).split())
     if not title:
-        raise ToolError("The title is empty.", next_step="Write what is to be done.")
+        raise ToolError("The title is empty.", next_step="Write a title for the item.")
     add = partial(
         lists.add_todo,
         run=RandomIds().new("run"),

@@ -167,7 +167,7 @@ async def memory_add(call: IncomingCall) -> ToolAnswer:
     given, principal = call.arguments, call.principal
     text = given.text("text")
     if not text.strip():
-        raise ToolError("The note is empty.", next_step="Write what is to be remembered.")
+        raise ToolError("The note is empty.", next_step="Write the text of the note.")
     redact = Redactor(call.project.load().secrets)
 
     async def work(opened: StoredProject) -> Mapping[str, object]:

@@ -28,7 +28,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @value_class
 class HttpAddress:
-    """Where the server listens, and as what it is known."""
+    """Listening address of the server, and its public URL."""
 
     host: str
     port: int

@@ -187,7 +187,7 @@ class HttpGuard:
         try:
             message = as_object(json.loads(body or b"{}"))
         except (ValueError, RecursionError):
-            return  # the library answers what is no message
+            return  # the library answers a body that is no message
         if message.get("method") != "tools/call":
             return
         needed = self._rules.scopes.get(as_text(as_object(message.get("params")).get("name")))
@@ -231,7 +231,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
     async def next_message() -> Message:
         nonlocal is_given
-        # What follows the body is the end of the connection.
+        # After the body follows the end of the connection.
         if is_given:
             return await receive()
         is_given = True

@@ -78,7 +78,7 @@ class TokenFile:
                 raise self._broken("Its schema is another one.")
             return [_read(one) for one in as_objects(shape.get("tokens"))]
         except ValueError:
-            raise self._broken("It is not what mimir wrote.") from None
+            raise self._broken("mimir did not write this content.") from None
 
     def create(
         self, name: str, scopes: Sequence[Scope], *, days: int, agent: str, now: datetime

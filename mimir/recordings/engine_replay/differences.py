@@ -22,7 +22,7 @@ class ReplayDifference:
 
     where: str
     """`lane task-1/1/worker, call 3`, `event 57 (VerdictGiven of task-1)`, `report, line 12`."""
-    what: str
+    detail: str
 
 
 @value_class
@@ -94,8 +94,8 @@ def diff_outcomes(
         ("status", recorded.status, now.status),
     ):
         if one != other:
-            what = f"recorded {one or 'none'}, replayed {other or 'none'}"
-            found.append(ReplayDifference(where=where, what=what))
+            detail = f"recorded {one or 'none'}, replayed {other or 'none'}"
+            found.append(ReplayDifference(where=where, detail=detail))
     return found
 
 
@@ -103,8 +103,8 @@ def with_broken(replayed: ReplayResult, broken: Sequence[BrokenLine]) -> ReplayR
     """Add the changed lines of a recording before the other differences."""
     found = [
         ReplayDifference(
-            where=f"line {one.line} ({one.what})",
-            what="it was changed: its hash is not that of its content",
+            where=f"line {one.line} ({one.label})",
+            detail="it was changed: its hash is not that of its content",
         )
         for one in broken
         # Lines without a run, such as answers of git, belong to every run.
@@ -129,8 +129,8 @@ def diff_transcripts(
             # Another request explains another hash; it is reported where it was made.
             if asked == calls[seq].request_hash:
                 where = f"lane {recorded.own(lane)}, call {seq}"
-                what = "its recorded outcome was changed: the lane's hash differs from here on"
-                found.append(ReplayDifference(where=where, what=what))
+                detail = "its recorded outcome was changed: the lane's hash differs from here on"
+                found.append(ReplayDifference(where=where, detail=detail))
             break
     return found
 
@@ -161,7 +161,7 @@ def _diff_texts(
         at = min(len(old), len(new))
     before = old[at] if at < len(old) else ""
     now = new[at] if at < len(new) else ""
-    return [ReplayDifference(where=f"{name}, line {at + 1}", what=_sides(before, now))]
+    return [ReplayDifference(where=f"{name}, line {at + 1}", detail=_sides(before, now))]
 
 
 def _is_subsequence(lines: Sequence[str], of: Sequence[str]) -> bool:
@@ -187,16 +187,16 @@ def _diff_nodes(
         id = str(row["id"])
         now = known.pop(id, None)
         if now is None:
-            return [ReplayDifference(where=f"{name} {id}", what="recorded, not replayed")]
+            return [ReplayDifference(where=f"{name} {id}", detail="recorded, not replayed")]
         for key in sorted(_members(row, now, is_older=is_older)):
             if pack(row.get(key)) != pack(now.get(key)):
-                what = f"{key}: {_sides(str(row.get(key)), str(now.get(key)))}"
-                return [ReplayDifference(where=f"{name} {id}", what=what)]
+                detail = f"{key}: {_sides(str(row.get(key)), str(now.get(key)))}"
+                return [ReplayDifference(where=f"{name} {id}", detail=detail)]
     left = None if is_older else next(iter(known), None)
     return (
         []
         if left is None
-        else [ReplayDifference(where=f"{name} {left}", what="replayed, not recorded")]
+        else [ReplayDifference(where=f"{name} {left}", detail="replayed, not recorded")]
     )
 
 

@@ -71,9 +71,9 @@ class PlaybackState:
             known = self._questions[lane] = {c.seq: asked for c, asked in iterate_requests(calls)}
         return known[seq]
 
-    def miss(self, lane: str, seq: int, what: str) -> RecordingMiss:
+    def miss(self, lane: str, seq: int, detail: str) -> RecordingMiss:
         """Return the error that a call is not recorded."""
-        return RecordingMiss(f"lane {self.recorded.own(lane)}, call {seq}: {what}")
+        return RecordingMiss(f"lane {self.recorded.own(lane)}, call {seq}: {detail}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +173,14 @@ class PlaybackTranscript:
 
     def _outcome(self, number: int, request: Mapping[str, object]) -> CallOutcome:
         if number >= len(self._calls):
-            what = f"this tool call was not recorded: {pack(request)[:200]}"
-            raise self._state.miss(self._lane, number, what)
+            detail = f"this tool call was not recorded: {pack(request)[:200]}"
+            raise self._state.miss(self._lane, number, detail)
         call = self._calls[number]
         one, other = pack(call.request), pack(request)
         if one != other:
             where = f"lane {self._state.recorded.own(self._lane)}, call {call.seq}"
-            what = f"tool call: recorded {one[:200]}, replayed {other[:200]}"
-            self._state.cursor.differ(where, what)
+            detail = f"tool call: recorded {one[:200]}, replayed {other[:200]}"
+            self._state.cursor.differ(where, detail)
         self._state.outcomes += 1
         return call.outcome
 

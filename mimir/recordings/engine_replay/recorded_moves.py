@@ -72,9 +72,9 @@ class RecordedReleases:
         doomed = {one.task: one.because for one in decided if isinstance(one, BlockTask)}
         for event in batch:
             if event.task not in (ready if event.kind is EventKind.TASK_READY else doomed):
-                what = f"{event.kind.value} of {event.task}, the engine decides differently"
-                raise RecordingMiss(what)
-        # Weights may be learned from earlier runs: the priority is given, what is ready is decided.
+                detail = f"{event.kind.value} of {event.task}, the engine decides differently"
+                raise RecordingMiss(detail)
+        # Weights may be learned from earlier runs: the priority is given, and the engine decides the ready tasks.
         releases = [(e.task, _priority(e)) for e in batch if e.kind is EventKind.TASK_READY]
         blocks = [(e.task, doomed[e.task]) for e in batch if e.kind is EventKind.TASK_BLOCKED]
 

@@ -121,9 +121,9 @@ class RunReplay:
                     await self._play(event)
         except TimeoutError:
             event = self.cursor.next
-            what = event_label(event) if event else "nothing"
+            detail = event_label(event) if event else "nothing"
             raise RecordingMiss(
-                f"The engine does not reach the next recorded event: {what}."
+                f"The engine does not reach the next recorded event: {detail}."
             ) from None
         finally:
             await self._stop()
@@ -178,8 +178,8 @@ class RunReplay:
             raise error
         # Without this check, an actor that ended early would be asked for its event again and again.
         if self.cursor.at == before:
-            what = f"{event_label(event)} was recorded, but the engine ended before it."
-            raise RecordingMiss(what)
+            detail = f"{event_label(event)} was recorded, but the engine ended before it."
+            raise RecordingMiss(detail)
 
     def _begin(self, actor: Actor, job: "Awaitable[None]") -> "asyncio.Future[None]":
         with acting_as(actor):

@@ -89,7 +89,7 @@ async def _replay(recorded: RecordedRun, setup: ReplaySetup) -> ReplayResult:
             await run.replay_events()
         except MimirError as error:
             # A miss that was noted as a difference is not reported twice.
-            if not cursor.differences or str(error) not in cursor.differences[-1].what:
+            if not cursor.differences or str(error) not in cursor.differences[-1].detail:
                 where = f"event {cursor.next.seq}" if cursor.next else "the end"
                 cursor.differ(where, str(error))
         return await _result(run)

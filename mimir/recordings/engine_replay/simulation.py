@@ -1,7 +1,7 @@
 """Simulation of a recorded run: a temporary store, recorded time, turns in recorded order.
 
 The actor of the next recorded event has the turn; all others wait at their next access to the store. One actor acts at a time, so each
-reads what it read in the recorded run.
+reads the same values as in the recorded run.
 """
 
 import asyncio
@@ -72,9 +72,9 @@ class EventCursor:
         at = bisect_left(own, self.at)
         return self.recorded.events[own[at]] if at < len(own) else None
 
-    def differ(self, where: str, what: str) -> None:
+    def differ(self, where: str, detail: str) -> None:
         """Record a difference."""
-        self.differences.append(ReplayDifference(where=where, what=what))
+        self.differences.append(ReplayDifference(where=where, detail=detail))
 
     def take(self, now: Sequence[Event]) -> None:
         """Compare replayed events with the recorded ones, and advance.
@@ -85,15 +85,15 @@ class EventCursor:
         for event in now:
             expected = self.next
             where = f"event {expected.seq} ({event_label(expected)})" if expected else "the end"
-            what = (
+            detail = (
                 describe_event_difference(expected, event, is_older=self.is_older)
                 if expected
                 else f"replayed {event_label(event)}"
             )
-            if what:
-                self.differ(where, what)
+            if detail:
+                self.differ(where, detail)
             if expected is None or not is_same_step(expected, event):
-                raise RecordingMiss(f"{where}: {what}")
+                raise RecordingMiss(f"{where}: {detail}")
             if event.kind in (EventKind.ATTEMPT_STARTED, EventKind.LEASE_TAKEN):
                 self.holders[event.task] = str(event.data.get("owner") or "")
             self.at += 1
@@ -200,9 +200,9 @@ class Simulation:
         while self._owner() == actor and not work.done():
             await self._wait_for_step(actor, work)
 
-    async def let(self, actor: Actor, work: "asyncio.Future[None]", what: Pass) -> None:
+    async def let(self, actor: Actor, work: "asyncio.Future[None]", step: Pass) -> None:
         """Let an actor act before its turn: to its first write (`start`), or to read (`reads`)."""
-        self._passes[actor] = what
+        self._passes[actor] = step
         while actor in self._passes and not work.done():
             await self._wait_for_step(actor, work)
         self._passes.pop(actor, None)

@@ -38,7 +38,7 @@ class RecordedCall:
     tool: str
     title: str
     request: JsonObject
-    """What the request adds to the calls before."""
+    """Difference of the request from the calls before."""
     request_hash: str
     outcome: CallOutcome
     lane_hash: str

@@ -30,8 +30,8 @@ class BrokenLine:
 
     line: int
     """1-based."""
-    what: str
-    """Call, event or text that it holds."""
+    label: str
+    """Call, event or text in it."""
     content: Mapping[str, object]
 
 
@@ -70,9 +70,9 @@ def read_recording(
         raise _line_error(
             name,
             broken[0].line,
-            f"{broken[0].what} was changed: its hash is not that of its content.",
+            f"{broken[0].label} was changed: its hash is not that of its content.",
             "recording-changed",
-            f"See what the change does: mimir replay {name} --diff",
+            f"See the effect of the change: mimir replay {name} --diff",
         )
     if not recording.runs:
         raise _line_error(
@@ -115,7 +115,7 @@ def _lines(
         except StoreError:  # such as NaN, which `json.loads` accepts
             raise _not_json(name, number) from None
         if line.get("sha256") != digest:
-            broken.append(BrokenLine(line=number, what=_content_label(line), content=line))
+            broken.append(BrokenLine(line=number, label=_content_label(line), content=line))
         yield number, line
     if number == 0:
         raise _line_error(
@@ -171,13 +171,13 @@ def _content_label(line: Mapping[str, object]) -> str:
     return f"the line of kind {kind!s}"[:80]
 
 
-def _line_error(name: str, line: int, what: str, code: str, step: str) -> PlanError:
-    return PlanError(what, at=Location(file=name, line=line), code=code, next_step=step)
+def _line_error(name: str, line: int, message: str, code: str, step: str) -> PlanError:
+    return PlanError(message, at=Location(file=name, line=line), code=code, next_step=step)
 
 
 def _not_json(name: str, line: int) -> PlanError:
-    what = "This line is not a JSON object: the recording is cut or changed here."
-    return _line_error(name, line, what, "recording-damaged", _WHOLE)
+    message = "This line is not a JSON object: the recording is cut or changed here."
+    return _line_error(name, line, message, "recording-damaged", _WHOLE)
 
 
 def _not_a_recording(name: str) -> PlanError:

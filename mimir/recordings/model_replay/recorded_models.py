@@ -181,14 +181,16 @@ class RecordedModels:
     async def close(self) -> None:
         """Do nothing: no connection is open."""
 
-    async def report_drift(self, run: str, lane: str, call: int, what: RequestDifference) -> None:
+    async def report_drift(
+        self, run: str, lane: str, call: int, difference: RequestDifference
+    ) -> None:
         """Count and pass on a difference in outputs of tools."""
         self._drifts += 1
-        await self._on_drift(run, lane, call, what)
+        await self._on_drift(run, lane, call, difference)
 
-    def record_miss(self, lane: str, call: int, what: str) -> Paused:
+    def record_miss(self, lane: str, call: int, detail: str) -> Paused:
         """Note a request that is not recorded, and return the pause of the run."""
-        message = f"Lane {lane}, call {call}: {what}"
+        message = f"Lane {lane}, call {call}: {detail}"
         self._missed.append(message)
         return Paused(
             f"The recording {self._name} does not have this request. {message}",

@@ -59,9 +59,9 @@ class ReplayingMimir(Mimir):
         recorded = [run.plan for run in self._recording.runs.values() if run.plan is not None]
         found = [describe_plan_change(before, plan, only) for before in recorded]
         if all(found):
-            what = found[-1] if found else "it has no run of a plan"
+            cause = found[-1] if found else "it has no run of a plan"
             raise PlanError(
-                f"The recording {self._name} is of another plan: {what}.",
+                f"The recording {self._name} is of another plan: {cause}.",
                 code="recording-other-plan",
                 next_step="Name the plan that was recorded, or record this one: mimir execute PLAN --record FILE",
             )
@@ -123,13 +123,13 @@ def _field(one: Task, other: Task) -> str:
 
 
 async def tell_drift(
-    store: GraphStore | None, run: str, lane: str, call: int, what: RequestDifference
+    store: GraphStore | None, run: str, lane: str, call: int, difference: RequestDifference
 ) -> None:
     """Write the event that a tool's output differs from the recording."""
     task, attempt, role = (*lane.rsplit("/", 2), "", "")[:3]
     data = {
-        "lane": lane, "role": role, "call": call, "part": what.part, "first": what.first, "last": what.last,
-        "recorded": what.recorded, "now": what.asked,
+        "lane": lane, "role": role, "call": call, "part": difference.part, "first": difference.first, "last": difference.last,
+        "recorded": difference.recorded, "now": difference.asked,
     }  # fmt: skip
     number = int(attempt) if attempt.isdecimal() else 0
 

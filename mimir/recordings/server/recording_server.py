@@ -83,8 +83,8 @@ class AnswerIndex:
             )
         best = max(near, key=lambda one: _alike(one.question, question))
         found = difference(best.question, question, exactly=False)
-        what = str(found) if found else "other arguments of a tool call"
-        return f"This request is not recorded. Nearest: lane {best.lane}, call {best.call.seq}; first difference in {what}"
+        part = str(found) if found else "other arguments of a tool call"
+        return f"This request is not recorded. Nearest: lane {best.lane}, call {best.call.seq}; first difference in {part}"
 
     @property
     def left(self) -> Sequence[str]:
@@ -194,8 +194,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
             self._refuse(400, "The body is not JSON.", "invalid_request_error")
             return None
 
-    def _refuse(self, status: int, what: str, kind: str) -> None:
-        self._whole(status, {"error": {"message": what, "type": kind, "code": kind}})
+    def _refuse(self, status: int, message: str, kind: str) -> None:
+        self._whole(status, {"error": {"message": message, "type": kind, "code": kind}})
 
     def _whole(self, status: int, value: object) -> None:
         self._send(status, "application/json", json.dumps(value).encode())

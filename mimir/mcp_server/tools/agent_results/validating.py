@@ -20,7 +20,7 @@ _LISTS = {"requirements": "--requirement", "quality_criteria": "--quality", "che
 
 
 async def validate_output(call: IncomingCall) -> ToolAnswer:
-    """Repeat checks and citations of an invocation, and recommend what to do with it."""
+    """Repeat checks and citations of an invocation, and recommend an action."""
     given = call.arguments
     decisions = _read_decisions(given.members("memory"))
     # A run of another principal is answered like an unknown one.

@@ -69,7 +69,7 @@ def _name_implicit(principal: str, now: datetime) -> str:
 
 
 async def keep_session(call: IncomingCall, session: str) -> None:
-    """Note the contact with a session, and start what waits in it and may work now."""
+    """Note the contact with a session, and start its waiting invocations that may work now."""
     limits, now = read_limits(call), SystemClock().now()
 
     def look(reads: ReadOps, place: ProjectPlace) -> tuple[bool, bool]:

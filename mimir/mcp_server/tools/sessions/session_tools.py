@@ -87,7 +87,7 @@ async def get_agent_status(call: IncomingCall) -> ToolAnswer:
 
 
 async def terminate_agent(call: IncomingCall) -> ToolAnswer:
-    """Cancel an invocation, or the open ones of a session; what has ended stays as it is."""
+    """Cancel an invocation, or the open ones of a session; ended ones do not change."""
     named = require_subject(call)
     if named.startswith(_SESSION):
         return await _terminate_session(call, named)

@@ -48,12 +48,12 @@ def test_verify_names_each_record_that_is_broken(mimir: Mimir, fake: FakeMimir):
 
 
 def test_doctor_fails_on_what_nothing_works_without(mimir: Mimir, fake: FakeMimir):
-    no_model = FakeDiagnosis(what="model", ok=False, detail="none", fix="Set MIMIR_MODEL.")
-    fake.diagnoses = (FakeDiagnosis(what="git", ok=True, detail="2.39"), no_model)
+    no_model = FakeDiagnosis(subject="model", ok=False, detail="none", fix="Set MIMIR_MODEL.")
+    fake.diagnoses = (FakeDiagnosis(subject="git", ok=True, detail="2.39"), no_model)
     said = mimir("doctor")
     assert said.code == 0
     assert said.out.splitlines() == ["✔ git: 2.39", "✘ model: none", "    Set MIMIR_MODEL."]
-    fake.diagnoses = (FakeDiagnosis(what="sandbox", ok=False, detail="no bwrap"),)
+    fake.diagnoses = (FakeDiagnosis(subject="sandbox", ok=False, detail="no bwrap"),)
     assert mimir("doctor").code == 69
     assert mimir("doctor", "--json").shape["ok"] is False
 

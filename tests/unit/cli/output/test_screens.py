@@ -30,9 +30,9 @@ Screens = Callable[[int, Symbols], Mapping[str, Sequence[str]]]
 
 
 LOOK = (
-    DoctorFinding(what="store", ok=True, detail="sqlite:.mimir/mimir.db, 3 runs", fix=""),
+    DoctorFinding(subject="store", ok=True, detail="sqlite:.mimir/mimir.db, 3 runs", fix=""),
     DoctorFinding(
-        what="sandbox",
+        subject="sandbox",
         ok=False,
         detail="bubblewrap cannot make a user namespace: kernel.apparmor_restrict_unprivileged_userns is 1",
         fix="Allow it on this machine: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",

@@ -8,7 +8,7 @@ END = RecordedOutcome(status="completed", seal="", report="", plan="", evidence=
 
 def differing(report: str, now: str) -> str:
     (one,) = diff_outcomes(replace(END, report=report), replace(END, report=now), is_older=False)
-    return f"{one.where}: {one.what}"
+    return f"{one.where}: {one.detail}"
 
 
 def test_short_lines_that_differ_are_shown_whole():

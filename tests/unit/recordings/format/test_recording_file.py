@@ -117,7 +117,7 @@ def test_line_that_was_edited_is_refused_and_named(file: Path):
     assert (error.at and error.at.line, error.code) == (3, "recording-changed")
     assert "event 2 (RunCreated)" in str(error)
     _, broken = read_recording(file, "run.jsonl", forgive=True)
-    assert [(b.line, b.what) for b in broken] == [(3, "event 2 (RunCreated)")]
+    assert [(b.line, b.label) for b in broken] == [(3, "event 2 (RunCreated)")]
 
 
 def test_edited_version_line_is_refused(file: Path):
