@@ -83,11 +83,6 @@ def decide_check(
     )
 
 
-def is_red(first: CheckRun, again: CheckRun | None) -> bool:
-    """True if a check fails twice on one tree: "red" on a merged tree and at the final gate."""
-    return not first.green and again is not None and not again.green
-
-
 def _decide(kind: CheckKind, before: CheckRun, after: CheckRun, on_base: bool) -> DecisionRow:
     no_proof: CheckState = "broken" if on_base else "unverified"
     # No retry can install a program, so this is a finding on the plan, not on the attempt.

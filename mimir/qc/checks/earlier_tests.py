@@ -14,7 +14,7 @@ from mimir.domain.globs import matches
 from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_target import CheckTarget
 from mimir.qc.integrity.check_files import CheckFiles
-from mimir.qc.mutations.lexed_tests import LANGUAGES
+from mimir.qc.mutations.lexed_tests import CODE
 
 _IMPORT = re.compile(
     r"^(?:import|from|use)\b(?:[^\n({]|\([^)]*\)|\{[^}]*\})*$|^(?:const|let|var)\b[^\n=]*=\s*require\([^\n]*$",
@@ -128,8 +128,7 @@ def _holds_tests(lines: Sequence[str], start: int, end: int) -> bool:
 
 def is_code(path: str) -> bool:
     """True if tests may load a file."""
-    suffix = path.rpartition(".")[2]
-    return suffix == "py" or suffix in LANGUAGES
+    return path.rpartition(".")[2] in CODE
 
 
 def describe_protected(changes: CheckChanges) -> tuple[str, ...]:

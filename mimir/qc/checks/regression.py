@@ -89,7 +89,7 @@ async def run_on_tree(
         return (first,)
     runs = [first]
     if not first.green:
-        # Red means two failures on one tree (`is_red`).
+        # Red means two failures on one tree.
         runs.append(await run(tree, again=True))
     if not runs[-1].green:
         return tuple(runs)

@@ -36,7 +36,6 @@ _RUST_MODULE = re.compile(
 )
 _WORDS = re.compile(r"\w+")
 _PARTS = re.compile(r"[\w-]+")
-_CODE = frozenset(("py", *lexed_tests.LANGUAGES))
 _LOADED_FIRST = frozenset(("__init__", "conftest", "index", "lib", "main", "mod"))
 """Names of files that are loaded although nothing names them."""
 _SKIPPED = frozenset((".git", "node_modules", ".venv", "vendor", "target", "__pycache__"))
@@ -79,7 +78,7 @@ def mutate_tests(
     replacing = trusted.work if _replaces_modules(checkout, trusted.work) else ()
     for path in _files(checkout):
         suffix = path.rpartition(".")[2]
-        is_code = suffix == "py" or suffix in lexed_tests.LANGUAGES
+        is_code = suffix in lexed_tests.CODE
         is_test = is_code and trusted.may_test(path)
         # Examples have no other variant, so they change with the last one.
         may_hold = suffix in doctests.SUFFIXES or (path in files and not is_code)
@@ -239,7 +238,7 @@ def loads_code(checkout: Path, tests: Sequence[str], changed: Collection[str]) -
     for path in _files(checkout):
         folder, _, file = path.rpartition("/")
         name, suffix = file.partition(".")[0], file.rpartition(".")[2]
-        if suffix not in _CODE:
+        if suffix not in lexed_tests.CODE:
             continue
         # A package of Go is loaded as a whole.
         key = folder.rpartition("/")[2] if suffix == "go" else name

@@ -16,48 +16,6 @@ class Linter:
     """Files that hold its rules among other things."""
 
 
-_PYPROJECT = "pyproject.toml"
-_OLDER = ("setup.cfg", "tox.ini")
-_PY, _JS, _C, _RUST = "**/*.py", "**/*.*[jt]s*", "**/*.[ch]*", "**/*.rs"
-_OF_CARGO = (".cargo/**",)
-
-LINTERS: Mapping[str, Linter] = {
-    "bandit": Linter(_PY, (".bandit",), (_PYPROJECT,)),
-    "biome": Linter(_JS, ("biome.json", "biome.jsonc")),
-    "black": Linter(_PY, (), (_PYPROJECT,)),
-    "cargo clippy": Linter(_RUST, ("clippy.toml", ".clippy.toml"), ("Cargo.toml", *_OF_CARGO)),
-    "cargo fmt": Linter(_RUST, ("rustfmt.toml", ".rustfmt.toml"), ("Cargo.toml", *_OF_CARGO)),
-    "clang-format": Linter(_C, (".clang-format", ".clang-format-ignore")),
-    "clang-tidy": Linter(_C, (".clang-tidy",)),
-    "eslint": Linter(_JS, ("eslint.config.*", ".eslintrc*", ".eslintignore"), ("package.json",)),
-    "flake8": Linter(_PY, (".flake8",), _OLDER),
-    "golangci-lint": Linter("**/*.go", (".golangci.*",)),
-    "hadolint": Linter("**", (".hadolint.*",)),
-    "isort": Linter(_PY, (".isort.cfg",), (_PYPROJECT, *_OLDER)),
-    "lint-imports": Linter(_PY, (".importlinter",), (_PYPROJECT, "setup.cfg")),
-    "markdownlint": Linter("**", (".markdownlint*",)),
-    "mypy": Linter(_PY, ("mypy.ini", ".mypy.ini"), (_PYPROJECT, "setup.cfg")),
-    "phpstan": Linter("**/*.php", ("phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon")),
-    "pre-commit": Linter("**", (".pre-commit-config.yaml",)),
-    "prettier": Linter(
-        "**", (".prettierrc*", "prettier.config.*", ".prettierignore"), ("package.json",)
-    ),
-    "pydocstyle": Linter(_PY, (".pydocstyle",), (_PYPROJECT, *_OLDER)),
-    "pylint": Linter(
-        _PY, (".pylintrc", "pylintrc", ".pylintrc.toml", "pylintrc.toml"), (_PYPROJECT, *_OLDER)
-    ),
-    "pyright": Linter(_PY, ("pyrightconfig.json",), (_PYPROJECT,)),
-    "rubocop": Linter("**/*.rb", (".rubocop.yml", ".rubocop_todo.yml")),
-    "ruff": Linter(_PY, ("ruff.toml", ".ruff.toml"), (_PYPROJECT,)),
-    "shellcheck": Linter("**", (".shellcheckrc",)),
-    "stylelint": Linter(
-        "**", (".stylelintrc*", "stylelint.config.*", ".stylelintignore"), ("package.json",)
-    ),
-    "tsc": Linter(_JS, ("tsconfig*.json",)),
-    "yamllint": Linter("**", (".yamllint*",)),
-}
-
-
 def _names(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
@@ -72,6 +30,47 @@ def _table(text: str) -> Mapping[str, tuple[str, ...]]:
     return {name.strip(): _globs(globs) for names, globs in rows for name in names.split(",")}
 
 
+def _linters(text: str) -> Mapping[str, Linter]:
+    """Read lines of the form `program: judged | own files | shared files`."""
+    rows = (line.split(": ") for line in text.strip().splitlines())
+    return {
+        name.strip(): Linter(judged.strip(), _globs(own), _globs(shared))
+        for name, files in rows
+        for judged, own, shared in [files.split("|")]
+    }
+
+
+LINTERS = _linters(
+    """
+    bandit: **/*.py | .bandit | pyproject.toml
+    biome: **/*.*[jt]s* | biome.json biome.jsonc |
+    black: **/*.py | | pyproject.toml
+    cargo clippy: **/*.rs | clippy.toml .clippy.toml | Cargo.toml .cargo/**
+    cargo fmt: **/*.rs | rustfmt.toml .rustfmt.toml | Cargo.toml .cargo/**
+    clang-format: **/*.[ch]* | .clang-format .clang-format-ignore |
+    clang-tidy: **/*.[ch]* | .clang-tidy |
+    eslint: **/*.*[jt]s* | eslint.config.* .eslintrc* .eslintignore | package.json
+    flake8: **/*.py | .flake8 | setup.cfg tox.ini
+    golangci-lint: **/*.go | .golangci.* |
+    hadolint: ** | .hadolint.* |
+    isort: **/*.py | .isort.cfg | pyproject.toml setup.cfg tox.ini
+    lint-imports: **/*.py | .importlinter | pyproject.toml setup.cfg
+    markdownlint: ** | .markdownlint* |
+    mypy: **/*.py | mypy.ini .mypy.ini | pyproject.toml setup.cfg
+    phpstan: **/*.php | phpstan.neon phpstan.neon.dist phpstan.dist.neon |
+    pre-commit: ** | .pre-commit-config.yaml |
+    prettier: ** | .prettierrc* prettier.config.* .prettierignore | package.json
+    pydocstyle: **/*.py | .pydocstyle | pyproject.toml setup.cfg tox.ini
+    pylint: **/*.py | .pylintrc pylintrc .pylintrc.toml pylintrc.toml | pyproject.toml setup.cfg tox.ini
+    pyright: **/*.py | pyrightconfig.json | pyproject.toml
+    rubocop: **/*.rb | .rubocop.yml .rubocop_todo.yml |
+    ruff: **/*.py | ruff.toml .ruff.toml | pyproject.toml
+    shellcheck: ** | .shellcheckrc |
+    stylelint: ** | .stylelintrc* stylelint.config.* .stylelintignore | package.json
+    tsc: **/*.*[jt]s* | tsconfig*.json |
+    yamllint: ** | .yamllint* |
+    """
+)
 COMPARERS = _names("cmp diff")
 """Readers that compare the work with a file; a test file among these is the check."""
 READERS = (

@@ -37,6 +37,8 @@ LANGUAGES: Mapping[str, Language] = {
     "java": "java",
 }
 """By the ending of a file."""
+CODE = frozenset(("py", *LANGUAGES))
+"""Endings of the files that tests may load."""
 
 _PANIC = "assert!(core::hint::black_box(false));"
 _NO_PANIC = "if core::hint::black_box(true) { return; }"

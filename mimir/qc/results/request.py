@@ -31,12 +31,11 @@ _PYTHON_PATH = re.compile(r"\bPYTHONPATH=")
 _NO_TEST_RUN: Mapping[str, Set[str]] = {
     "pytest": frozenset(
         (
-            *("-h", "--help", "-V", "--version", "--co", "--collect-only", "--fixtures"),
-            *("--funcargs", "--fixtures-per-test", "--markers", "--cache-show", "--setup-plan"),
+            *("-h", "--help", "-V", "--version", "--fixtures", "--funcargs"),
+            *("--fixtures-per-test", "--markers", "--cache-show", "--setup-plan"),
         )
     ),
     "unittest": frozenset(("-h", "--help")),
-    "jest": frozenset(("--listTests",)),
     **programs.NO_TEST_RUN,
     # Its report has another form.
     "cargo": programs.NO_TEST_RUN["cargo"] | {"nextest"},
@@ -104,10 +103,10 @@ def lists_tests(argv: Sequence[str]) -> bool:
 
 
 def _runs_tests(one: ProgramCall) -> bool:
-    if not _NO_TEST_RUN.get(one.program, frozenset()).isdisjoint(one.arguments):
-        return False
+    other = _LISTING | _NO_TEST_RUN.get(one.program, frozenset())
     # The search path does not lead to a program that is named by its path.
-    return _is_runner(one) and not (one.program in STARTED and one.path)
+    is_hidden = one.program in STARTED and one.path
+    return _is_runner(one) and other.isdisjoint(one.arguments) and not is_hidden
 
 
 def _is_runner(one: ProgramCall) -> bool:

@@ -11,7 +11,6 @@ from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.checks.check_execution import MAX_TAIL
 from mimir.qc.checks.check_products import describe_renewed, read_snapshots
 from mimir.qc.checks.check_target import CheckTarget
-from mimir.qc.checks.decision_table import is_red
 from mimir.qc.checks.regression import AcceptedTask
 from tests.support.fake_check_site import BASE, GOOD, TEST, check, task
 from tests.support.fake_trees import GREEN, RED, FakeRan, Seen
@@ -321,7 +320,7 @@ async def test_red_on_a_tree_is_two_failing_runs_made_now(bench):
     runs = await here.checks.on_tree(accepted("Done."), check("flip"), tree, (), phase="merged")
 
     assert [(run.phase, run.again) for run in runs] == [("merged", False), ("merged", True)]
-    assert is_red(*runs)
+    assert [run.green for run in runs] == [False, False]
     assert len(here.sandbox.seen) == 3
     assert here.sandbox.seen[-1].answer == "Done."
 
@@ -334,7 +333,7 @@ async def test_one_red_run_of_two_is_not_red(bench):
         accepted(), check("flip"), here.history.put(BASE), (), phase="gate"
     )
 
-    assert not is_red(*runs)
+    assert [run.green for run in runs] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
-from mimir.qc.checks.decision_table import decide_check, is_red, needs_second_run
+from mimir.qc.checks.decision_table import decide_check, needs_second_run
 
 ENDS = {
     "0": {"exit_code": 0},
@@ -147,13 +147,6 @@ def test_self_authored_check_is_marked_and_still_decides():
 
     assert (outcome.self_authored, outcome.state) == (True, "passed")
     assert "n" in outcome.findings
-
-
-def test_check_is_red_only_after_failing_twice():
-    assert is_red(ran("1"), ran("timeout"))
-    assert not is_red(ran("1"), ran("0"))
-    assert not is_red(ran("1"), None)
-    assert not is_red(ran("0"), None)
 
 
 @pytest.mark.parametrize(
