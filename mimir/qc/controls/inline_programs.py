@@ -15,6 +15,7 @@ from mimir.domain.value_class import value_class
 from mimir.qc.integrity.command_line import PYTHON
 from mimir.qc.mutations import lexed_tests, python_tests
 from mimir.qc.mutations.mutation import Step
+from mimir.qc.scope.loaded_files import is_makefile
 
 Mutate = Callable[[str, Step], str | None]
 
@@ -100,7 +101,9 @@ def _programs(path: str, text: str) -> Iterator[_Program]:
     found: list[_Program] = []
     for one in _OPTION.finditer(text):
         inner, quote = one["text"][1:-1], one["text"][0]
-        is_expanded = _EXPANDED.search(inner) if quote == '"' else is_recipe(path) and "$" in inner
+        is_expanded = (
+            _EXPANDED.search(inner) if quote == '"' else is_makefile(path) and "$" in inner
+        )
         mutate = find_mutation(one["program"], one["option"])
         if mutate and not is_expanded and not _is_output_used(path, text, one):
             plain = _ESCAPED.sub(r"\1", inner) if quote == '"' else inner
@@ -126,7 +129,7 @@ def _is_output_used(path: str, text: str, program: re.Match[str]) -> bool:
 
 def _mutate(path: str, text: str, program: _Program, step: Step) -> str | None:
     other = program.mutate(program.text, step)
-    if other is not None and program.is_quoted and (is_recipe(path) or path.endswith(".json")):
+    if other is not None and program.is_quoted and (is_makefile(path) or path.endswith(".json")):
         other = _join_lines(program, other)
     if other is None:
         return None
@@ -144,9 +147,3 @@ def _join_lines(program: _Program, other: str) -> str | None:
         return None
     # After a compound statement, the rest of a line belongs to it.
     return "; ".join(lines) if len(lines) == 1 or not hasattr(tree.body[-1], "body") else None
-
-
-def is_recipe(path: str) -> bool:
-    """True if the file at a path is a makefile."""
-    name = posixpath.basename(path)
-    return name.lower() in ("makefile", "gnumakefile") or name.endswith(".mk")

@@ -26,6 +26,7 @@ from mimir.qc.integrity.command_line import (
 from mimir.qc.integrity.test_runners import COLLECTED, READERS, TEST_VERBS
 from mimir.qc.mutations import lexed_tests, other_scripts, python_tests, shell_scripts
 from mimir.qc.mutations.mutation import Step
+from mimir.qc.scope.loaded_files import MAKEFILES
 
 Read = Callable[[str], str | None]
 """Returns the text of a file of the tree; None: there is none."""
@@ -36,7 +37,6 @@ MOST = 12
 """Most scripts and recipes that are read for one check."""
 _MAKE = ("make", "gmake")
 _PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
-_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _STARTING = frozenset(("-exec", "-execdir", "-ok"))
 _ENDINGS: Mapping[str, str] = {
     "py": "python",
@@ -139,7 +139,7 @@ def _started_lines(
 ) -> Iterator[str]:
     """Yield the command lines that a program executes; note the script that it reads."""
     if call.program in _MAKE:
-        for name in _MAKEFILES:
+        for name in MAKEFILES:
             _note_inline(found, path := call.locate(name), read(path))
         found.build_calls.append(call)
         yield from recipes.get(call, ())

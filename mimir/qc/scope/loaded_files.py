@@ -31,7 +31,7 @@ _QUOTED = re.compile(r"[\"']([^\"'\s]+)[\"']")
 _RULE = re.compile(r"^([^\s:#=%$][^:#=%$\n]*?)[ \t]*::?(?!=)([^=\n#;]*)", re.MULTILINE)
 _VARIABLE = re.compile(r"\$\([^)]*\)|\$\{[^}]*\}|\$\w|<rootDir>/")
 _WORD = re.compile(r"[\w./-]+")
-_MAKE = ("Makefile", "makefile", "GNUmakefile")
+MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
 
 def find_loaded_files(texts: Mapping[str, str], commands: Iterable[str]) -> frozenset[str]:
@@ -120,7 +120,7 @@ def is_script(path: str) -> bool:
 
 def is_makefile(path: str) -> bool:
     """True if make reads a file by its name."""
-    return posixpath.basename(path) in _MAKE or path.endswith(".mk")
+    return posixpath.basename(path) in MAKEFILES or path.endswith(".mk")
 
 
 def find_targets(texts: Mapping[str, str], commands: Iterable[str]) -> frozenset[str]:

@@ -18,7 +18,9 @@ from mimir.qc.scope.check_surface import CheckSurface
 from mimir.qc.scope.loaded_files import is_loaded, is_makefile
 
 _PACKAGE = "__init__.py"
-_INSTALLED = "belongs to an installed package."
+_Refused = tuple[str, str]
+"""Rule and reason of a refusal."""
+_INSTALLED: _Refused = ("config", "belongs to an installed package.")
 _PACKAGE_FOLDER = re.compile(r"(?:.*/)?(?:node_modules/(?:@[^/]+/)?|site-packages/)[^/]+(?=/|$)")
 _RESOLVED = ("mjs", "js", "cjs", "mts", "cts", "jsx", "ts", "tsx", "json", "node")
 """Endings in the order in which an import without one finds its file."""
@@ -26,7 +28,7 @@ _SOURCES = frozenset(("sh", "c", "cc", "C", "cpp", "p", "f", "F", "m", "r", "s",
 """Endings of files from which make builds a file without one."""
 _PLAIN = ("mjs", "js", "cjs")
 _TYPED = ("mts", "cts", "jsx", "ts", "tsx")
-_LOADED = "is loaded by the project's build or test settings."
+_LOADED: _Refused = ("loaded", "is loaded by the project's build or test settings.")
 
 
 @value_class
@@ -58,54 +60,50 @@ def refuse_write(
     if path in map(posixpath.normpath, task.files):
         return None
     rules = _change_rules if path in surface.paths and path not in gone else _creation_rules
-    return next(rules(path, task, surface, gone), None)
+    found = next(rules(path, task, surface, gone), None)
+    return WriteRefusal(rule=found[0], reason=found[1]) if found else None
 
 
 def _change_rules(
     path: str, task: Task, surface: CheckSurface, gone: Container[str]
-) -> Iterator[WriteRefusal]:
+) -> Iterator[_Refused]:
     """Yield the rules that refuse a change or deletion of a file of the base."""
-    owners = surface.owners.owners_of(path, in_base=True)
+    owners = ", ".join(surface.owners.owners_of(path, in_base=True))
     if surface.is_test(path):
-        reason = f"is a test of {', '.join(owners)}." if owners else "is an existing test."
-        yield WriteRefusal(rule="owner" if owners else "test", reason=reason)
+        yield ("owner", f"is a test of {owners}.") if owners else ("test", "is an existing test.")
     elif surface.is_beside_tests(path):
-        yield WriteRefusal(rule="test", reason="is an existing file next to tests.")
+        yield "test", "is an existing file next to tests."
     if surface.configures(path) and not is_declared_file(path, task.files):
-        reason = "configures a test runner, build tool, linter or package manager."
-        yield WriteRefusal(rule="config", reason=reason)
+        yield "config", "configures a test runner, build tool, linter or package manager."
     if is_loaded(path, surface.loaded):
-        yield WriteRefusal(rule="loaded", reason=_LOADED)
+        yield _LOADED
     if _package_of(path):
-        yield WriteRefusal(rule="config", reason=_INSTALLED)
+        yield _INSTALLED
 
 
 def _creation_rules(
     path: str, task: Task, surface: CheckSurface, gone: Container[str]
-) -> Iterator[WriteRefusal]:
+) -> Iterator[_Refused]:
     """Yield the rules that refuse a new file."""
     if surface.is_test(path) and not surface.owners.may_create(task.id, path):
         owners = ", ".join(surface.owners.owners_of(path, in_base=False))
-        yield WriteRefusal(rule="owner", reason=f"is a test of {owners}.")
+        yield "owner", f"is a test of {owners}."
     if is_loaded(path, surface.loaded):
-        yield WriteRefusal(rule="loaded", reason=_LOADED)
+        yield _LOADED
     if any(path == target or path.startswith(f"{target}/") for target in surface.targets):
-        reason = "has the name of a make target, so that make would not run its recipe."
-        yield WriteRefusal(rule="target", reason=reason)
+        yield "target", "has the name of a make target, so that make would not run its recipe."
     if _remakes(path, surface):
-        yield WriteRefusal(rule="target", reason="would be made into an existing file by make.")
+        yield "target", "would be made into an existing file by make."
     if _bypasses(path, surface) and not is_declared_file(path, task.files):
-        reason = "is a new setting of a tool that existing tests or build files use."
-        yield WriteRefusal(rule="config", reason=reason)
+        yield "config", "is a new setting of a tool that existing tests or build files use."
     folder, name = posixpath.split(path)
     if name == _PACKAGE and folder in surface.test_folders:
-        yield WriteRefusal(rule="package", reason="would be imported with the existing tests.")
+        yield "package", "would be imported with the existing tests."
     if _package_of(path) in surface.folders - {""}:
-        yield WriteRefusal(rule="config", reason=_INSTALLED)
+        yield _INSTALLED
     hidden = surface.roots.hidden_by(path, gone) or _replaced_by(path, surface, gone)
-    hidden = hidden or _preceded_by(path, task, surface, gone)
-    if hidden:
-        yield WriteRefusal(rule="shadow", reason=f"would hide {hidden}.")
+    if hidden := hidden or _preceded_by(path, task, surface, gone):
+        yield "shadow", f"would hide {hidden}."
 
 
 def _remakes(path: str, surface: CheckSurface) -> bool:
