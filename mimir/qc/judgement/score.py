@@ -60,8 +60,8 @@ def decide_verdict(case: ScoreInput) -> Verdict:
     results = tuple(_results(case))
     score = score_of(results)
     failed_fixes = tuple(f.index for f in verdict.fixes if f.state == "failed")
-    repairable = [*_failures(case, results), *_rejections(case, results, score, failed_fixes)]
     gaps = find_gaps(results, _excused_criteria(case))
+    repairable = [*_failures(case, results), *_rejections(case, results, score, failed_fixes, gaps)]
     passed = not repairable and not gaps and verdict.verdict == "PASS"
     engine = list(_engine_fixes(case, failed_fixes))
     return Verdict(
@@ -243,6 +243,7 @@ def _rejections(
     results: Sequence[CriterionResult],
     score: Fraction,
     failed_fixes: Sequence[int],
+    gaps: Sequence[str],
 ) -> Iterator[str]:
     """Yield the reasons of QC and of the score against the attempt."""
     verdict = case.verdict
@@ -250,7 +251,6 @@ def _rejections(
         yield f"Required fix {index} of the attempt before is still not done."
     named = verdict.issues or verdict.required_fixes or verdict.criteria_impossible
     failed = any(result.state == "failed" for result in results)
-    gaps = find_gaps(results, _excused_criteria(case))
     if verdict.verdict == "FAIL" and (named or failed or not gaps):
         yield "QC's verdict is FAIL."
     if verdict.verdict == "PASS" and verdict.score < PASS_SCORE:
