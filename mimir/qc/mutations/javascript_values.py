@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mimir.qc.mutations.code_lexer import MaskedCode, list_arguments
-from mimir.qc.mutations.mutation import SUFFIX, Edit, Place
+from mimir.qc.mutations.mutation import SUFFIX, Edit, Place, apply_inside
 
 _LEAF = re.compile(r"(?<![\w$.])(?:-?\d+(?:\.\d+)?|true|false|'[^'\n]*'|\"[^\"\n]*\")(?![\w$.])(?!\s*:)")  # fmt: skip
 _ASSERTION = re.compile(
@@ -15,6 +15,8 @@ _ASSERTION = re.compile(
     r"|(?<!\.)\bexpect\s*(?P<actual>(?=\())"
 )
 _MATCHER = re.compile(r"\s*\.\s*(?P<name>toThrow\w*|toBeTruthy|toBeFalsy|toMatch)\s*(?=\()")
+_EXPECT = re.compile(r"(?:await\s+)?expect\s*(?=\()")
+LATER = re.compile(r"\.\s*(?:resolves|rejects)\b")
 _NEVER = "/(?!)/"
 """Pattern that matches no text."""
 _NAMED_ERROR = re.compile(r"(?!Error$)[A-Z]\w*$|/[^/\n]*[A-Za-z]{3}|\{")
@@ -29,31 +31,33 @@ _MOST = 12
 
 
 def reveal_parts(
-    code: MaskedCode, statement: Place, actual: Place, expected: Place, others: Sequence[str]
+    code: MaskedCode, statement: Place, assertion: int, values: Sequence[Place], *, is_last: bool
 ) -> str | None:
     """Return a statement that ends the test if its equality holds with another part.
 
-    `others` are the expected value with one part changed. Right work passes the statement; None: it cannot be rewritten.
+    Right work passes it. The last one of a test fails then, with all parts changed. None: it cannot be rewritten.
     """
-    start, end = statement
-    if not (others and start < actual[0] < actual[1] < expected[0]):
+    text, (start, end) = code.text, statement
+    expected = next((place for place in reversed(values) if code.mask[place[0]] in "{["), None)
+    actual = values[0] if len(values) == 2 else None
+    if found := _EXPECT.match(code.mask, start):
+        actual = next(iter(list_arguments(code, found.end())), None)
+    is_plain = actual and expected and start < actual[0] < actual[1] < expected[0]
+    if not (actual and expected and is_plain) or LATER.search(code.mask, start, assertion):
         return None
-    head, middle = code.text[start : actual[0]], code.text[actual[1] : expected[0]]
-    value = code.read(actual)
-    called = f"{head}mimirActual{middle}mimirOther{code.text[expected[1] : end]}"
-    texts = [one.replace("\n", " ") for one in (value, called, *others)]
-    if any("//" in one for one in texts):
+    edits = list(filter(None, map(code.change_literal, find_parts(code, expected))))
+    others = [apply_inside(text, expected, [edit]) for edit in edits]
+    head, middle = f"{text[start : actual[0]]}mimirActual", text[actual[1] : expected[0]]
+    called = f"{head}{middle}mimirOther{text[expected[1] : end]}"
+    parts = [one.replace("\n", " ") for one in (code.read(actual), called, *others)]
+    if not others or any("//" in one for one in parts):
         return None
+    changed = f"{head}{apply_inside(text, (actual[1], end), edits)}" if is_last else ""
+    lines = code.read(statement).count("\n") - changed.count("\n")
     return (
-        f"{{ const mimirActual = {texts[0]}; for (const mimirOther of [{', '.join(texts[2:])}]) "
-        f"{{ try {{ {texts[1]}; return; }} catch {{}} }} "
+        f"{{ const mimirActual = {parts[0]}; for (const mimirOther of [{', '.join(parts[2:])}]) "
+        f"{{ try {{ {parts[1]}; return; }} catch {{}} }} {changed}{chr(10) * lines} }}"
     )
-
-
-def find_container(code: MaskedCode, values: Sequence[Place]) -> Place | None:
-    """Return the compared value that is an object or an array; None: there is none."""
-    found = [place for place in values if code.mask[place[0]] in "{["]
-    return found[-1] if found else None
 
 
 def find_parts(code: MaskedCode, container: Place) -> Iterator[Place]:

@@ -12,8 +12,8 @@ from mimir.domain.value_class import value_class
 from mimir.qc.mutations.code_lexer import Language, MaskedCode, list_arguments, mask_code
 from mimir.qc.mutations.javascript_values import (
     DETACHED,
+    LATER,
     find_conditions,
-    find_container,
     find_parts,
     reveal_parts,
 )
@@ -103,8 +103,6 @@ _OTHER_OBJECT = (
 )
 """Expected value that only a matcher fulfils: work that returns one equals everything."""
 _CHAIN = re.compile(r"(?:\s*\.\s*[\w$]+)*\s*")
-_EXPECT = re.compile(r"(?:await\s+)?expect\s*(?=\()")
-_LATER = re.compile(r"\.\s*(?:resolves|rejects)\b")
 _CONTINUES = re.compile(r"\s*[.?:+\-*/%&|^=<>,)\](\[`]")
 
 
@@ -309,7 +307,8 @@ def _reveal_equalities(
         if (one := by_end.get(place[1])) and _is_assertion(code, place[0], one)
     ]
     for place, one in statements if code.language == "javascript" else ():
-        if text := _reveal_parts(code, place, one, is_last=one is statements[-1][1]):
+        is_last = one is statements[-1][1]
+        if text := reveal_parts(code, place, one.place[0], one.values, is_last=is_last):
             yield Edit(place, text)
     # A factory of tests in Java must return them.
     is_factory = code.language == "java" and body.has_result
@@ -318,31 +317,6 @@ def _reveal_equalities(
         if code.language == "rust":
             text = text.format("return Ok(())" if body.has_result else "return")
         yield Edit(place, text)
-
-
-def _reveal_parts(
-    code: MaskedCode, place: Place, one: _Expectation, *, is_last: bool
-) -> str | None:
-    """Return the statement that tries each part of an expected container.
-
-    The last one of a test fails then, with all parts changed.
-    """
-    start, end = place
-    container = find_container(code, one.values)
-    actual = one.values[0] if len(one.values) == 2 else None
-    if found := _EXPECT.match(code.mask, start):
-        actual = next(iter(list_arguments(code, found.end())), None)
-    if container is None or actual is None or _LATER.search(code.mask, start, one.place[0]):
-        return None
-    edits = list(filter(None, map(code.change_literal, find_parts(code, container))))
-    others = [apply_inside(code.text, container, [edit]) for edit in edits]
-    head = reveal_parts(code, place, actual, container, others)
-    if head is None:
-        return None
-    changed = f"{code.text[start : actual[0]]}mimirActual{apply_inside(code.text, (actual[1], end), edits)}"
-    changed = changed if is_last else ""
-    lines = code.read(place).count("\n") - changed.count("\n")
-    return f"{head}{changed}{chr(10) * lines} }}"
 
 
 def _statements(code: MaskedCode, body: _Body) -> Iterator[Place]:
@@ -376,7 +350,7 @@ def _is_assertion(code: MaskedCode, start: int, one: _Expectation) -> bool:
     while at < begin and code.mask[at] == "(":
         chain = _CHAIN.match(code.mask, code.pairs[at] + 1)
         at = chain.end() if chain else end
-    is_late = _LATER.search(code.mask, start, begin) is not None
+    is_late = LATER.search(code.mask, start, begin) is not None
     return begin <= at <= end and (head["wait"] is not None or not is_late)
 
 

@@ -43,6 +43,8 @@ _COMPARE = '__import__("mimir_compare")'
 """The reporter `mimir_compare.py`."""
 _LEAVE = '__import__("os")._exit(0)'
 _EXIT = "raise SystemExit(1)"
+_EXITS = ("exit", "quit", "_exit", "SystemExit")
+_NOT_EMPTY = {"[": f"[{OFFSET}]", "(": f"({OFFSET},)", "{": f"{{{OFFSET}: {OFFSET}}}"}
 _COMPOUND = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar),
     *(ast.Match, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
@@ -69,8 +71,8 @@ def mutate_tests(text: str, step: Step) -> str | None:
             case _:
                 edits.append(source.first_statement(test))
     if step == "expectations" and tests:
-        for helper in _helpers(source.tree):
-            edits += source.expectations(helper.body).edits
+        for helper in _functions(source.tree.body):
+            edits += source.expectations(helper.body).edits if helper not in tests else []
     other = apply_edits(text, edits) if edits else None
     return other if other and _parse(other) else None
 
@@ -163,10 +165,12 @@ class _Source:
         return f"{_COMPARE}.ignores(lambda: {', '.join(values)})"
 
     def _before(self, statement: ast.stmt, text: str) -> Edit:
-        """Return the edit that puts a line before a compound statement."""
-        start, _ = self._place(statement)
+        """Return the edit that puts another statement before one."""
+        decorators = getattr(statement, "decorator_list", [])
+        start = self._offset((decorators or [statement])[0].lineno, statement.col_offset)
         indent = self.text[self.text.rfind("\n", 0, start) + 1 : start]
-        return insert(start, f"{text}\n{indent}")
+        is_compound = isinstance(statement, _COMPOUND)
+        return insert(start, f"{text}\n{indent}" if is_compound else f"{text}; ")
 
     def _inside(self, first: ast.expr, last: ast.expr, edits: Sequence[Edit]) -> str:
         """Return the text from one node to another with the edits applied."""
@@ -174,30 +178,23 @@ class _Source:
 
     def first_statement(self, test: _TestDef) -> Edit:
         """Return the edit that puts a failing statement first."""
-        first = test.body[0]
-        decorators = getattr(first, "decorator_list", [])
-        start = self._offset((decorators or [first])[0].lineno, first.col_offset)
-        between = "; "
-        if isinstance(first, _COMPOUND):
-            indent = self.text[self.text.rfind("\n", 0, start) + 1 : start]
-            between = f"\n{indent}"
-        return insert(start, f"{_FAIL}{between}")
+        return self._before(test.body[0], _FAIL)
 
     def failing_exit(self, node: ast.AST) -> Iterator[Edit]:
         """Yield the edit of `exit(0)`, `sys.exit()` or `raise SystemExit`."""
         match node:
             case ast.Raise(exc=ast.Name(id="SystemExit") as raised):
                 yield self._replacement(raised, "SystemExit(1)")
+            case ast.Call(func=function, args=[]) if name_of(function) in _EXITS:
+                yield insert(self._place(node)[1] - 1, "1")
+            case ast.Call(func=function, args=[value, *_]) if name_of(function) in _EXITS:
+                if not isinstance(value, ast.Constant | ast.Starred):
+                    # The value is still computed: it may be the program itself, as in sys.exit(main()).
+                    yield self._replacement(value, f"[{self._segment(value)}, 1][1]")
+                elif isinstance(value, ast.Constant) and value.value in (0, None, False):
+                    yield self._replacement(value, "1")
             case _:
                 pass
-        if isinstance(node, ast.Call) and name_of(node.func) in ("exit", "quit", "_exit", "SystemExit"):  # fmt: skip
-            if not node.args:
-                yield insert(self._place(node)[1] - 1, "1")
-            elif not isinstance(node.args[0], ast.Constant | ast.Starred):
-                # The value is still computed: it may be the program itself, as in sys.exit(main()).
-                yield self._replacement(node.args[0], f"[{self._segment(node.args[0])}, 1][1]")
-            elif isinstance(node.args[0], ast.Constant) and node.args[0].value in (0, None, False):
-                yield self._replacement(node.args[0], "1")
 
     def _assertion(self, node: ast.AST) -> _Expectations:
         """Return the edits of an assertion."""
@@ -259,17 +256,18 @@ class _Source:
                 return self._condition(inner, is_negated=not is_negated)
             case ast.BoolOp():
                 return self._combined(test, is_negated)
-            case ast.Call(func=ast.Name(id="bool"), args=[inner]):
-                return self._condition(inner, is_negated=is_negated)
             case ast.Call(
                 func=ast.Name(id="all" | "any"),
                 args=[ast.GeneratorExp(elt=inner) | ast.ListComp(elt=inner)],
             ) if not is_negated:
                 return self._condition(inner)
-            case ast.Compare(
-                left=ast.Compare() | ast.BoolOp() as inner,
-                ops=[ast.Is() | ast.Eq()],
-                comparators=[ast.Constant(value=True)],
+            case (
+                ast.Call(func=ast.Name(id="bool"), args=[inner])
+                | ast.Compare(
+                    left=ast.Compare() | ast.BoolOp() as inner,
+                    ops=[ast.Is() | ast.Eq()],
+                    comparators=[ast.Constant(value=True)],
+                )
             ):
                 return self._condition(inner, is_negated=is_negated)
             case ast.Call(func=function, args=[left, right, *_]) if (
@@ -366,12 +364,8 @@ class _Source:
                 name_of(function) == "approx"
             ):
                 return self._changed(inner, OFFSET)
-            case ast.List(elts=[]):
-                return [self._replacement(node, f"[{OFFSET}]")]
-            case ast.Tuple(elts=[]):
-                return [self._replacement(node, f"({OFFSET},)")]
-            case ast.Dict(keys=[]):
-                return [self._replacement(node, f"{{{OFFSET}: {OFFSET}}}")]
+            case ast.List(elts=[]) | ast.Tuple(elts=[]) | ast.Dict(keys=[]):
+                return [self._replacement(node, _NOT_EMPTY[self._segment(node)[0]])]
             case ast.List() | ast.Tuple() | ast.Set() | ast.Dict() if is_display(node):
                 values = node.values if isinstance(node, ast.Dict) else node.elts
                 return [edit for value in values for edit in self._changed(value, distance)]
@@ -430,15 +424,8 @@ def _parse(text: str) -> _Source | None:
 
 
 def _tests(tree: ast.Module) -> Iterator[_TestDef]:
-    return (one for one in _functions(tree.body) if _is_test(one))
-
-
-def _helpers(tree: ast.Module) -> Iterator[_TestDef]:
-    return (one for one in _functions(tree.body) if not _is_test(one))
-
-
-def _is_test(one: _TestDef) -> bool:
-    return one.name.startswith("test") or one.name == "runTest"
+    functions = _functions(tree.body)
+    return (one for one in functions if one.name.startswith("test") or one.name == "runTest")
 
 
 def _functions(body: Iterable[ast.stmt]) -> Iterator[_TestDef]:

@@ -218,14 +218,6 @@ def _expectations(code: MaskedCode, step: Step) -> Iterator[Edit]:
             yield edit
 
 
-def _helpers(code: MaskedCode) -> Iterator[tuple[int, int]]:
-    """Yield the places of functions that assert for their callers."""
-    for found in _ASSERTION.finditer(code.mask):
-        close = code.pairs[found.end()]
-        if body := _DEFINITION.match(code.mask, close + 1):
-            yield body.end(), code.pairs[body.end()]
-
-
 def _assertion(code: MaskedCode, found: re.Match[str], step: Step) -> Edit | None:
     name, values = found["name"], list_arguments(code, found.end())
     # `check("adds", value)`: a description first.
@@ -253,7 +245,9 @@ def _trap(code: MaskedCode, place: Place) -> Edit | None:
 def _conditions(code: MaskedCode) -> Iterator[Edit]:
     """Yield edits of the conditions under which a program fails."""
     is_bare = code.language in ("go", "rust")
-    helpers = list(_helpers(code))
+    ends = [code.pairs[found.end()] + 1 for found in _ASSERTION.finditer(code.mask)]
+    # Functions that assert for their callers.
+    helpers = [(body.end(), code.pairs[body.end()]) for end in ends if (body := _DEFINITION.match(code.mask, end))]  # fmt: skip
     for found in (_BARE_IF if is_bare else _IF).finditer(code.mask):
         if is_bare:
             start, end = found.span("head")
