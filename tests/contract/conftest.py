@@ -1,4 +1,4 @@
-"""What the contract suites of the graph store share: a store of every kind, and a second door to it."""
+"""Fixtures of the contract suites of the graph store: a store of every kind, and a second connection to it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What every `ChatModel` promises, whatever is behind it: a play, a server that streams, one that does not, LangChain."""
+"""The contract of every `ChatModel`: a model script, a server that streams, one that does not, LangChain."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -106,7 +106,7 @@ async def test_a_conversation_with_a_tool_call(open_play: Open):
     assert (second.message, second.finish) == (said("Zeile 1 🙂"), "stop")
 
 
-async def test_usage_is_told(open_play: Open):
+async def test_answer_has_its_token_usage(open_play: Open):
     answer = await open_play("default: [{text: x, usage: {input: 11, output: 5}}]").ask(question())
     assert answer.usage is not None
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (11, 5)
@@ -122,7 +122,7 @@ async def test_an_empty_answer_is_an_answer(open_play: Open):
     assert (answer.message, answer.finish) == (said(""), "stop")
 
 
-async def test_an_answer_cut_by_length_says_so(open_play: Open):
+async def test_answer_cut_by_length_has_finish_length(open_play: Open):
     answer = await open_play("default: [{text: one two three four, fault: finish_length}]").ask(
         question()
     )
@@ -160,7 +160,7 @@ async def test_wrong_calls_arrive_as_the_model_wrote_them(open_play: Open, fault
     assert (call.name, call.arguments) == wanted[fault]
 
 
-async def test_calls_that_cannot_be_read_can_be_said_again(open_play: Open):
+async def test_unreadable_calls_can_be_sent_again(open_play: Open):
     model = open_play("default: [{fault: invalid_arguments}, done]")
     bad = (await model.ask(question(tools=(READ_FILE,)))).message
     again = question(bad, result(bad.calls[0], "no JSON"), tools=(READ_FILE,))
@@ -177,7 +177,7 @@ async def test_a_closing_answer_is_asked_for_with_the_tools_listed(open_play: Op
         first, result(first.calls[0], "r"), asked, tools=(READ_FILE,), tool_choice="none"
     )
     if isinstance(model, LangChainEndpoint):
-        return  # other providers are not told; the loop ignores calls in a closing answer
+        return  # other providers get no notice; the loop ignores calls in a closing answer
     assert (await model.ask(request)).message.text == "closed"
 
 
@@ -205,7 +205,7 @@ SEEN_THROUGH_LANGCHAIN = {
 
 
 @pytest.mark.parametrize(("fault", "scope"), SCOPES.items())
-async def test_trouble_is_named_by_what_it_ends(
+async def test_model_error_has_its_scope(
     open_play: Open, fault: str, scope: str, request: pytest.FixtureRequest
 ):
     if "langchain" in request.node.callspec.id and fault not in SEEN_THROUGH_LANGCHAIN:
@@ -230,7 +230,7 @@ async def test_trouble_is_named_by_what_it_ends(
         ("{name: rate_limited_bare}", None),
     ],
 )
-async def test_the_wait_that_is_asked_for_is_told(
+async def test_model_error_has_the_requested_wait(
     open_play: Open, fault: str, seconds: float | None
 ):
     with pytest.raises(ModelError) as caught:

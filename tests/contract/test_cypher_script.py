@@ -1,4 +1,4 @@
-"""A store as Cypher, loaded into a real server: what comes out is what went in, and no value is ever read as a statement."""
+"""A store as Cypher, loaded into a real server: the loaded store equals the source, and no value is ever read as a statement."""
 
 import re
 
@@ -25,7 +25,7 @@ async def source(tmp_path, frozen_clock):
         yield store
 
 
-async def told(store, form, tmp_path, run=""):
+async def exported_lines(store, form, tmp_path, run=""):
     lines = []
     await export(store, run, form, lines.append, room=tmp_path / "room")
     return lines
@@ -33,7 +33,7 @@ async def told(store, form, tmp_path, run=""):
 
 @pytest.mark.neo4j
 async def test_loaded_script_is_the_same_store(source, tmp_path, frozen_clock):
-    lines = await told(source, "cypher", tmp_path)
+    lines = await exported_lines(source, "cypher", tmp_path)
     name = address_of(tmp_path / "loaded").store
     mine = [line.replace("_store: 'mimir'", f"_store: '{name}'") for line in lines]
 
@@ -54,7 +54,7 @@ def _load(store, statement):
 
 
 async def test_statement_is_one_line_of_plain_characters(source, tmp_path):
-    lines = await told(source, "cypher", tmp_path)
+    lines = await exported_lines(source, "cypher", tmp_path)
 
     assert all(re.fullmatch(r"[ -~]+", line) for line in lines)
     assert all(line.endswith(";") for line in lines if not line.startswith("//"))
@@ -87,8 +87,8 @@ def _read(written):
     return text.replace(mark, "\\") if mark else text
 
 
-async def test_lines_hold_what_the_store_holds(source, tmp_path):
-    head, *lines = await told(source, "jsonl", tmp_path)
+async def test_exported_lines_equal_the_store(source, tmp_path):
+    head, *lines = await exported_lines(source, "jsonl", tmp_path)
 
     assert head == '{"mimir": "export", "schema": 2, "run": null}'
     assert all(line.isascii() for line in lines)
@@ -96,7 +96,7 @@ async def test_lines_hold_what_the_store_holds(source, tmp_path):
 
 
 async def test_one_run_is_exported_alone(source, tmp_path):
-    head, *lines = await told(source, "jsonl", tmp_path, RUN)
+    head, *lines = await exported_lines(source, "jsonl", tmp_path, RUN)
 
     assert '"run": "run-1"' in head
     assert not any(HOSTILE["projectId"] in line and "Memory" in line for line in lines)
@@ -104,7 +104,7 @@ async def test_one_run_is_exported_alone(source, tmp_path):
 
 
 async def test_diagram_shows_each_task_with_its_status(source, tmp_path):
-    lines = await told(source, "mermaid", tmp_path, RUN)
+    lines = await exported_lines(source, "mermaid", tmp_path, RUN)
 
     assert lines[0] == "flowchart TD"
     assert '    t2["task-2<br/>Middleware<br/>failed"]:::failed' in lines

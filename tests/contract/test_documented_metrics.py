@@ -39,7 +39,7 @@ def call(lane: str, seq: int, kind: str, value: object, **more: object) -> Row:
 
 
 def found(*ids: str) -> Mapping[str, object]:
-    """Return what a memory tool said; a note that talks of ids is no node."""
+    """Return the text of a memory tool; a note about ids is no node."""
     nodes = [{"id": id, "label": "Memory", "text": f'"id": "not-{id}" '} for id in ids]
     return {"text": json.dumps({"nodes": nodes}, sort_keys=True), "is_error": False}
 
@@ -143,7 +143,7 @@ async def test_a_run_that_has_not_begun_has_no_figures_in_either(kind, tmp_path,
 
 
 def answers(kind: str, room: Path) -> Mapping[str, Mapping[str, object]]:
-    """Return metric → what its documented query gives."""
+    """Return metric → the value of its documented query."""
     texts = {name: queries[LANGUAGES[kind]] for name, queries in documented().items()}
     asked = list(texts.values())
     if kind == "sqlite":

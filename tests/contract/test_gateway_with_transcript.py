@@ -1,4 +1,4 @@
-"""The gateway in front of real tools, behind it the store's own lane: what was done once is served, never done again."""
+"""The gateway before real tools and after the store's transcript: a recorded call is returned, never executed again."""
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
@@ -24,7 +24,7 @@ GRANTED = ("read_file", "list_files", "grep", "write_file", "edit_file")
 
 
 def tree_of(text: str) -> str:
-    """Name a workspace by what its one file holds."""
+    """Name a workspace by the content of its one file."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -87,7 +87,7 @@ MESSAGES = (
 )
 
 
-async def test_a_resumed_agent_is_told_the_same_and_nothing_is_done_again(
+async def test_resumed_agent_gets_recorded_results_without_execution(
     store: SqliteStore, tmp_path: Path
 ):
     # Given an agent that did its calls
@@ -112,7 +112,9 @@ async def test_a_resumed_agent_is_told_the_same_and_nothing_is_done_again(
     assert resumed.live_from == []
 
 
-async def test_a_resumed_agent_goes_on_where_the_record_ends(store: SqliteStore, tmp_path: Path):
+async def test_resumed_agent_continues_at_the_end_of_its_transcript(
+    store: SqliteStore, tmp_path: Path
+):
     where = tmp_path / "ws"
     where.mkdir()
     await Agent(store, where).do(MESSAGES[0], MESSAGES[1][:1])
@@ -123,9 +125,7 @@ async def test_a_resumed_agent_goes_on_where_the_record_ends(store: SqliteStore,
     assert said[1][-1].text == "Edited a.txt at line 1: 1 line became 1 line."
 
 
-async def test_events_tell_calls_from_denied_ones_and_no_secret_is_stored(
-    store: SqliteStore, tmp_path: Path
-):
+async def test_events_separate_denied_calls_and_store_no_secret(store: SqliteStore, tmp_path: Path):
     where = tmp_path / "ws"
     where.mkdir()
     await Agent(store, where).do(*MESSAGES)

@@ -1,4 +1,4 @@
-"""What every store must do with nodes and values. A second adapter adds a line to `tests.support.stores.KINDS`, nothing here."""
+"""Contract of every store: nodes and values. A second adapter adds a line to `tests.support.stores.KINDS`, nothing here."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What every store must answer: finding, counting, edges, search."""
+"""Contract of every store: finding, counting, edges, search."""
 
 import pytest
 
@@ -62,7 +62,7 @@ FOUND = [
 ]  # fmt: skip
 
 
-async def test_find_returns_what_matches_all_conditions(store):
+async def test_find_returns_nodes_that_match_all_conditions(store):
     await six(store)
 
     for where, expected in FOUND:

@@ -1,4 +1,4 @@
-"""What every store must keep: all or nothing, one view, no lost update, nothing forgotten."""
+"""Contract of every store: all or nothing, one view, no lost update, durable commits."""
 
 import asyncio
 import threading
@@ -48,7 +48,7 @@ async def test_failing_job_takes_no_other_job_with_it(store):
     assert len(await ids(store, "Task", {})) == 20
 
 
-async def test_work_sees_what_it_wrote(store):
+async def test_transaction_reads_its_own_writes(store):
     def work(ops):
         ops.upsert("Task", [{"id": "a", "runId": "r"}, {"id": "b", "runId": "r"}])
         ops.link("DEPENDS_ON", [("a", "b")])
@@ -66,7 +66,7 @@ async def test_work_sees_what_it_wrote(store):
     )
 
 
-async def test_every_question_is_answered_with_what_was_written_before_it(store):
+async def test_each_read_in_a_transaction_sees_the_earlier_writes(store):
     await put(store, "Task", {"id": "old", "runId": "r", "status": "new", "at": "5"})
 
     def work(ops):
@@ -75,12 +75,12 @@ async def test_every_question_is_answered_with_what_was_written_before_it(store)
         ops.upsert("Task", [{"id": "made", "runId": "r", "status": "done"}])
         ops.link("DEPENDS_ON", [("old", "made")])
         ops.upsert("Memory", [{"id": "m", "text": "wombat"}])
-        told = [
+        read_labels = [
             ops.get("Task", "old"), ops.counts("Task", "status", {"runId": "r"}), ops.labels_of(["m"]),
             ops.reach("old", [], "out", None), ops.edges_among(["old", "made"]), [id for id, _ in ops.search("Memory", "wombat", 5)],
         ]  # fmt: skip
         ops.upsert("Memory", [{"id": "m", "text": "koala"}])
-        return before, told, [entry[1] for entry in ops.dump() if entry[0] == "Memory"]
+        return before, read_labels, [entry[1] for entry in ops.dump() if entry[0] == "Memory"]
 
     assert await store.write(work) == (
         ({"id": "old", "runId": "r", "status": "new", "at": "5"}, None),
@@ -93,7 +93,7 @@ async def test_every_question_is_answered_with_what_was_written_before_it(store)
     assert await ids(store, "Task", {"status": "done"}) == ["made", "old"]
 
 
-async def test_what_is_compared_is_what_was_written_before_it(store):
+async def test_comparison_in_a_transaction_sees_the_earlier_writes(store):
     await put(store, "Task", {"id": "a", "n": 1, "at": "2026"})
 
     def work(ops):
@@ -113,22 +113,22 @@ async def test_what_is_compared_is_what_was_written_before_it(store):
     assert await store.read(lambda r: r.get("Task", "a")) == {"id": "a", "version": 3, **last}
 
 
-async def test_node_that_was_deleted_is_gone_at_once_and_may_be_made_anew(store):
+async def test_deleted_node_is_absent_at_once_and_can_be_created_again(store):
     await put(store, "Task", {"id": "a", "n": 1, "old": "x"})
 
     def work(ops):
         ops.get("Task", "a")
         gone = ops.delete("Task", ["a"])
-        told = ops.get("Task", "a"), ops.patch("Task", "a", {"n": 2}), ops.patch_if("Task", "a", {}, {"n": 2})  # fmt: skip
+        read_labels = ops.get("Task", "a"), ops.patch("Task", "a", {"n": 2}), ops.patch_if("Task", "a", {}, {"n": 2})  # fmt: skip
         ops.upsert("Task", [{"id": "a", "n": 3}])
-        return gone, told, ops.get("Task", "a")
+        return gone, read_labels, ops.get("Task", "a")
 
     assert await store.write(work) == (1, (None, False, None), {"id": "a", "n": 3})
     assert await store.read(lambda r: r.get("Task", "a")) == {"id": "a", "n": 3}
 
 
-async def test_labels_are_those_of_what_is_there_at_the_time(store, second):
-    async def told():
+async def test_labels_are_those_of_the_existing_nodes(store, second):
+    async def read_labels():
         return await store.write(lambda ops: ops.labels_of(["m", "t", "made"]))
 
     def fail(ops):
@@ -142,14 +142,14 @@ async def test_labels_are_those_of_what_is_there_at_the_time(store, second):
         return ops.labels_of(["t", "m"])
 
     await put(store, "Memory", {"id": "m"}, {"id": "t"})
-    assert await told() == {"m": "Memory", "t": "Memory"}
+    assert await read_labels() == {"m": "Memory", "t": "Memory"}
     with pytest.raises(KeyError, match="mine"):
         await store.write(fail)
-    assert await told() == {"m": "Memory", "t": "Memory"}
+    assert await read_labels() == {"m": "Memory", "t": "Memory"}
     assert list((await store.write(replace)).items()) == [("m", "Task"), ("t", "Memory")]
     async with second() as other:
         await other.write(lambda ops: ops.delete("Memory", ["t"]))
-    assert await told() == {"m": "Task"}
+    assert await read_labels() == {"m": "Task"}
 
 
 async def test_edge_needs_its_nodes_when_it_is_made(store):
@@ -166,12 +166,12 @@ async def test_edge_needs_its_nodes_when_it_is_made(store):
     assert await ids(store, "Task", {}) == ["a"]
 
 
-async def test_write_returns_what_the_work_returned(store):
+async def test_write_returns_the_value_of_its_function(store):
     assert await store.write(lambda ops: 42) == 42
     assert await store.read(lambda reads: "view") == "view"
 
 
-async def test_time_stands_still_within_a_transaction(store, frozen_clock):
+async def test_time_is_constant_within_a_transaction(store, frozen_clock):
     def work(ops):
         first = ops.now()
         frozen_clock.advance(5)
@@ -317,7 +317,7 @@ async def test_two_doors_to_one_store_lose_no_update(store, second):
 # Life
 
 
-async def test_init_is_idempotent_and_what_was_committed_stays(store, second):
+async def test_init_is_idempotent_and_keeps_committed_nodes(store, second):
     await put(store, "Task", {"id": "a", "text": "t" * 3000})
     await store.init()
 
@@ -328,7 +328,7 @@ async def test_init_is_idempotent_and_what_was_committed_stays(store, second):
         assert (await again.read(lambda reads: reads.get("Task", "a")))["text"] == "t" * 3000
 
 
-async def test_closed_store_says_so(store):
+async def test_closed_store_is_refused_as_not_open(store):
     await store.close()
     await store.close()
 
@@ -338,7 +338,7 @@ async def test_closed_store_says_so(store):
         await store.read(lambda reads: None)
 
 
-async def test_close_finishes_what_waits(store, second):
+async def test_close_finishes_waiting_writes(store, second):
     jobs = [asyncio.ensure_future(put(store, "Task", {"id": f"t{i}"})) for i in range(30)]
     await asyncio.sleep(0)
     await store.close()

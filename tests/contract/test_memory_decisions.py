@@ -148,7 +148,7 @@ async def test_an_accepted_memory_expires_by_its_age_since_the_decision(store: G
     for days, left in ((0, {"m-0", "m-1"}), (30, {"m-1"})):
         await store.write(lambda ops, days=days: expire_memories(ops, "p1", days))
         assert await find(store) == left
-    # A proposal does not expire, and what has expired may be accepted again.
+    # A proposal does not expire, and an expired memory may be accepted again.
     assert "m-2" in [one.id for one in await store.read(lambda reads: list_proposals(reads, "p1"))]
     again = [MemoryDecision(id="m-0", verb="accept")]
     await decide_all(store, again, Decider(project="p1"))

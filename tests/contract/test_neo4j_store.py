@@ -1,4 +1,4 @@
-"""What a Neo4j store is beside its contract: its schema, the picture it gives, what it shares a database with."""
+"""Properties of a Neo4j store beyond the contract: its schema, its graph in Neo4j Browser, a shared database."""
 
 import os
 import threading
@@ -28,7 +28,7 @@ async def store(tmp_path, frozen_clock):
 
 
 @pytest.fixture
-def ask(tmp_path):
+def run_query(tmp_path):
     """Ask the server itself; `$store` is this room's."""
     address = address_of(tmp_path)
     auth = (address.user, address.password) if address.user else None
@@ -41,7 +41,7 @@ def ask(tmp_path):
 
 @pytest.fixture
 def operators(tmp_path):
-    """Tell what the server would do for a statement."""
+    """Return the server's execution plan of a statement."""
     address = address_of(tmp_path)
     auth = (address.user, address.password) if address.user else None
 
@@ -56,32 +56,32 @@ def operators(tmp_path):
         )
 
 
-async def shown(ask, label="Task"):
-    (labels,) = ask(f"MATCH (n:{label} {{_store: $store}}) RETURN labels(n)")[0]
+async def shown(run_query, label="Task"):
+    (labels,) = run_query(f"MATCH (n:{label} {{_store: $store}}) RETURN labels(n)")[0]
     return set(labels)
 
 
-async def test_status_is_shown_as_a_second_label_in_the_same_transaction(store, ask):
+async def test_status_is_shown_as_a_second_label_in_the_same_transaction(store, run_query):
     await put(store, "Task", {"id": "t", "name": "t", "status": "pending"})
-    assert await shown(ask) == {"Task", "Pending", "mimir"}
+    assert await shown(run_query) == {"Task", "Pending", "mimir"}
 
     await store.write(lambda ops: ops.patch_if("Task", "t", {}, {"status": "worker_executing"}))
-    assert await shown(ask) == {"Task", "WorkerExecuting", "mimir"}
+    assert await shown(run_query) == {"Task", "WorkerExecuting", "mimir"}
 
     await store.write(lambda ops: ops.patch("Task", "t", {"status": "completed"}))
-    assert await shown(ask) == {"Task", "Completed", "mimir"}
+    assert await shown(run_query) == {"Task", "Completed", "mimir"}
 
     await store.write(lambda ops: ops.patch("Task", "t", {"name": "other"}))
-    assert await shown(ask) == {"Task", "Completed", "mimir"}
+    assert await shown(run_query) == {"Task", "Completed", "mimir"}
 
     await put(store, "Task", {"id": "t", "status": "failed"})
-    assert await shown(ask) == {"Task", "Failed", "mimir"}
+    assert await shown(run_query) == {"Task", "Failed", "mimir"}
 
     await store.write(lambda ops: ops.patch("Task", "t", {"status": "`} DETACH DELETE n //"}))
-    assert await shown(ask) == {"Task", "mimir"}
+    assert await shown(run_query) == {"Task", "mimir"}
 
 
-async def test_rolled_back_status_is_not_shown(store, ask):
+async def test_rolled_back_status_is_not_shown(store, run_query):
     await put(store, "Run", {"id": "r", "status": "running"})
 
     def work(ops):
@@ -91,14 +91,14 @@ async def test_rolled_back_status_is_not_shown(store, ask):
     with pytest.raises(KeyError):
         await store.write(work)
 
-    assert await shown(ask, "Run") == {"Run", "Running", "mimir"}
+    assert await shown(run_query, "Run") == {"Run", "Running", "mimir"}
 
 
-async def test_rows_of_one_upsert_show_each_their_own_status(store, ask):
+async def test_rows_of_one_upsert_show_each_their_own_status(store, run_query):
     rows = [{"id": f"t{i}", "status": s} for i, s in enumerate(["pending", "failed", "pending"])]
     await put(store, "Task", *rows, {"id": "t3"})
 
-    found = ask("MATCH (n:Task {_store: $store}) RETURN n.id, labels(n) ORDER BY n.id")
+    found = run_query("MATCH (n:Task {_store: $store}) RETURN n.id, labels(n) ORDER BY n.id")
 
     assert [(id, set(labels) - {"Task", "mimir"}) for id, labels in found] == [
         ("t0", {"Pending"}), ("t1", {"Failed"}), ("t2", {"Pending"}), ("t3", set()),
@@ -112,9 +112,9 @@ def test_every_status_has_a_label_and_none_is_the_label_of_a_node():
     assert not every & {label.value for label in NodeLabel}
 
 
-async def test_schema_has_its_constraints_and_indexes(store, ask):
-    unique = {tuple(labels + properties) for labels, properties in ask("SHOW CONSTRAINTS YIELD labelsOrTypes, properties, type WHERE type CONTAINS 'UNIQUENESS' RETURN labelsOrTypes, properties")}  # fmt: skip
-    indexed = {tuple(labels + properties) for labels, properties in ask("SHOW INDEXES YIELD labelsOrTypes, properties, type WHERE type IN ['RANGE', 'FULLTEXT'] RETURN labelsOrTypes, properties")}  # fmt: skip
+async def test_schema_has_its_constraints_and_indexes(store, run_query):
+    unique = {tuple(labels + properties) for labels, properties in run_query("SHOW CONSTRAINTS YIELD labelsOrTypes, properties, type WHERE type CONTAINS 'UNIQUENESS' RETURN labelsOrTypes, properties")}  # fmt: skip
+    indexed = {tuple(labels + properties) for labels, properties in run_query("SHOW INDEXES YIELD labelsOrTypes, properties, type WHERE type IN ['RANGE', 'FULLTEXT'] RETURN labelsOrTypes, properties")}  # fmt: skip
 
     assert {(label.value, "_store", "id") for label in NodeLabel} <= unique
     assert {
@@ -123,15 +123,15 @@ async def test_schema_has_its_constraints_and_indexes(store, ask):
     } <= indexed  # fmt: skip
 
 
-async def test_id_cannot_be_given_to_two_nodes_even_by_hand(store, ask):
+async def test_id_cannot_be_given_to_two_nodes_even_by_hand(store, run_query):
     await put(store, "Task", {"id": "x"})
 
     with pytest.raises(Exception, match="already exists"):
-        ask("CREATE (:Run:mimir {_store: $store, id: 'x'})")
+        run_query("CREATE (:Run:mimir {_store: $store, id: 'x'})")
 
 
-async def test_what_is_not_of_the_store_is_neither_seen_nor_touched(store, ask):
-    ask("CREATE (:Task {id: $store, status: 'pending'})-[:DEPENDS_ON]->(:Task:mimir {_store: $store, id: 'mine'})")  # fmt: skip
+async def test_foreign_nodes_are_neither_read_nor_changed(store, run_query):
+    run_query("CREATE (:Task {id: $store, status: 'pending'})-[:DEPENDS_ON]->(:Task:mimir {_store: $store, id: 'mine'})")  # fmt: skip
 
     assert await ids(store, "Task", {}) == ["mine"]
     assert await store.read(lambda reads: reads.neighbours("mine", [], "both")) == []
@@ -139,29 +139,33 @@ async def test_what_is_not_of_the_store_is_neither_seen_nor_touched(store, ask):
         "mine"
     ]
     await store.write(lambda ops: ops.delete("Task", ["mine"]))
-    assert ask("MATCH (n:Task {id: $store}) WITH n, n.status AS s DETACH DELETE n RETURN s") == [
-        ["pending"]
-    ]
+    assert run_query(
+        "MATCH (n:Task {id: $store}) WITH n, n.status AS s DETACH DELETE n RETURN s"
+    ) == [["pending"]]
 
 
 async def test_store_of_an_earlier_schema_is_marked_when_it_is_opened(
-    store, ask, tmp_path, frozen_clock
+    store, run_query, tmp_path, frozen_clock
 ):
-    ask("MATCH (s:MimirStore {_store: $store}) SET s.schemaVersion = $v", v=SCHEMA_VERSION - 1)
+    run_query(
+        "MATCH (s:MimirStore {_store: $store}) SET s.schemaVersion = $v", v=SCHEMA_VERSION - 1
+    )
 
     again = store_over(tmp_path, frozen_clock)
     await again.init()
     await again.close()
 
-    assert ask("MATCH (s:MimirStore {_store: $store}) RETURN s.schemaVersion") == [[SCHEMA_VERSION]]
+    assert run_query("MATCH (s:MimirStore {_store: $store}) RETURN s.schemaVersion") == [
+        [SCHEMA_VERSION]
+    ]
 
 
 async def test_newer_schema_is_refused_by_name_and_left_untouched(
-    store, ask, tmp_path, frozen_clock
+    store, run_query, tmp_path, frozen_clock
 ):
     await put(store, "Task", {"id": "t"})
-    ask("MATCH (s:MimirStore {_store: $store}) SET s.schemaVersion = 99")
-    before = ask("MATCH (n {_store: $store}) RETURN properties(n) AS p ORDER BY labels(n)[0]")
+    run_query("MATCH (s:MimirStore {_store: $store}) SET s.schemaVersion = 99")
+    before = run_query("MATCH (n {_store: $store}) RETURN properties(n) AS p ORDER BY labels(n)[0]")
 
     with pytest.raises(StoreError, match=f"schema 99; this mimir knows {SCHEMA_VERSION}"):
         await store_over(tmp_path, frozen_clock).init()
@@ -169,34 +173,35 @@ async def test_newer_schema_is_refused_by_name_and_left_untouched(
         await put(store, "Task", {"id": "u"})
 
     assert (
-        ask("MATCH (n {_store: $store}) RETURN properties(n) AS p ORDER BY labels(n)[0]") == before
+        run_query("MATCH (n {_store: $store}) RETURN properties(n) AS p ORDER BY labels(n)[0]")
+        == before
     )
 
 
-async def test_removed_store_is_told(store, ask):
-    ask("MATCH (s:MimirStore {_store: $store}) DELETE s")
+async def test_removed_store_is_refused(store, run_query):
+    run_query("MATCH (s:MimirStore {_store: $store}) DELETE s")
 
     with pytest.raises(StoreError, match="removed"):
         await put(store, "Task", {"id": "t"})
 
 
-async def test_time_is_the_servers(store, ask):
+async def test_time_is_the_servers(store, run_query):
     now = await store.read(lambda reads: reads.now())
-    (there,) = ask("RETURN toString(datetime.realtime())")[0]
+    (there,) = run_query("RETURN toString(datetime.realtime())")[0]
 
     assert now < there
     assert now[:4] == there[:4] != "2030"
 
 
-async def test_open_store_has_a_door_and_leaves_none_behind(tmp_path, frozen_clock, ask):
+async def test_open_store_has_a_door_and_leaves_none_behind(tmp_path, frozen_clock, run_query):
     async with opened(store_over(tmp_path, frozen_clock)):
-        assert len(ask("MATCH (d:MimirDoor {_store: $store}) RETURN d.id")) == 1
+        assert len(run_query("MATCH (d:MimirDoor {_store: $store}) RETURN d.id")) == 1
 
-    assert ask("MATCH (d:MimirDoor {_store: $store}) RETURN d.id") == []
+    assert run_query("MATCH (d:MimirDoor {_store: $store}) RETURN d.id") == []
 
 
 async def test_claim_asks_twice_after_the_first_however_much_it_takes(store, monkeypatch):
-    """What is free or has ended; and all that is written goes out at once. The run's row came with the lock."""
+    """Claim a free or ended task; all writes go out at once. The run's row came with the lock."""
     await start(store, *(task(id) for id in "abcde"))
     await claim(store, limit=1)
     asked = []
@@ -210,7 +215,7 @@ async def test_claim_asks_twice_after_the_first_however_much_it_takes(store, mon
     assert (len(more), len(asked)) == (3, 2)
 
 
-async def test_run_that_comes_with_the_lock_is_as_it_was_when_the_lock_was_had(store, ask):
+async def test_run_that_comes_with_the_lock_is_as_it_was_when_the_lock_was_had(store, run_query):
     """Two processes: the second waits for the lock while the first changes the run that it will be given."""
     await put(store, "Run", {"id": "r", "number": 0})
     text = str(query("open"))
@@ -219,9 +224,9 @@ async def test_run_that_comes_with_the_lock_is_as_it_was_when_the_lock_was_had(s
     for number in range(1, 4):
         with store._session() as session, session.begin_transaction() as first:
             first.run(text, address_run).consume()  # pyright: ignore[reportArgumentType]
-            second = threading.Thread(target=lambda: seen.append(ask(text, **address_run)[0][2]["number"]))  # fmt: skip
+            second = threading.Thread(target=lambda: seen.append(run_query(text, **address_run)[0][2]["number"]))  # fmt: skip
             second.start()
-            while not ask("SHOW TRANSACTIONS YIELD status WHERE status STARTS WITH 'Blocked' RETURN status"):  # fmt: skip
+            while not run_query("SHOW TRANSACTIONS YIELD status WHERE status STARTS WITH 'Blocked' RETURN status"):  # fmt: skip
                 pass
             first.run("MATCH (n:Run {_store: $store, id: 'r'}) SET n.number = $number", number=number, store=store._address.store).consume()  # fmt: skip
             first.commit()
@@ -229,7 +234,7 @@ async def test_run_that_comes_with_the_lock_is_as_it_was_when_the_lock_was_had(s
         assert seen[-1] == number
 
 
-async def test_who_has_written_lately_is_counted_with_the_lock(tmp_path, frozen_clock, ask):
+async def test_recent_writers_are_counted_with_the_lock(tmp_path, frozen_clock, run_query):
     def over():
         return store_over(tmp_path, frozen_clock)
 
@@ -237,7 +242,7 @@ async def test_who_has_written_lately_is_counted_with_the_lock(tmp_path, frozen_
         await put(one, "Task", {"id": "a"})
         await put(two, "Task", {"id": "b"})
         assert (one._backoff._others, two._backoff._others) == (1, 1)
-        ask("MATCH (d:MimirDoor {_store: $store, id: $id}) SET d.at = '2020-01-01T00:00:00.000Z'", id=one._door)  # fmt: skip
+        run_query("MATCH (d:MimirDoor {_store: $store, id: $id}) SET d.at = '2020-01-01T00:00:00.000Z'", id=one._door)  # fmt: skip
         await put(two, "Task", {"id": "c"})
         assert two._backoff._others == 0
 
@@ -263,7 +268,7 @@ def everything():
 
 @pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("name", ["all", "get", "these", "patch", "open", "view"])
-def test_what_is_never_planned_again_looks_up_keys_alone(name, operators):
+def test_query_with_a_fixed_plan_reads_by_key_only(name, operators):
     if name == "all":
         made = everything()
         text, bound = made.text(closing=True), {**made.bound, "door": "d", "token": "t", "now": ""}

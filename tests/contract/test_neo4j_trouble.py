@@ -29,13 +29,13 @@ def proxy(tmp_path):
 
 
 @pytest.fixture
-def said():
+def messages():
     return []
 
 
 @pytest.fixture
-async def behind(proxy, tmp_path, frozen_clock, said):
-    """Open a store of this room through the proxy; what it waits for is let pass by `sleep`."""
+async def behind(proxy, tmp_path, frozen_clock, messages):
+    """Open a store of this test through the proxy; `sleep` lets its waits pass."""
 
     @contextlib.asynccontextmanager
     async def store(sleep=asyncio.sleep, **how):
@@ -45,7 +45,7 @@ async def behind(proxy, tmp_path, frozen_clock, said):
             through,
             frozen_clock,
             door=secrets.token_hex(4),
-            say=said.append,
+            say=messages.append,
             sleep=sleep,
             retry_seconds=0.05,
             **how,
@@ -64,7 +64,7 @@ def add(ops):
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-async def test_commit_that_nobody_answered_is_looked_up(behind, proxy, how):
+async def test_commit_without_an_answer_is_read_back(behind, proxy, how):
     async with behind() as store:
         await put(store, "Run", {"id": "r", "n": 0})
         await store.write(add)
@@ -77,7 +77,7 @@ async def test_commit_that_nobody_answered_is_looked_up(behind, proxy, how):
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-async def test_commit_that_nobody_answered_is_looked_up_before_the_next_write(behind, proxy, how):
+async def test_commit_without_an_answer_is_read_back_before_the_next_write(behind, proxy, how):
     async with behind() as store:
         await put(store, "Run", {"id": "r", "n": 0})
         proxy.cut_at_commit = how
@@ -90,7 +90,7 @@ async def test_commit_that_nobody_answered_is_looked_up_before_the_next_write(be
 
 
 @pytest.mark.parametrize("how", ["before", "after"])
-async def test_look_whose_end_nobody_answered_is_taken_again(behind, proxy, how):
+async def test_read_without_an_answer_is_repeated(behind, proxy, how):
     async with behind() as store:
         await put(store, "Run", {"id": "r", "n": 7})
         proxy.cut_at_commit = how
@@ -100,7 +100,7 @@ async def test_look_whose_end_nobody_answered_is_taken_again(behind, proxy, how)
         assert proxy.cuts == 1
 
 
-async def test_commit_is_looked_up_again_when_nobody_answers_that_either(behind, proxy):
+async def test_commit_is_read_back_again_after_a_lost_answer(behind, proxy):
     async with behind() as store:
         await put(store, "Run", {"id": "r", "n": 0})
         proxy.cut_at_commit, proxy.times = "after", 3
@@ -122,7 +122,7 @@ async def test_commit_that_is_still_on_its_way_is_waited_for(behind, proxy):
         assert (await store.read(lambda reads: reads.get("Run", "r")))["n"] == 1
 
 
-async def test_lost_server_is_waited_for_and_said_once(behind, proxy, said):
+async def test_lost_server_is_waited_for_and_reported_once(behind, proxy, messages):
     async def sleep(_):
         waits.append(1)
         if len(waits) == 3:
@@ -140,14 +140,14 @@ async def test_lost_server_is_waited_for_and_said_once(behind, proxy, said):
         )
 
     assert sorted(map(str, found)) == ["1", "2", "r"]
-    assert [line.split(" ", 2)[2] for line in said] == [
+    assert [line.split(" ", 2)[2] for line in messages] == [
         f"{store.uri} does not answer; waiting for it, 5 minutes at most.",
         f"{store.uri} is back.",
     ]
 
 
 async def test_server_that_stays_lost_pauses_the_run_and_then_each_call_at_once(
-    behind, proxy, said, frozen_clock
+    behind, proxy, messages, frozen_clock
 ):
     async def sleep(_):
         frozen_clock.advance(100)
@@ -168,10 +168,10 @@ async def test_server_that_stays_lost_pauses_the_run_and_then_each_call_at_once(
         proxy.start()
         assert await store.write(add) == 1
 
-    assert len(said) == 2
+    assert len(messages) == 2
 
 
-async def test_writers_go_one_after_another_whatever_they_read(tmp_path, frozen_clock):
+async def test_writers_run_one_after_another(tmp_path, frozen_clock):
     """Read, then write without a comparison: safe under the store's lock alone."""
 
     def add_blindly(ops):

@@ -183,7 +183,7 @@ async def test_two_processes_never_exceed_the_budget_of_a_session(
     assert (sum(made), more) == (4, [0, 0])
     assert row is not None
     assert (row["treeCalls"], row["treeTokens"]) == (4, 301)
-    # A raised limit of the settings holds for what comes next.
+    # A raised limit of the settings holds for the next calls.
     limits = DelegationLimits(budget=RunBudget(max_calls=6, max_tokens=1000))
     await store.write(lambda ops: renew_budget(ops, "s-1", limits))
     assert [await reserve(store, n) for n in range(3)] == [1, 1, 0]

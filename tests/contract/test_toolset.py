@@ -1,4 +1,4 @@
-"""What every `Toolset` promises, tried on each one that there is, and on the gateway in front of them."""
+"""The contract of every `Toolset`, tested on each existing one, and on the gateway in front of them."""
 
 import json
 from collections.abc import Callable
@@ -152,7 +152,7 @@ ARGUMENTS = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=4)
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(arguments=ARGUMENTS, chosen=st.integers(0, 12))
-async def test_whatever_is_asked_comes_back_as_bounded_text(
+async def test_each_tool_call_returns_bounded_text(
     tools: Toolset, arguments: dict[str, object], chosen: int
 ):
     spec = tools.specs[chosen % len(tools.specs)]
@@ -166,7 +166,7 @@ async def test_whatever_is_asked_comes_back_as_bounded_text(
         assert not result.denied or result.is_error
 
 
-async def test_what_only_reads_changes_nothing(tools: Toolset, tmp_path: Path):
+async def test_read_only_tool_changes_no_file(tools: Toolset, tmp_path: Path):
     def state() -> dict[str, bytes]:
         return {str(p): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
 

@@ -54,7 +54,7 @@ def copied(tmp_path):
 
 
 async def everything(store):
-    """Return all that a store holds, in an order that every store agrees on; ints and floats told apart."""
+    """Return the whole content of a store, in an order equal for all stores; ints and floats differ."""
     return await store.read(lambda reads: sorted(map(spool.line, reads.dump())))
 
 
@@ -88,7 +88,7 @@ async def test_copied_store_is_equal_in_every_property(made, copied, frozen_cloc
 
 
 @pytest.mark.parametrize(("one", "other"), BOTH_WAYS)
-async def test_copy_that_died_can_be_made_again_though_the_run_went_on(
+async def test_interrupted_copy_can_be_repeated_after_progress_of_the_run(
     made, copied, frozen_clock, monkeypatch, one, other
 ):
     source, target = await made(one, "one"), await made(other, "other")
@@ -99,7 +99,7 @@ async def test_copy_that_died_can_be_made_again_though_the_run_went_on(
         await dies_after(target, 14, patch)
         with pytest.raises(ConnectionError):
             await copied(source, target)
-    # Then nobody sees a run
+    # Then no reader sees a run
     assert await target.read(lambda reads: reads.find("Run", {})) == []
     assert len(await everything(target)) > 4
     # And it is copied as it is by now, nothing stale beside it
@@ -152,7 +152,7 @@ async def test_target_that_holds_something_else_is_refused_and_untouched(
     assert await everything(target) == before
 
 
-async def test_run_that_went_on_in_the_target_is_not_overwritten(made, copied, frozen_clock):
+async def test_progress_of_a_run_in_the_target_is_not_overwritten(made, copied, frozen_clock):
     source, target = await made("sqlite", "one"), await made("sqlite", "other")
     await SmallRun(source, frozen_clock).create()
     await copied(source, target)
@@ -166,7 +166,7 @@ async def test_run_that_went_on_in_the_target_is_not_overwritten(made, copied, f
     assert await everything(target) == before
 
 
-async def test_run_that_somebody_works_on_is_not_copied(made, copied, frozen_clock):
+async def test_run_with_a_live_process_is_not_copied(made, copied, frozen_clock):
     source, target = await made("sqlite", "one"), await made("sqlite", "other")
     await SmallRun(source, frozen_clock).create()
     take = leases.acquire_lease
@@ -209,7 +209,7 @@ async def test_one_run_is_copied_with_its_project_and_nothing_else(made, copied,
         await copied(source, target, "run-x")
     with pytest.raises(UsageError, match="2 runs begin with 'run-'"):
         await copied(source, target, "run-")
-    # What both stores know of the project is put together.
+    # The project knowledge of both stores is combined.
     await copied(source, target)
     assert await everything(target) == await everything(source)
 

@@ -1,4 +1,4 @@
-"""One forge and one reference run for the tests of this room in a process: what the forge starts costs a tenth of a second."""
+"""One forge and one reference run for the tests of this folder in a process: each start of the forge takes a tenth of a second."""
 
 import pytest
 

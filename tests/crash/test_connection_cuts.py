@@ -31,7 +31,7 @@ def wanted(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> End:
 
 
 @pytest.mark.parametrize(("number", "how"), [(25, "after"), (60, "before")])
-def test_run_goes_on_after_a_commit_that_nobody_answered(
+def test_run_continues_after_a_commit_without_an_answer(
     number: int, how: How, wanted: End, forge: Forge, tmp_path: Path
 ):
     root = tmp_path / "root"

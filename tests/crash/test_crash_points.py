@@ -1,4 +1,4 @@
-"""Deaths at a boundary, before it is crossed or after, and kills at random: what is resumed ends as if nothing had died.
+"""Deaths before and after a boundary, and kills at random: the resumed run ends like a run without a death.
 
 Nothing is done twice. A sample; more: `make crash POINTS=all KILLS=200`.
 """

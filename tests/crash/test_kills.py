@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.killed_processes import Place, environment, repeated, standing
+from tests.support.killed_processes import Place, durable_status, environment, repeated
 from tests.support.script_server import PlayServer
 
 WALK = Path(__file__).parents[1] / "support" / "twelve_tasks"
@@ -50,7 +50,7 @@ def place(tmp_path: Path, log: Path) -> Iterator[Place]:
 
 def assert_as_without_kills(place: Place) -> None:
     status = place.status()
-    assert {t: s[:3] for t, s in standing(status).items()} == STANDING
+    assert {t: s[:3] for t, s in durable_status(status).items()} == STANDING
     assert status["status"] == "failed"
     made = place.result(str(status["run"]))
     made.pop("plan.md")

@@ -108,7 +108,9 @@ CONFIG = "description: Writes\ntype: cli\nprogram: claude\non_crash: ask\n"
 INVOKE = ("invoke", "tool", "Write 42.", "--check", "grep -q 42 out.txt", "--deliverable", "out.txt")  # fmt: skip
 
 
-def test_an_interrupted_program_starts_again_only_if_the_user_lets_it(tmp_path: Path, forge: Forge):
+def test_interrupted_program_is_repeated_only_with_consent_of_the_user(
+    tmp_path: Path, forge: Forge
+):
     files = {
         "project/README.md": "A project.\n",
         ".config/mimir/agents/tool/config.yaml": CONFIG,

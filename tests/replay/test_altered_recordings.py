@@ -1,4 +1,4 @@
-"""A recording that somebody changed, hashes and all, is refused in words or replayed with differences; it never breaks the replay."""
+"""A changed recording, hashes included, is refused with a message or replayed with differences; it never breaks the replay."""
 
 import copy
 import random
@@ -79,7 +79,7 @@ async def test_run_whose_roles_have_no_preamble_is_refused(tmp_path: Path) -> No
         await replay(tmp_path, content)
 
 
-async def test_settings_of_another_form_are_taken_as_not_told(tmp_path: Path) -> None:
+async def test_settings_of_another_form_are_ignored_by_replay(tmp_path: Path) -> None:
     content = lines(SHIPPED)
     pinned = cast("Line", of(content, "run")["pinned"])
     cast("Line", pinned["settingsJson"])["run"] = "fast"
@@ -134,7 +134,7 @@ def _changed(chance: random.Random) -> list[Line]:
 
 
 async def _no_drift(*_: object) -> None:
-    """Tell nobody."""
+    """Discard the message."""
 
 
 @pytest.mark.parametrize("seed", range(MUTANTS))

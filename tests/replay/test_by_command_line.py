@@ -1,4 +1,4 @@
-"""Recordings as a person makes and uses them: two kills in the middle, then the same bytes; another program asks the endpoint."""
+"""Recordings from the command line: two kills in the middle, then the same bytes; another program calls the endpoint."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ REQUEST = "Write three small files."
 
 
 def place_env(tmp_path: Path) -> dict[str, str]:
-    """Return the environment of a person without a key, whose endpoint is not there."""
+    """Return the environment of a user without a key and without an endpoint."""
     given = environment("http://127.0.0.1:9/v1", tmp_path).items()
     return {n: v for n, v in given if not n.startswith("OPENAI_")} | {"PYTHONPATH": str(Path.cwd())}
 

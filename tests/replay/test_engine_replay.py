@@ -107,7 +107,7 @@ async def test_replay_in_any_order_of_completion_gives_the_same_bytes(
 
 
 @pytest.mark.usefixtures("nothing_runs")
-async def test_attempt_whose_turn_comes_while_the_replay_still_looks_is_not_let_ahead_twice(
+async def test_attempt_starts_once_when_its_turn_comes_during_a_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It begins with its own turn, at once; to be let start after that would let a later step out of turn."""
@@ -151,7 +151,7 @@ async def test_replay_of_the_run_itself_is_that_of_its_recording(project: Path, 
     assert by_store.report == report.read_text(encoding="utf-8")
 
 
-async def test_recording_has_what_it_was_made_for(tape: Path) -> None:
+async def test_recording_has_retries_a_trip_a_failure_and_a_passed_gate(tape: Path) -> None:
     events = [line for line in lines(tape) if line.get("kind") == "event"]
     kinds = [line["event"] for line in events]
     reasons = {line["data"]["reason"] for line in events if line["event"] == "TaskRetried"}
@@ -188,9 +188,7 @@ async def test_answer_edited_with_its_line_s_hash_is_found_by_its_lane(
     assert found.differences[0].where == "lane bad/1/worker, call 0"
 
 
-async def test_verdict_that_says_otherwise_takes_the_run_another_way(
-    project: Path, tape: Path
-) -> None:
+async def test_changed_verdict_makes_the_replay_differ(project: Path, tape: Path) -> None:
     def change(answer: dict[str, object]) -> None:
         message = answer["message"]
         assert isinstance(message, dict)

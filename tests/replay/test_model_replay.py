@@ -1,4 +1,4 @@
-"""`execute --replay`: a recording answers for the models, everything else is done again; what is missed or left over is said."""
+"""`execute --replay`: a recording answers for the models, all other work is done again; misses and rests are reported."""
 
 import asyncio
 import socket
@@ -68,7 +68,7 @@ async def test_shipped_recording_replays_to_its_own_bytes(tmp_path: Path) -> Non
     )
 
 
-async def test_tool_that_says_something_else_is_drift_and_a_changed_preamble_is_a_miss(
+async def test_changed_tool_result_is_drift_and_changed_preamble_is_a_miss(
     tmp_path: Path,
 ) -> None:
     made = plan(step("a"), step("b"))
@@ -96,7 +96,7 @@ async def test_tool_that_says_something_else_is_drift_and_a_changed_preamble_is_
     assert why in missed.ending.message
 
 
-async def test_recording_of_another_plan_is_refused_with_what_changed(tmp_path: Path) -> None:
+async def test_recording_of_another_plan_is_refused_with_the_difference(tmp_path: Path) -> None:
     project = start(tmp_path)
     made, _ = shipped_recording.run()
     for other, why in (
@@ -146,7 +146,7 @@ async def test_run_whose_preambles_lay_ready_is_done_again_where_none_do(tmp_pat
     assert (done.used.missed, done.used.left) == ((), ())
     assert done.ending.outcome is RunStatus.COMPLETED
 
-    # Where they lie, they count, whatever model is set now: an edited one is told.
+    # Local preambles count with any configured model: an edited one is reported.
     for preamble in (project / "generated-agents").glob("worker-*.md"):
         preamble.write_text(preamble.read_text().replace("Work with care", "Work fast"))
         trust(project, preamble)

@@ -1,4 +1,4 @@
-"""A run that pauses is replayed to its pause, whatever was under way in it."""
+"""A run that pauses is replayed to its pause, with any calls in progress."""
 
 import asyncio
 from collections.abc import Sequence

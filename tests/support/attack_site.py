@@ -1,4 +1,4 @@
-"""A machine worth attacking: secrets at rest and in memory, sockets that listen, a process to be signalled; and who was reached."""
+"""A machine with secrets at rest and in memory, sockets that listen, and a process to signal; it records each access."""
 
 import contextlib
 import hashlib
@@ -19,7 +19,7 @@ VARIABLE = "CANARY_API_KEY"
 
 @dataclass(kw_only=True)
 class Site:
-    """What lies around a sandbox, and what must stay as it is."""
+    """Surroundings of a sandbox, and the files that must stay unchanged."""
 
     top: Path
     listeners: dict[str, socket.socket] = field(default_factory=dict[str, socket.socket])
@@ -46,7 +46,7 @@ class Site:
         return self.project / ".mimir/work/run-1/other"
 
     def words(self) -> dict[str, str]:
-        """Return what a probe may name: it knows everything but the secret."""
+        """Return the values that a probe may name: all but the secret."""
         port = {name: str(s.getsockname()[1]) for name, s in self.listeners.items() if "tcp" in name or "udp" in name}  # fmt: skip
         return {
             "HOME_DIR": str(self.home),
@@ -65,7 +65,7 @@ class Site:
         }
 
     def reached(self) -> list[str]:
-        """Name the listeners that somebody reached, and what else happened to this machine."""
+        """Name the listeners that were reached, and all other changes of this machine."""
         found = [name for name, one in self.listeners.items() if _was_reached(one)]
         if self.victim.poll() is not None:
             found.append("the victim was ended")

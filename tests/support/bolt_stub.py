@@ -12,7 +12,7 @@ _BOLT_5_4 = b"\x00\x00\x04\x05"
 
 
 class BoltStub:
-    """Answers every message with success, but those that it was told to refuse."""
+    """Answers every message with success, except the refused ones."""
 
     def __init__(
         self, *, agent: str = "Neo4j/5.26.0", refuse: Mapping[str, str] | None = None
@@ -20,7 +20,7 @@ class BoltStub:
         """Listen.
 
         Args:
-            agent: What it calls itself.
+            agent: Its own name for itself.
             refuse: `logon`, `begin` or a piece of a query → the code of the error.
         """
         self._agent = agent
@@ -43,7 +43,7 @@ class BoltStub:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as stream:
-            if len(stream.read(20)) < 20:  # somebody only looked whether anybody listens
+            if len(stream.read(20)) < 20:  # a client only tested whether a server listens
                 return
             connection.sendall(_BOLT_5_4)
             failed = False

@@ -1,4 +1,4 @@
-"""Plans with one thing wrong each: a whole plan in which a line is replaced, and what must be said of it where."""
+"""Plans with one defect each: a whole plan with one replaced line, and the expected finding with its position."""
 
 from dataclasses import dataclass
 

@@ -55,5 +55,5 @@ async def events(store: Transactions, *kinds: EventKind) -> list[Event]:
 
 
 def lock_of(row: Row) -> dict[str, Value]:
-    """Return what a row says of its lease."""
+    """Return the lease of a row."""
     return {k: row[k] for k in ("lockedBy", "lockedAt", "expiresAt", "claimState") if k in row}

@@ -1,6 +1,6 @@
-"""The command line as a person types it, in this process: words in; exit code, both streams and the files out.
+"""The command line in this process: arguments in; exit code, both streams and the files out.
 
-The model is a play behind a real HTTP server, so what is walked is everything but the start of a process.
+The model is a script behind a real HTTP server: only the start of a process is left out.
 """
 
 import json
@@ -19,7 +19,7 @@ KEY = "sk-test-0123456789"
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What one command came to."""
+    """The result of one command."""
 
     code: int
     out: str
@@ -27,12 +27,12 @@ class Said:
 
     @property
     def json(self) -> dict[str, Any]:
-        """The one JSON object on stdout; whatever else stands there is an error."""
+        """The one JSON object on stdout; any other text there is an error."""
         return json.loads(self.out)
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The JSON lines on stdout; whatever else stands there is an error."""
+        """The JSON lines on stdout; any other text there is an error."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     @property

@@ -7,7 +7,7 @@ START = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 class FrozenClock:
-    """A `Clock` that stands still until it is told to `advance`."""
+    """A `Clock` that moves only by `advance`."""
 
     def __init__(self, start: datetime = START) -> None:
         self._now = start

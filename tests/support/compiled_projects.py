@@ -1,4 +1,4 @@
-"""Go and Rust projects with a dependency, and the home of a user who works on them.
+"""Go and Rust projects with a dependency, and the home of a user of them.
 
 The dependencies are written here and installed as a user installs them, but without a network: a module
 cache filled by `go mod download`, and a vendored source of cargo that git ignores.

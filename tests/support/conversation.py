@@ -1,4 +1,4 @@
-"""A model and a toolset that do as they are told, for tests of conversations."""
+"""A scripted model and a scripted toolset, for tests of conversations."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ def says(
 
 @dataclass
 class FakeModel:
-    """Answers from a list, or from a function of the request; keeps what it was asked."""
+    """Answers from a list, or from a function of the request; keeps its requests."""
 
     script: Sequence[Answer | Exception] | Callable[[ModelRequest], Answer]
     asked: list[ModelRequest] = field(default_factory=list[ModelRequest])
@@ -55,7 +55,7 @@ class FakeModel:
 
 @dataclass
 class FakeTools:
-    """Counts what was run; each result names its call, or comes from `result`."""
+    """Counts its calls; each result names its call, or comes from `result`."""
 
     result: Callable[[ToolCall, int], ToolResult] = lambda _call, n: ToolResult(text=f"result {n}")
     specs: Sequence[ToolSpec] = (

@@ -41,7 +41,7 @@ def _after_merge_commit(fuse: _Fuse) -> None:
 
 
 def _in_apply(fuse: _Fuse) -> None:
-    """After a file was brought into the person's directory, before the next."""
+    """After a file was copied to the user's directory, before the next."""
     make = person.make_change
 
     def dying(*given: object, **more: object) -> object:

@@ -1,4 +1,4 @@
-"""The environment that every test starts in: nobody's keys, nobody's settings, a home of its own."""
+"""The start environment of every test: no keys, no settings of the user, a home of its own."""
 
 import os
 import secrets
@@ -17,7 +17,7 @@ FOREIGN_PREFIXES = (
     "OPENAI_",
     "XDG_",
 )
-"""Variables with these prefixes change what the product, its libraries or git do."""
+"""Variables with these prefixes change the behaviour of the product, its libraries or git."""
 FOREIGN = (
     "ALL_PROXY",
     "COLUMNS",
@@ -68,7 +68,7 @@ GIT_CONFIG = """\
 
 
 def isolate(environ: MutableMapping[str, str], home: Path) -> None:
-    """Take out of `environ` what belongs to the person at this machine, and give it an empty home.
+    """Remove the settings of this machine's user from `environ`, and set an empty home.
 
     Git gets an identity of its own, and reads no configuration but that and a repository's.
     """
@@ -90,7 +90,7 @@ def isolate_this_process(home: Path) -> None:
 
 
 def remember_environment() -> None:
-    """Keep what the person has set, before the environment is isolated."""
+    """Save the user's values before the environment is isolated."""
     env = os.environ
     for name, kept in (
         ("MIMIR_TEST_NEO4J_URI", NEO4J_GIVEN),

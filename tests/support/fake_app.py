@@ -1,4 +1,4 @@
-"""A stand-in for `mimir.bootstrap.app`: what the command line asks of it is noted, and what it answers is what the test says."""
+"""A stand-in for `mimir.bootstrap.app`: it records the calls of the command line, and the test sets its answers."""
 
 # The fake application notes its calls in the private journal of its fake.
 # pyright: reportPrivateUsage=false
@@ -94,7 +94,7 @@ DONE = RunResult(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What one command line came to."""
+    """The result of one command line."""
 
     code: int
     out: str
@@ -110,7 +110,7 @@ Mimir = Callable[..., Said]
 
 
 def event(kind: EventKind, task: str = "", attempt: int = 0, /, **data: object) -> Event:
-    """Return an event; its number is given when it is told."""
+    """Return an event; its number is assigned when it is emitted."""
     return Event(seq=0, kind=kind, run=RUN, at=CREATED.at, task=task, attempt=attempt, data=data)
 
 
@@ -165,12 +165,12 @@ class FakeCopied:
 
 @dataclass(slots=True, kw_only=True)
 class FakeMimir:
-    """Answers; `asked` is what it was asked, in order."""
+    """Answers; `asked` holds its calls, in order."""
 
     store_uri: str = "sqlite:.mimir/mimir.db"
     planned: FakePlanned = field(default_factory=FakePlanned)
     story: Sequence[Event] = (CREATED,)
-    """What happens while the run is driven; numbers are given by place."""
+    """Events during the run; their position gives their numbers."""
     told_before: int = 0
     """How many of them had happened before."""
     ending: RunResult = DONE
@@ -183,9 +183,9 @@ class FakeMimir:
     verified: FakeVerified = field(default_factory=FakeVerified)
     diagnoses: Sequence[FakeDiagnosis] = (FakeDiagnosis(subject="git", ok=True, detail="found"),)
     known: Mapping[str, LearnedEstimate] = field(default_factory=dict[str, LearnedEstimate])
-    """What finished runs showed, by role."""
+    """Learned estimates of finished runs, by role."""
     state: Mapping[str, object] = field(default_factory=dict[str, object])
-    """What `status` says beyond its own."""
+    """Further members of `status`."""
     planning_limits: RunBudget | None = None
     asked: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
     opened: list[tuple[Path, LoadedSettings, bool]] = field(
@@ -315,7 +315,7 @@ class FakeMimir:
         return len(plan.tasks), 236, 1_200_000
 
     def calls(self, verb: str) -> list[tuple[object, ...]]:
-        """Return what a verb was asked with."""
+        """Return the arguments of the calls of a verb."""
         return [call[1:] for call in self.asked if call[0] == verb]
 
 
@@ -389,7 +389,7 @@ def local_store(mimir: FakeMimir) -> ModuleType:
 
 
 def doctor(mimir: FakeMimir) -> ModuleType:
-    """Return a module that looks at a machine on which `mimir` says what works."""
+    """Return a module that inspects a machine on which `mimir` works as described."""
 
     async def examine(project: Path, loaded: object, *, ask: bool) -> Sequence[FakeDiagnosis]:
         mimir._note("doctor", ask)

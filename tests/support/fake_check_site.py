@@ -1,4 +1,4 @@
-"""A bench for checks: fake trees and a fake sandbox whose programs are functions of what they see."""
+"""Services for checks: fake trees and a fake sandbox whose programs are functions of the visible files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

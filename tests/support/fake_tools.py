@@ -1,4 +1,4 @@
-"""Fakes for the tools' room: a lane in memory, toolsets that obey, a directory in a dictionary, a sandbox that is told what to say."""
+"""Fakes for tools: a transcript in memory, scripted toolsets, a directory in a dictionary, a scripted sandbox."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass
 class FakeLane:
-    """A journal in memory: takes the place before the first wait, serves what it was given to replay."""
+    """A journal in memory: reserves the place before the first wait, returns the calls given to replay."""
 
     rows: list[Entry] = field(default_factory=list[Entry])
     recorded: Sequence[CallOutcome] = ()
@@ -71,7 +71,7 @@ def spec(name: str, *, read_only: bool = True) -> ToolSpec:
 
 
 class Obedient:
-    """A toolset that does what the test hands it, and remembers its calls."""
+    """A toolset with scripted results that records its calls."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Obedient:
 
 @dataclass(frozen=True, kw_only=True)
 class FakeRan:
-    """What a command did."""
+    """The result of a command."""
 
     exit_code: int | None = 0
     output: str = ""
@@ -103,7 +103,7 @@ class FakeRan:
 
 
 class FakeSandbox:
-    """Says what it was told to say."""
+    """Returns a scripted result."""
 
     def __init__(self, says: FakeRan | Exception) -> None:
         self.says = says
@@ -118,7 +118,7 @@ class FakeSandbox:
 
 
 class FakeArtifacts:
-    """Texts in a dictionary; remembers what was asked for."""
+    """Texts in a dictionary; records its requests."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = texts
@@ -131,7 +131,7 @@ class FakeArtifacts:
 
 
 class FakeMemory:
-    """Nodes in a dictionary; remembers what was asked for."""
+    """Nodes in a dictionary; records its requests."""
 
     def __init__(self, *nodes: Mapping[str, object]) -> None:
         self.nodes = {str(node["id"]): node for node in nodes}

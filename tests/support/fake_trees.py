@@ -82,7 +82,7 @@ CUT_SHORT = FakeRan()
 
 @dataclass(frozen=True)
 class Seen:
-    """What one command saw."""
+    """The files and arguments of one command."""
 
     argv: tuple[str, ...]
     files: Files
@@ -110,7 +110,7 @@ def look(argv: Sequence[str], workspace: Path, answer: Path | None, number: int)
 
 @dataclass
 class FakeSandbox:
-    """Runs `program` on what a command would see."""
+    """Runs `program` on the files of a command."""
 
     program: Callable[[Seen], FakeRan]
     seen: list[Seen] = field(default_factory=list[Seen])
@@ -140,7 +140,7 @@ class FakeSandbox:
 
 
 def _write_report(folder: Path, ran: FakeRan) -> None:
-    """Write what the engine's plugin of pytest would: the tests of the last line of the output."""
+    """Write the report of the engine's pytest plugin: the tests of the last line of the output."""
     found = re.findall(r"(\d+) (passed|failed|skipped)", ran.output)
     if ran.exit_code is None or not (found or "no tests ran" in ran.output):
         return

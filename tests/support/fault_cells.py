@@ -1,7 +1,7 @@
-"""One cell of the matrix of model faults: a fault, whom it strikes, and in which of three calls; and what came of it.
+"""One cell of the matrix of model faults: a fault, its role, and one of three calls; and the result.
 
 The model is a real server, the client the real one, the run a whole one. The task is a question, so that no check stands in for
-the model: what is taken for an answer is an answer.
+the model: an accepted answer is an answer.
 """
 
 import contextlib
@@ -38,9 +38,9 @@ FATAL: Mapping[str, str] = {
     "wrong_address": "llm.base_url",
     "redirect": "llm.base_url",
 }
-"""What a person must mend → the setting that is named."""
+"""Configuration error → the setting that is named."""
 REFUSED = {"context_length", "filtered", "bad_request"}
-"""What ends one conversation."""
+"""Faults that end one conversation."""
 WAITS: Mapping[str, float] = {
     "rate_limited": 7.0,
     "rate_limited_date": 7.0,
@@ -70,7 +70,7 @@ class Cell:
     role: Role
     place: int
     lasts: bool = False
-    """True: until it is mended; False: once."""
+    """True: until it is repaired; False: once."""
 
     def __str__(self) -> str:
         return f"{self.fault} × {self.role} × {PLACES[self.place]}{' × lasting' * self.lasts}"
@@ -78,12 +78,12 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run with a fault ended, before anything was mended."""
+    """End of a run with a fault, before any repair."""
 
     exit_code: int
     said: str
     status: str = ""
-    """Of the run, as it was told; empty: planning does not tell."""
+    """Of the run, from its event; empty: planning has no such event."""
 
 
 class Run:
@@ -98,7 +98,7 @@ class Run:
         self._text: str | None = None
 
     def play(self) -> dict[str, object]:
-        """Return what is played: each role three turns, the last of them as often as it is asked for."""
+        """Return the script: each role has three turns, the last of them as often as needed."""
         return {"parts": [*(self._part(role) for role in ROLES), *REST]}
 
     def _part(self, role: Role) -> dict[str, object]:
@@ -135,9 +135,9 @@ class Run:
         try:
             return await self._go(mimir, resumed=resumed)
         except Paused as paused:
-            return Outcome(exit_code=paused.exit_code, said=_said(paused), status="paused")
+            return Outcome(exit_code=paused.exit_code, said=_error_text(paused), status="paused")
         except MimirError as error:
-            return Outcome(exit_code=error.exit_code, said=_said(error))
+            return Outcome(exit_code=error.exit_code, said=_error_text(error))
         finally:
             self.run = await self._only_run()
 
@@ -172,5 +172,5 @@ class Run:
         return await gather(self.project, self.run)
 
 
-def _said(error: MimirError) -> str:
+def _error_text(error: MimirError) -> str:
     return f"{error} {error.next_step or ''}"

@@ -75,7 +75,7 @@ class Parts:
     """Place and count."""
 
     def sort_key(self) -> tuple[str, list[tuple[str, str]]]:
-        """Return what is the same in two equal runs."""
+        """Return the parts that are equal in two equal runs."""
         return "".join(self.machine), self.prose
 
     def prose_text(self) -> str:
@@ -100,7 +100,7 @@ def split(document: str, *, is_new_run: bool = False, in_any_order: bool = False
     Args:
         document: One JSON value a line.
         is_new_run: Replace derived and volatile values too.
-        in_any_order: Sort the lines by what is stable in them, and keep only the last line of each attempt: a recording has
+        in_any_order: Sort the lines by their stable parts, and keep only the last line of each attempt: a recording has
             them in the order of completion, and an attempt's line again at each of its events.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The simplest graph that obeys the store's protocol: what the real ones are compared with."""
+"""The simplest graph with the store's protocol: the reference of the real ones."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -93,7 +93,7 @@ class GraphModel:
 
 
 def matches(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
-    """Tell whether a row meets all conditions."""
+    """Return whether a row meets all conditions."""
     return all(_holds(row.get(name), wanted) for name, wanted in where.items())
 
 

@@ -1,4 +1,4 @@
-"""Transactions that Hypothesis makes up: what is done in them, on a store and on the simplest graph there is."""
+"""Random transactions of Hypothesis: their steps, on a store and on the simplest graph."""
 
 from typing import Literal
 
@@ -76,7 +76,7 @@ class UndoneError(Exception):
 
 
 def on_store(ops: WriteOps, step: Step) -> object:
-    """Do one step in a transaction; what it answered."""
+    """Do one step in a transaction; return its answer."""
     match step:
         case ("get", label, id):
             return ops.get(label, id)
@@ -97,7 +97,7 @@ def on_store(ops: WriteOps, step: Step) -> object:
 
 
 def on_model(model: GraphModel, step: Step) -> object:
-    """Do one step on the model; what it answers, or `StoreError` itself where a store must refuse."""
+    """Do one step on the model; return its answer, or `StoreError` itself where a store must refuse."""
     match step:
         case ("get", label, id):
             return model.get(label, id)

@@ -1,4 +1,4 @@
-"""A project with a protected test, and what its task asks of a worker that may be up to no good."""
+"""A project with a protected test, and the task of a possibly hostile worker."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -3,7 +3,7 @@
     with recording(file): …ask the endpoint…         with playing(file): …ask the same again…
 
 Stands in for the endpoint's connections. A line of the file is one exchange: the request's body, and the answer as it came, piece by
-piece. No header of the request is kept (keys stand there), and of the answer only what the client reads.
+piece. No header of the request is kept (keys are there), and of the answer only the part that the client reads.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ class _Player:
     left: list[dict[str, object]]
 
     def __init__(self, config: EndpointConfig) -> None:
-        """Take what the real one takes."""
+        """Accept the arguments of the real one."""
 
     async def post(self, content: bytes, headers: Mapping[str, str]) -> HttpReply:
         """Answer with the next exchange."""

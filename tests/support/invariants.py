@@ -1,6 +1,6 @@
 """The thirteen invariants of a finished run, looked for in its store and its git history alone.
 
-`broken` names what does not hold, each with the number of its invariant. It trusts nothing that the engine computed where it can look
+`broken` names each violated invariant with its number. It trusts no computed value of the engine where it can look
 itself: events are folded here, limits are counted from the recorded calls, trees are read from git.
 """
 
@@ -17,7 +17,7 @@ from tests.support import invariants_calls, invariants_proof
 from tests.support.run_facts import Facts, Outside
 
 WRITTEN_BESIDE = (".mimir/", "chains/", "generated-agents/", ".git/")
-"""Where mimir writes in a project besides what it applies."""
+"""Paths that mimir writes in a project apart from applied files."""
 MOST_INTEGRATION_RETRIES = 2
 LARGEST_SEARCHED = 50_000_000
 
@@ -26,7 +26,7 @@ NOTHING = Outside()
 
 
 def broken(facts: Facts, outside: Outside = NOTHING) -> list[str]:
-    """Name every invariant that does not hold, with what breaks it; empty: all hold."""
+    """Name every violated invariant, with its cause; empty: all hold."""
     return [f"{name}: {what}" for name, rule in RULES.items() for what in rule(facts, outside)]
 
 
@@ -162,7 +162,7 @@ def _i11(facts: Facts, outside: Outside) -> Iterator[str]:
 
 
 def _i12(facts: Facts, outside: Outside) -> Iterator[str]:
-    """Nothing of the project changed but what the run applied, and mimir's own folders."""
+    """Nothing of the project changed but the applied files, and mimir's own folders."""
     if outside.before is None:
         return
     now = listing(facts.project)

@@ -1,4 +1,4 @@
-"""Invariants of what agents asked and did, call by call: limits, repetitions, intents and outcomes (I5, I6, I7)."""
+"""Invariants of the calls of agents: limits, repetitions, intents and outcomes (I5, I6, I7)."""
 
 import hashlib
 from collections import Counter
@@ -125,7 +125,7 @@ def _effects(lane: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _follows(row: Mapping[str, Any], before: str) -> bool:
-    """Compute a call's hash over what is recorded of it and the call before."""
+    """Compute a call's hash over its record and the call before."""
     if not row.get("done"):
         return True
     usage = "" if row.get("inputTokens") is None else f"{row['inputTokens']} {row['outputTokens']}"

@@ -1,4 +1,4 @@
-"""Invariants of what was delivered and what proves it: the run's line in git, verdicts, the final gate (I2, I10, I13)."""
+"""Invariants of deliverables and their evidence: the run branch in git, verdicts, the final gate (I2, I10, I13)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -82,7 +82,7 @@ def _merge_proved(facts: Facts, task: str, tree: str, *, doubly: bool) -> Iterat
 
 
 def i10(facts: Facts, _: Outside) -> Iterator[str]:
-    """Nothing is completed without a stored passing verdict that is bound to what was delivered."""
+    """Nothing is completed without a stored passing verdict that is bound to the deliverable."""
     for task, row in facts.tasks.items():
         if row["status"] != TaskStatus.COMPLETED:
             continue

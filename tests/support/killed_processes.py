@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 100
 
 
 def environment(url: str, home: Path) -> dict[str, str]:
-    """Return the environment of a person whose model is at `url`."""
+    """Return the environment of a user whose model is at `url`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "MIMIR_"))}
     return {
         **kept,
@@ -86,8 +86,8 @@ class Place:
         }
 
 
-def standing(status: Mapping[str, object]) -> dict[str, tuple[object, ...]]:
-    """Return what must not depend on kills: each task's status, attempts, score and criteria."""
+def durable_status(status: Mapping[str, object]) -> dict[str, tuple[object, ...]]:
+    """Return values that must not depend on kills: each task's status, attempts, score and criteria."""
     tasks = cast("list[dict[str, Any]]", status["tasks"])
     assert isinstance(tasks, list)
     return {t["id"]: (t["status"], t["attempts"], t["score"], str(t["criteria"])) for t in tasks}

@@ -39,7 +39,7 @@ def version() -> str:
 
 
 def cache() -> Path:
-    """Return the folder of the jars: in the person's own home, whatever a test has set HOME to."""
+    """Return the folder of the jars: in the user's own home, with any HOME that a test has set."""
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     digest = hashlib.sha256(POM.read_bytes() + SOURCE.read_bytes()).hexdigest()[:8]
     return home / ".cache" / "mimir" / f"neo4j-{version()}-{digest}"
@@ -182,7 +182,7 @@ class LocalServer:
         raise MissingError(f"the server did not start: {last[:200]}")
 
     def kill(self) -> None:
-        """End it with SIGKILL; what was committed stays."""
+        """End it with SIGKILL; committed data stays."""
         assert self._process
         self._process.send_signal(signal.SIGKILL)
         self.wait()
@@ -204,7 +204,7 @@ class LocalServer:
 
 
 def _listen(process: "subprocess.Popen[str]", said: "SimpleQueue[str]") -> None:
-    """Read what the server says, so that it never waits for a reader; an empty line: it has ended."""
+    """Read the server's output, so that it never waits for a reader; an empty line: it has ended."""
     assert process.stdout
     with contextlib.suppress(ValueError):  # closed
         for line in process.stdout:

@@ -1,4 +1,4 @@
-"""Long runs recorded, with kills in the middle, and replayed many times: identical bytes, and what a call costs.
+"""Long runs recorded, with kills in the middle, and replayed many times: identical bytes, and the cost of a call.
 
 For `make replays`; the tests replay a small run.
 """
@@ -145,7 +145,7 @@ def _replays(project: Path, file: Path, times: int) -> list[Mapping[str, object]
 
 
 def cost(room: Path, times: int) -> Mapping[str, object]:
-    """Measure what a replay costs beside the same run on scripted answers: tasks that only read and answer, no check, no command.
+    """Compare the time of a replay with the same run on scripted answers: tasks that only read and answer, no check, no command.
 
     Both in this process, after a first small run of each: processor time, the durable store of the run included.
     """

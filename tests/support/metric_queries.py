@@ -1,4 +1,4 @@
-"""The metrics as a person has them by hand: the queries of docs/metrics.md, asked of either store."""
+"""The metrics by hand: the queries of docs/metrics.md, run on either store."""
 
 import re
 import sqlite3
@@ -21,7 +21,7 @@ def documented() -> Mapping[str, Mapping[str, str]]:
 
 
 def ask_file(file: Path, run: str, texts: Sequence[str]) -> list[Mapping[str, object]]:
-    """Ask as a person does who has the file and `sqlite3`."""
+    """Query the file with `sqlite3`, as a user does."""
     with closing(sqlite3.connect(file)) as connection:
         connection.row_factory = sqlite3.Row
         rows = [connection.execute(text, {"run": run}).fetchone() for text in texts]
@@ -29,7 +29,7 @@ def ask_file(file: Path, run: str, texts: Sequence[str]) -> list[Mapping[str, ob
 
 
 def ask_server(room: Path, run: str, texts: Sequence[str]) -> list[Mapping[str, object]]:
-    """Ask as a person does in Neo4j Browser."""
+    """Query as a user does in Neo4j Browser."""
     from neo4j import GraphDatabase, Query
 
     from tests.support.neo4j_servers import address_of

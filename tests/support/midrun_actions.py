@@ -1,4 +1,4 @@
-"""What a person, or a mishap, does to a project while a run is under way: at a named turn of a named agent, so without a clock."""
+"""Actions of a user, or failures, on a project during a run: at a named turn of a named agent, so without a clock."""
 
 # The scripted model names its lane in a private attribute.
 # pyright: reportPrivateUsage=false

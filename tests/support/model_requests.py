@@ -1,4 +1,4 @@
-"""What tests of models ask, and how they wait: nothing really sleeps."""
+"""Requests of model tests, and their waits: nothing really sleeps."""
 
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall, ToolSpec
 from mimir.errors import ModelError
@@ -19,7 +19,7 @@ READ_FILE = ToolSpec(
 def question(
     *more: Message, text: str = "Task: task-1\nAttempt 1 of 3", **settings: object
 ) -> ModelRequest:
-    """Return a request with a system message, a brief, and what follows."""
+    """Return a request with a system message, a brief, and further messages."""
     brief = (Message(role="system", text="You work."), Message(role="user", text=text))
     return ModelRequest(messages=(*brief, *more), **settings)  # type: ignore[arg-type]
 
@@ -54,7 +54,7 @@ class Middle:
 
 
 class Troubled:
-    """A model that raises what it is told to, then answers."""
+    """A model that raises the scripted errors, then answers."""
 
     def __init__(self, *troubles: Exception, answer: str = "done") -> None:
         self.asked: list[ModelRequest] = []

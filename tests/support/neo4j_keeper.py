@@ -1,6 +1,6 @@
 """Keeps one Neo4j server for all workers of a test session: `python -m tests.support.neo4j_keeper FOLDER`.
 
-Docker if there is one, else a local server. What came of it is written to FOLDER/state.json: `{"uri": …}` or `{"missing": …}`. Every
+Docker if there is one, else a local server. The result is written to FOLDER/state.json: `{"uri": …}` or `{"missing": …}`. Every
 worker holds FOLDER/alive open; when the last one is gone, however it ended, so is the server.
 """
 
@@ -22,7 +22,7 @@ IMAGE = "neo4j:5.26.12-community"
 
 
 def main(folder: Path) -> None:
-    """Serve until nobody is left."""
+    """Serve until no test process is left."""
     alive = os.open(folder / "alive", os.O_RDONLY)
     with contextlib.ExitStack() as stack:
         try:
@@ -61,7 +61,7 @@ def server(folder: Path) -> Generator[str]:
 
 
 def has_docker() -> bool:
-    """Tell whether a Docker server answers."""
+    """Return whether a Docker server answers."""
     from docker import from_env
     from docker.errors import DockerException
 

@@ -41,7 +41,7 @@ def address_of(room: Path) -> Neo4jAddress:
 
 
 def store_uri(room: Path) -> str:
-    """Return the URI of this room's store, as a person would write it."""
+    """Return the URI of this test's store, in the form of the settings."""
     digest = hashlib.sha256(str(room).encode()).hexdigest()[:16]
     return f"{server_uri()}?store=t-{os.environ[NEO4J_SESSION]}-{digest}"
 

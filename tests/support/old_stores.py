@@ -57,7 +57,7 @@ async def _make(project: Path) -> str:
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out who made it and when."""
+    """Leave out author and time."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mtime = 0

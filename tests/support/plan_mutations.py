@@ -29,7 +29,7 @@ class PlanContent:
 
 
 def content_of(parsed: ParsedPlan) -> PlanContent:
-    """Return what a parsed plan holds."""
+    """Return the content of a parsed plan."""
     tasks = parsed.plan.tasks
     return PlanContent(
         tasks=frozenset(t.id for t in tasks),
@@ -41,7 +41,7 @@ def content_of(parsed: ParsedPlan) -> PlanContent:
 
 
 def silent_losses(text: str, changed: str) -> set[object]:
-    """Return what the changed text loses or invents without a further finding."""
+    """Return the losses and inventions of the changed text without a further finding."""
     one, other = parser.parse_plan(text), parser.parse_plan(changed)
     known = {(f.code, f.message) for f in plan_check.check(one, tools=())}
     if any((f.code, f.message) not in known for f in plan_check.check(other, tools=())):

@@ -1,4 +1,4 @@
-"""Several real processes of `mimir` on one run, and what their store says of it afterwards."""
+"""Several real processes of `mimir` on one run, and the content of their store afterwards."""
 
 import asyncio
 import contextlib
@@ -66,11 +66,11 @@ class Fleet:
         return process
 
     def said(self, process: "subprocess.Popen[str]") -> str:
-        """Return what a process has said so far."""
+        """Return the output of a process so far."""
         return (self.logs / f"{self.started.index(process)}.log").read_text(encoding="utf-8")
 
     def end(self) -> None:
-        """Kill what is left."""
+        """Kill the remaining processes."""
         for process in self.started:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):

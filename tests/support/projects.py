@@ -17,7 +17,7 @@ CALCULATOR: Mapping[str, str] = {
 
 
 def git(directory: Path, *arguments: str) -> str:
-    """Run git in a directory and return what it said, without the last line's end.
+    """Run git in a directory and return its output, without the last line's end.
 
     Raises:
         AssertionError: Git refused; its message is in the error.

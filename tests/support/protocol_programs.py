@@ -54,7 +54,7 @@ def fetch() -> Path:
     Raises:
         MissingError: Node is not there, or npm could not get the packages.
     """
-    # In the user's own home, whatever a test has set HOME to.
+    # In the user's own home, with any HOME that a test has set.
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     digest = hashlib.sha256(LOCK.read_bytes()).hexdigest()[:8]
     target = home / ".cache" / "mimir" / f"protocol-tools-{digest}"

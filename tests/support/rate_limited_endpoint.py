@@ -14,11 +14,11 @@ from tests.support.script_server import PlayServer
 
 START = datetime(2030, 1, 2, tzinfo=UTC)
 SETTLED = 30
-"""Turns of the loop after which whoever could go on has."""
+"""Turns of the loop after which each ready task has continued."""
 
 
 class Travel:
-    """A clock that goes to the next moment somebody sleeps until, once no answer is on its way."""
+    """A clock that goes to the next end of a sleep, once no answer is on its way."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -102,7 +102,7 @@ def lines(file: Path) -> list[Line]:
 
 
 def write(file: Path, content: Sequence[Line], *, stamp: bool = False) -> Path:
-    """Write lines as they are; with `stamp`, each with the hash of what it holds now."""
+    """Write lines as they are; with `stamp`, each with the hash of its current content."""
     texts = [hash_line(line) if stamp else json.dumps(line) for line in content]
     file.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return file

@@ -28,7 +28,7 @@ from tests.support.stores import opened
 from tests.support.transcripts import encode_delta
 
 Nodes = dict[str, list[dict[str, Any]]]
-"""Label → its nodes, in their order; what a call asked is whole."""
+"""Label → its nodes, in their order; the request of a call is whole."""
 
 
 class Git:
@@ -43,7 +43,7 @@ class Git:
             self._environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{text}"'
 
     def say(self, *arguments: str) -> str:
-        """Return what git says."""
+        """Return the output of git."""
         done = subprocess.run(
             ["git", f"--git-dir={self.directory}", *arguments],
             stdin=subprocess.DEVNULL,
@@ -123,11 +123,11 @@ class Facts:
         return next(row for row in self.attempts(task) if row["attemptNumber"] == number)
 
     def work(self, task: str, number: int = 1) -> Deliverable:
-        """Return what an attempt delivered."""
+        """Return the deliverable of an attempt."""
         return PackedJson(str(self.attempt(task, number)["workJson"])).decode(Deliverable)
 
     def outcomes(self, task: str, number: int = 1) -> dict[str, CheckOutcome]:
-        """Return what an attempt's checks proved, by check."""
+        """Return the outcomes of an attempt's checks, by check."""
         text = str(self.attempt(task, number)["checksJson"])
         return {one.check: one for one in PackedJson(text).decode(tuple[CheckOutcome, ...])}
 
@@ -170,7 +170,7 @@ class Facts:
 
     @property
     def branches(self) -> dict[str, str]:
-        """Return branch → commit of what mimir left for the person, in a repository of theirs."""
+        """Return branch → commit of mimir's branches in a user's repository."""
         said = Git(self.project / ".git").say(
             "for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads/mimir"
         )
@@ -185,12 +185,12 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """What only someone outside the engine knows; each part may be left out."""
+    """Knowledge of an observer outside the engine; each part may be left out."""
 
     secrets: Sequence[str] = ()
     """Texts that may stand nowhere."""
     output: Sequence[str] = ()
-    """What was printed."""
+    """The printed output."""
     before: Mapping[str, str] | None = None
     """The project's files before the run, as `listing` gives them."""
     requests: Sequence[str] = ()
@@ -239,7 +239,7 @@ def _read(reads: ReadOps, project: Path, run: str) -> Facts:
 
 
 def _objects(project: Path) -> Path | None:
-    """Return where the person's git has its objects; None: there is no git."""
+    """Return the object directory of the user's git; None: there is no git."""
     asked = subprocess.run(
         ["git", "-C", str(project), "rev-parse", "--path-format=absolute", "--git-path", "objects"],
         stdin=subprocess.DEVNULL,

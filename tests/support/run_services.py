@@ -1,4 +1,4 @@
-"""The crew of one process that serves a small run, and what stands in for its work and its host."""
+"""The services of one process that serves a small run, with stand-ins for its work and its host."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -22,7 +22,7 @@ TASKS = ("a", "b", "c")
 
 
 class Hosts:
-    """Says who is gone."""
+    """Names the dead processes."""
 
     def __init__(self) -> None:
         self.gone_ones: set[str] = set()
@@ -60,7 +60,7 @@ class Work:
 
 
 def facts_of(run: str, plan: Plan) -> PinnedRun:
-    """What is fixed for a run of this plan; its preambles are empty."""
+    """The fixed values of a run of this plan; its preambles are empty."""
     return PinnedRun(
         id=run,
         project="p1",

@@ -1,4 +1,4 @@
-"""What a worker's command may try to get out of its sandbox. A probe that gets out says ESCAPED, or reaches what the site watches.
+"""Possible escapes of a worker's command from its sandbox. A probe that escapes prints ESCAPED, or reaches a watched target.
 
 `@NAME@` is replaced by a word of the site. Each knows where everything is; nothing depends on a secret place.
 """
@@ -26,7 +26,7 @@ def sh(name: str, text: str, **more: object) -> Probe:
 
 
 def py(name: str, text: str, **more: object) -> Probe:
-    """Return a probe in Python; what it raises is a way to be blocked."""
+    """Return a probe in Python; an exception counts as blocked."""
     return Probe(name=name, program=("python", "-c", _HEAD + text), **more)  # type: ignore[arg-type]
 
 

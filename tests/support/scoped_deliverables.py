@@ -15,11 +15,11 @@ class ScopedDeliverable:
     tree: str
     changed: list[str]
     notes: tuple[str, ...]
-    """What the worker reads about refused changes."""
+    """Text for the worker about refused changes."""
 
 
 async def restrict(history: Any, task: Task, base: str, tree: str) -> ScopedDeliverable:
-    """Leave out what the write scope of a one-task plan refuses."""
+    """Leave out the changes that the write scope of a one-task plan refuses."""
     scope = await load_write_scope(history, Plan(title="P", tasks=(task,)), task, base)
     changes = await history.diff_trees(base, tree)
     in_base = [change.path for change in changes if change.status != "added"]

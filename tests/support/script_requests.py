@@ -1,4 +1,4 @@
-"""Whose request it is that a play server got: from the lane header, else from what stands in the prompt."""
+"""The caller of a request to a model server: from the lane header, else from the prompt."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,23 +18,23 @@ _SYSTEM_WORDS = {
     "qc_reporter": r"^# Reporter of a failed task",
     "pm_reporter": r"^# Reporter of a run",
 }
-"""What the shipped preambles begin with."""
+"""Beginnings of the shipped preambles."""
 _AGENTS_OF_THE_RUN = ("ecko", "pm", "agentinator", "pm_reporter")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who asks."""
+    """The caller."""
 
     lane: str
-    """As told, or made up of what was found."""
+    """From the header, or derived from the prompt."""
     name: TranscriptName
 
 
 def caller(
     headers: Mapping[str, str], body: Mapping[str, Any], roles: Mapping[str, Sequence[str]]
 ) -> Caller:
-    """Find out who asks; header names are in lower case."""
+    """Find the caller; header names are in lower case."""
     told = unquote(headers.get("x-mimir-lane", ""))
     if told:
         return Caller(lane=told, name=TranscriptName.parse(told))

@@ -2,7 +2,7 @@
 
 In a test: `with PlayServer(play) as server: … server.url … server.requests`.
 For another process: `python -m tests.support.script_server PLAY.yaml --port-file F --log F`; the log gets one JSON line a request,
-written before it is answered, so that it counts what the engine asked whatever happens to the engine.
+written before it is answered, so that the log has each request even if the engine dies.
 """
 
 import argparse
@@ -46,12 +46,12 @@ class Seen:
 
     @property
     def hash(self) -> str:
-        """Return what two equal requests have in common."""
+        """Return the parts that two equal requests share."""
         text = json.dumps(self.body, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def line(self) -> dict[str, object]:
-        """Return what is logged: no time, no text."""
+        """Return the logged part: no time, no text."""
         name = self.caller.name
         return {
             "lane": self.caller.lane,

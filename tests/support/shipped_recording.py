@@ -12,7 +12,7 @@ README = {"README.md": "# Three small files\n"}
 
 
 def run() -> tuple[Plan, Sequence[Part]]:
-    """Return its plan, and what the models say."""
+    """Return its plan, and the answers of the models."""
     made = plan(step("first"), step("second", "first", max_retries=1), step("third", "first"))
     look = {"calls": [calls("read_file", path="first.txt"), calls("list_files", glob="*")]}
     parts = [

@@ -8,19 +8,19 @@ from mimir.errors import WorkspaceError
 
 
 def object_id(name: str) -> str:
-    """Return what stands for a git object of this name."""
+    """Return the stand-in for a git object of this name."""
     return hashlib.sha1(name.encode()).hexdigest()
 
 
 @dataclass
 class FakeHistory:
-    """Commits and trees by id; what is put into `damaged` is reported of everything that holds it."""
+    """Commits and trees by id; an entry in `damaged` is reported of each object that holds it."""
 
     commits: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """Commit → (tree, message)."""
     trees_there: set[str] = field(default_factory=set[str])
     damaged: dict[str, str] = field(default_factory=dict[str, str])
-    """Commit or tree → what is wrong with an object below it."""
+    """Commit or tree → the damage of an object below it."""
     looks: int = 0
 
     def commit(self, name: str, tree: str, message: str = "") -> str:

@@ -33,7 +33,7 @@ def _in_neo4j(room: Path, clock: Clock) -> GraphStore:
 
 @contextlib.asynccontextmanager
 async def opened(store: GraphStore) -> AsyncGenerator[GraphStore]:
-    """Open a store and close it, whatever happens in between."""
+    """Open a store and close it, also after an error."""
     await store.init()
     try:
         yield store
@@ -72,7 +72,7 @@ async def settle() -> None:
 
 
 class Around:
-    """A store as it is, to be made different by whoever inherits from it."""
+    """A store without changes, a base class for different ones."""
 
     def __init__(self, inner: GraphStore) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Changes in a stored run that nobody should be able to make unseen, and what verifying it then says."""
+"""Changes in a stored run that must not stay unseen, and the findings of `verify`."""
 
 import contextlib
 import sqlite3

@@ -20,7 +20,7 @@ class TcpProxy:
         self._guard = threading.Lock()
         self.port = 0
         self.cut_at_commit: Literal["never", "before", "after", "held"] = "never"
-        """What becomes of the next COMMIT: cut before the server has it; handed on, its answer lost; or the client is cut at once
+        """The fate of the next COMMIT: cut before the server has it; handed on, its answer lost; or the client is cut at once
         and the server gets it when `release` is set."""
         self.release = threading.Event()
         self.times = 1

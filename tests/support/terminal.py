@@ -1,4 +1,4 @@
-"""A process behind a terminal, or behind pipes, as a person or a script starts it."""
+"""A process behind a terminal, or behind pipes, as a user or a script starts it."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ FAKE = "from tests.support import fake_app as f; from mimir.cli.main import main
 
 
 def command(mimir: str, *arguments: str) -> list[str]:
-    """Return what starts `mimir` with a stand-in behind it, written as an expression of `fake_app`."""
+    """Return the command that starts `mimir` with a stand-in behind it, written as an expression of `fake_app`."""
     return [sys.executable, "-c", FAKE.format(mimir=mimir), *arguments]
 
 
@@ -42,7 +42,7 @@ def piped(
 
 
 class Terminal:
-    """A process that owns a terminal of some size; what it writes there is kept."""
+    """A process that owns a terminal of some size; its output is kept."""
 
     def __init__(
         self, argv: Sequence[str], cwd: Path, *, columns: int = 80, env: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Calls of a lane for tests of the journal: what they do is counted, and may crash."""
+"""Calls of a transcript for tests of the journal: their executions are counted, and may crash."""
 
 # Hashes are recomputed with the private functions that wrote them.
 # pyright: reportPrivateUsage=false
@@ -26,7 +26,7 @@ class Crash(BaseException):
 
 
 class World:
-    """What calls do: counted, and crashing where the test says."""
+    """The effects of calls: counted, and crashing where the test demands it."""
 
     def __init__(self) -> None:
         self.made: list[str] = []

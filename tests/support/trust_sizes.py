@@ -36,7 +36,7 @@ def sample(cases: list[T], small: int) -> list[T]:
 
 
 class Cases:
-    """What one test tried, and what of it failed: a case that fails does not keep the others from being tried."""
+    """The cases of one test, and their failures: a case that fails does not stop the others."""
 
     SHOWN = 20
 
@@ -64,7 +64,7 @@ class Cases:
             self.passed += 1
 
     def told(self) -> str:
-        """Return the failures for a person."""
+        """Return the failures as readable text."""
         more = len(self.failures) - self.SHOWN
         shown = [*self.failures[: self.SHOWN], *([f"… and {more} more"] if more > 0 else [])]
         return f"{len(self.failures)} of {self.tried} cases failed:\n" + "\n".join(shown)

@@ -1,6 +1,6 @@
-"""The fixture "fleet of twenty": a ledger service in 20 tasks, and what every agent of its run is given.
+"""The fixture "fleet of twenty": a ledger service in 20 tasks, and the contexts of all agents of its run.
 
-`python -m tests.support.twenty_task_fixture` prints what its receipts say. Nothing is random; sizes are those of a small real project: 48 files of
+`python -m tests.support.twenty_task_fixture` prints the figures of its receipts. Nothing is random; sizes are those of a small real project: 48 files of
 which the PM has read twelve, four worker roles, tasks with one or two context files and up to three dependencies, three retries.
 """
 
@@ -106,7 +106,7 @@ PLAN = Plan(
 
 
 def preamble(kind: templates.Name, role: str) -> str:
-    """Return what a role's agents begin with, as the shipped templates make it where no model writes one."""
+    """Return the preamble of a role's agents, from the shipped templates without a model."""
     return f"{templates.load_template(kind, None).text}\n\nYou are: {role}\n\n{templates.fixed_rules(kind)}"
 
 
@@ -117,7 +117,7 @@ def answer(number: int) -> str:
 
 
 def planner() -> ContextReceipt:
-    """Return what the PM was given: its brief, and what it read on top."""
+    """Return the context of the PM: its brief, and its further reading."""
     seen = get_task_context(
         "pm",
         PMInput(
@@ -155,7 +155,7 @@ def outcome(number: int, state: CheckState = "passed") -> CheckOutcome:
 
 
 def worker(number: int, attempt: int) -> AgentContext:
-    """Return what a worker of the fleet is given."""
+    """Return the context of a worker of the fleet."""
     one = PLAN.tasks[number]
     earlier = EarlierAttempt(
         number=1, reason="check_failed", score=Fraction(40), issues=("It counts twice.", "It counts twice when retried."),
@@ -184,7 +184,7 @@ def worker(number: int, attempt: int) -> AgentContext:
 
 
 def judge(number: int, attempt: int, state: CheckState) -> AgentContext:
-    """Return what QC is given of it."""
+    """Return the context of QC for it."""
     one = PLAN.tasks[number]
     changed = [
         ChangedFile(path=path, status="modified", text=FILES[path], diff=lines(PARTS[number], 4))
@@ -220,7 +220,7 @@ def fleet() -> Sequence[ContextReceipt]:
 
 
 def main() -> None:
-    """Print what the receipts say."""
+    """Print the figures of the receipts."""
     receipts = fleet()
     took: list[float] = []
     for number in range(20):

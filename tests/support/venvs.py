@@ -1,4 +1,4 @@
-"""A project's own `.venv` with the project installed editable in it: what `pip install -e .` leaves, without a network."""
+"""A project's own `.venv` with the project installed editable in it: the files of `pip install -e .`, without a network."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ BLANK_SHEBANG = """\
 #!/bin/sh
 '''exec' "{python}" "$0" "$@"
 ' '''"""
-"""What installers write where the interpreter's path holds a blank: the kernel would cut it there."""
+"""Start lines that installers write where the interpreter's path holds a blank: the kernel would cut it there."""
 SCRIPT = """\
 {shebang}
 import sys

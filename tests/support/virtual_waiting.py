@@ -1,4 +1,4 @@
-"""Waiting that takes no time: each run gets a clock that sleeping moves, and what it was asked to sleep is remembered."""
+"""Waiting that takes no time: each run gets a clock that sleeping moves, and its sleeps are recorded."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from mimir.llm.wrappers.retrying_model import RetryingModel
 
 
 class Warp:
-    """A real clock plus what was slept."""
+    """A real clock plus the virtual sleeps."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []
@@ -34,7 +34,7 @@ WARP: ContextVar[Warp] = ContextVar("WARP")
 
 
 def warp_waits(patch: pytest.MonkeyPatch) -> None:
-    """Let retries and rate limits wait on the `WARP` of whoever opens mimir; set it before."""
+    """Let retries and rate limits wait on the `WARP` of the current run; set it before."""
 
     def limits(**given: object) -> RateLimiter:
         warp = WARP.get()

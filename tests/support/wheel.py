@@ -44,7 +44,7 @@ def install(wheel: Path, place: Path) -> Path:
     """Make an environment that has the wheel, and return its program; its dependencies are those of this one."""
     venv.create(place, with_pip=False)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(place)}))
-    # Not a `.pth` file: the sandbox shows an environment, not what it refers to.
+    # Not a `.pth` file: the sandbox shows an environment, not its references.
     shutil.copytree(
         sysconfig.get_path("purelib"),
         site,

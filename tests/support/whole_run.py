@@ -49,7 +49,7 @@ REST: Sequence[Part] = (
     {"role": "*_reporter", "turns": [{"text": "Some prose about it.", "repeat": "forever"}]},
     {"role": "qc", "turns": [PASS]},
 )
-"""What every play ends with: preambles, prose, and a QC that passes whatever nobody else judges."""
+"""The end of every model script: preambles, narrative, and a QC that passes all other criteria."""
 
 
 def check(
@@ -66,7 +66,7 @@ def holds(path: str, text: str, **more: Any) -> Check:
 
 
 def step(id: str, *needs: str, **fields: object) -> Task:
-    """Return a task that writes `<id>.txt`, with a check that it holds its own id; `fields` say what is different."""
+    """Return a task that writes `<id>.txt`, with a check that it holds its own id; `fields` replace the defaults."""
     given: dict[str, object] = {
         "id": id,
         "title": f"Write {id}.txt",
@@ -83,7 +83,7 @@ def step(id: str, *needs: str, **fields: object) -> Task:
 
 
 def plan(*tasks: Task, title: str = "A journey") -> Plan:
-    """Return a plan of these tasks, as its own markdown is read: what is lost on the way is lost here too."""
+    """Return a plan of these tasks, as its own markdown is read: losses of the form are losses here too."""
     made = Plan(title=title, tasks=tasks, request="Do it.", goal="It is done.")
     parsed = parser.parse_plan(render(made))
     assert not parsed.findings
@@ -101,13 +101,13 @@ def writes(path: str, content: str) -> dict[str, object]:
 
 
 def worker(task: str, *turns: Turn, attempt: object = None, **more: object) -> Part:
-    """Return what the worker of a task says in an attempt; in every one, if none is named."""
+    """Return the answers of a task's worker in an attempt; in every one, if none is named."""
     which = {} if attempt is None else {"attempt": attempt}
     return {"role": "worker", "task": task, "turns": list(turns), **which, **more}
 
 
 def wrote(task: str, **more: object) -> Part:
-    """Return a worker that does what `step` asks."""
+    """Return a worker that does the task of `step`."""
     return worker(task, writes(f"{task}.txt", f"{task}\n"), f"{task}.txt is written.", **more)
 
 
@@ -128,7 +128,7 @@ def sharer(id: str, *needs: str, **fields: object) -> Task:
 
 
 def qc(task: str, *turns: Turn, **more: object) -> Part:
-    """Return what QC says of a task."""
+    """Return the QC answer for a task."""
     return {"role": "qc", "task": task, "turns": list(turns), **more}
 
 
@@ -199,7 +199,7 @@ async def look(mimir: Mimir, project: Path, ending: RunResult) -> Journey:
     """Gather all that a run left behind; however it ended, its seals hold.
 
     Raises:
-        AssertionError: `mimir verify` finds something wrong with what the engine itself wrote.
+        AssertionError: `mimir verify` finds something wrong in the engine's own records.
     """
     verified = await mimir.verify(ending.run, ending.seal)
     assert verified.ok, verified.problems

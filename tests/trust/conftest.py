@@ -1,4 +1,4 @@
-"""Each battery counts what it tried; `make trust` gets one line a battery."""
+"""Each battery counts its cases; `make trust` prints one line a battery."""
 
 from collections import Counter
 from collections.abc import Generator
@@ -18,7 +18,7 @@ def cases() -> Cases:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the larger sizes take the time they take; a case that hangs is found by what it is bounded with."""
+    """Give the larger sizes no time limit; the bounds of each case find one that hangs."""
     for item in items:
         if item.nodeid.startswith(HERE) and size() != "small":
             item.add_marker(pytest.mark.timeout(0))

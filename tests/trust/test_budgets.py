@@ -25,15 +25,15 @@ MOST_TASKS = sized(small=3, ci=6, full=8)
 RESUMES = 40
 Bound = Literal["calls", "tokens", "money"]
 PRICE = ModelPrice(input=150_000, output=600_000)
-"""Units a token; what the settings below say a million of them."""
+"""Units a token; the price of a million tokens in the settings below."""
 FIRST = {"calls": (0, 1), "tokens": (1000, 15_000), "money": (10**8, 3 * 10**9)}
-"""The smallest bound that a run begins with, and what is added to it up to nine times."""
+"""The smallest limit of a run, and the increase, up to nine times."""
 RAISED = {"calls": 1, "tokens": 20_000, "money": 5 * 10**9}
 
 
 @dataclass
 class Meter:
-    """Counts what is really asked, outside of the engine's own books."""
+    """Count the real calls, apart from the counts of the engine."""
 
     asked: int = 0
     tokens: int = 0
@@ -65,7 +65,7 @@ class Meter:
 
 
 def tree(seed: int, size: int) -> tuple[Plan, list[Part]]:
-    """Return a plan whose tasks depend on each other at random, and what its workers say."""
+    """Return a plan with random dependencies, and the answers of its workers."""
     chance = random.Random(seed)
     ids = [f"t{number}" for number in range(size)]
     tasks, parts = [], []
@@ -91,7 +91,7 @@ async def served(
 
 
 def within(facts: Facts, meter: Meter, limits: RunBudget) -> None:
-    """Compare the books with the bounds, and with what was really asked."""
+    """Compare the stored counts with the limits and with the real calls."""
     row = facts.row
 
     def number(name: str) -> int:
@@ -110,7 +110,7 @@ def within(facts: Facts, meter: Meter, limits: RunBudget) -> None:
 
 
 def paused_truly(ending: RunResult, project: Path, flag: str) -> None:
-    """A pause says why, leaves a report of what is there, and the command to go on."""
+    """A pause has its cause, a report of the completed part, and the command to continue."""
     assert (ending.exit_code, ending.outcome.value) == (75, "paused")
     assert "budget" in ending.message
     assert f"mimir resume {ending.run} {flag}" in ending.next_step
@@ -119,7 +119,7 @@ def paused_truly(ending: RunResult, project: Path, flag: str) -> None:
 
 
 def limits_of(what: Bound, bound: int) -> tuple[RunBudget, str]:
-    """Return a run's limits, and how it is told to go on behind them."""
+    """Return the limits of a run, and the limits of its resume."""
     match what:
         case "calls":
             return RunBudget(max_calls=bound), "--max-calls"

@@ -1,4 +1,4 @@
-"""Damaged agent files: whatever is done to the front matter of a file, it never gets more tools."""
+"""Damaged agent files: no damage to the front matter of a file adds a tool."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a deliverable may bring into a project, by the command line: each case ends right, with a finding, or is refused."""
+"""Hostile content of a deliverable, by the command line: each case is right, has a finding, or is refused."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def report(desk: Desk) -> str:
 
 
 def is_repository(directory: Path, marker: Path) -> bool:
-    """Return whether git takes a directory for a repository, or runs what its configuration names."""
+    """Return whether git uses a directory as a repository, or runs commands of its configuration."""
     done = subprocess.run(
         ["git", "-C", str(directory), "rev-parse", "--absolute-git-dir"],
         capture_output=True,

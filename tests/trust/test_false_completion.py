@@ -28,7 +28,7 @@ from tests.support.scoped_deliverables import restrict
 from tests.support.trust_sizes import Cases, sample, size
 
 # A build of Go takes seconds, and CMake is seldom installed: only `make trust` has these cases.
-# Unit tests hold what single causes show.
+# Unit tests hold the single causes.
 ONLY_TRUST = {"go", "ctest", *SINGLE_CAUSES}
 RUNNERS = [name for name in PROJECTS if name not in ONLY_TRUST or size() != "small"]
 LIMITS = frozenset[str]()

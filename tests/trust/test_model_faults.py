@@ -1,6 +1,6 @@
 """Every fault of an endpoint, striking planner, worker and judge in the first, a middle and the last call of a real run.
 
-A cell ends in a true terminal state or truly paused; what paused goes on when it is mended; nothing partial is taken for an answer.
+A cell ends in a true terminal state or pauses; a paused run continues after the repair; no partial answer counts as an answer.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ async def all_of(
 
 
 async def struck(run: Run) -> None:
-    """Let a fault strike once: what is the provider's passes, what is a person's stops at once, what is odd ends truly."""
+    """Inject a fault once: a provider's fault passes, a fault that needs the user stops at once, any other ends truly."""
     fault = run.cell.fault
     with PlayServer(run.play()) as server:
         async with run.opened(server) as mimir:
@@ -139,7 +139,7 @@ async def truly_paused(run: Run, reason: str) -> None:
 
 
 async def ended_truly(run: Run, outcome: Outcome) -> None:
-    """The run stands in a terminal state, and what it calls done is whole."""
+    """The run is in a terminal state, and each completed task is whole."""
     row = await run.row()
     assert row["status"] in RUN_ENDED, (row["status"], outcome)
     if run.cell.role == "pm":
@@ -163,7 +163,7 @@ async def test_a_fault_that_strikes_once_never_falsifies_a_run(
 
 
 @pytest.mark.parametrize("part", range(2))
-async def test_a_fault_that_lasts_pauses_the_run_until_it_is_gone(
+async def test_lasting_model_fault_pauses_the_run_until_it_ends(
     part: int, cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     warp_waits(monkeypatch)
@@ -192,7 +192,7 @@ async def test_no_answer_takes_more_memory_than_the_largest_that_is_accepted(
 
 
 def memory_bytes() -> int:
-    """Return what this process holds; its peak is measured from here."""
+    """Return the memory of this process; its peak is measured from here."""
     Path("/proc/self/clear_refs").write_text("5")
     return peak_bytes()
 

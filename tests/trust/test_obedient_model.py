@@ -1,4 +1,4 @@
-"""A model that obeys every text it reads: what it then does stays within what its task was granted, wherever the order was planted."""
+"""A model that obeys every text it reads: its actions stay within the rights of its task, wherever the order was planted."""
 
 import itertools
 import json
@@ -50,7 +50,7 @@ GRANTED = ("read_file", "list_files", "grep", "write_file", "memory_search_nodes
 
 
 def wishes() -> Iterator[Wish]:
-    """Yield what a model may be told to do, again and again with other words, without end."""
+    """Yield orders to the model, again and again with other words, without end."""
     for round in itertools.count():
         yield from files(round)
         yield from commands(round)
@@ -216,7 +216,7 @@ def filled(order: Order, here: Site) -> Order:
 
 
 def staged(orders: Sequence[Order], channel: str, *, grants: bool) -> Scene:
-    """Return the scene of one run: `b` is told to; `c` stands by, `liar` must fail whatever happens to QC."""
+    """Return the scene of one run: `b` gets the order; `c` is idle, `liar` must fail whatever happens to QC."""
     b = step(
         "b",
         "a",
@@ -276,7 +276,7 @@ def unharmed(journey: Journey, here: Site, before: Mapping[str, str]) -> None:
 
 
 def made_of(here: Site, path: str) -> str:
-    """Return a file as the person has it; nothing was applied."""
+    """Return a file of the user's project; nothing was applied."""
     found = here.project / path
     return found.read_text() if found.is_file() else ""
 
@@ -314,7 +314,7 @@ async def test_an_order_planted_anywhere_has_no_effect_beyond_the_task(
 
 
 def settle(here: Site, files: Mapping[str, str]) -> None:
-    """Make a repository of the site's project; what stood for a store and a plan makes room for real ones."""
+    """Make a repository of the site's project; a real store and a real plan replace the stand-ins."""
     for name in (".mimir", "chains", ".git"):
         shutil.rmtree(here.project / name)
     make_project(here.project, files)

@@ -29,7 +29,7 @@ LONG = "n" * 255
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """What lies around a workspace: a neighbour whose name begins alike, a secret, a device, a store."""
+    """Files around a workspace: a neighbour with a similar name, a secret, a device, a store."""
     write_files(
         tmp_path,
         {
@@ -81,8 +81,8 @@ def calls_on(path: str) -> Sequence[tuple[str, Mapping[str, object]]]:
     )
 
 
-async def told(tools: FileTools, tool: str, arguments: Mapping[str, object]) -> str:
-    """Return what a call says; what it may raise besides is the engine's own."""
+async def call_tool(tools: FileTools, tool: str, arguments: Mapping[str, object]) -> str:
+    """Return the text of a call; only an error of the engine may be raised."""
     try:
         return (await tools.call(wish(tool, arguments), CONTEXT)).text
     except MimirError as error:
@@ -92,12 +92,12 @@ async def told(tools: FileTools, tool: str, arguments: Mapping[str, object]) -> 
 async def try_all(
     paths: Sequence[str], room: Path, outside: Path, cases: Cases, every: int = 200
 ) -> None:
-    """Call every tool with every path; what lies outside is looked at again and again."""
+    """Call every tool with every path; the outside files are compared again and again."""
     tools, before = tools_of(room), fingerprint(outside)
     for number, path in enumerate(paths, start=1):
         with cases.case(repr(path)):
             for tool, arguments in calls_on(path):
-                said = await told(tools, tool, arguments)
+                said = await call_tool(tools, tool, arguments)
                 assert SECRET not in said, tool
                 assert not any(is_raw(c) for c in said), f"{tool}: {said!r}"
             if number % every == 0 or number == len(paths):
@@ -105,11 +105,11 @@ async def try_all(
 
 
 def is_raw(character: str) -> bool:
-    """True of what a terminal or a reader could be deceived with: control bytes, direction marks."""
+    """Match text that could deceive a terminal or a reader: control bytes, direction marks."""
     return character != "\n" and unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-# What stands in the workspace.
+# Files of the workspace.
 
 
 def plant(room: Path, outside: Path) -> list[str]:
@@ -164,13 +164,13 @@ async def test_a_hard_link_to_a_file_outside_is_never_written_through(
     tools = tools_of(room)
     for tool, arguments in calls_on("hard"):
         with cases.case(tool):
-            await told(tools, tool, arguments)
+            await call_tool(tools, tool, arguments)
             assert (outside / "secret").read_text() == SECRET
             (room / "hard").unlink(missing_ok=True)
             (room / "hard").hardlink_to(outside / "secret")
 
 
-async def test_a_walk_passes_over_what_leads_out(cases: Cases, room: Path, outside: Path):
+async def test_search_skips_links_out_of_the_workspace(cases: Cases, room: Path, outside: Path):
     plant(room, outside)
     (room / "hard").unlink()
     tools = tools_of(room)
@@ -180,8 +180,8 @@ async def test_a_walk_passes_over_what_leads_out(cases: Cases, room: Path, outsi
     ):  # fmt: skip
         with cases.case(glob):
             for said in (
-                await told(tools, "list_files", {"glob": glob}),
-                await told(tools, "grep", {"pattern": "words|root:|inside", "glob": glob}),
+                await call_tool(tools, "list_files", {"glob": glob}),
+                await call_tool(tools, "grep", {"pattern": "words|root:|inside", "glob": glob}),
             ):
                 assert SECRET not in said
                 assert "root:" not in said
@@ -209,7 +209,7 @@ async def test_twins_by_case_or_composition_stay_two_files(cases: Cases, room: P
     for one, other in (("é.txt", "é.txt"), ("B.txt", "b.txt"), ("ﬁ.txt", "fi.txt"), ("ſ", "s")):
         with cases.case((one, other)):
             for name in (one, other):
-                await told(tools, "write_file", {"path": name, "content": f"of {name}"})
+                await call_tool(tools, "write_file", {"path": name, "content": f"of {name}"})
             assert (room / one).read_bytes() == f"of {one}".encode()
             assert (room / other).read_bytes() == f"of {other}".encode()
 
@@ -219,7 +219,7 @@ async def test_twins_of_the_engines_names_are_the_engines(cases: Cases, room: Pa
     for name in ENGINE_TWINS:
         with cases.case(name):
             for tool, arguments in calls_on(name):
-                said = await told(tools, tool, arguments)
+                said = await call_tool(tools, tool, arguments)
                 assert SECRET not in said
                 assert "Wrote" not in said
                 assert "Deleted" not in said
@@ -263,11 +263,11 @@ async def test_names_that_are_no_text_are_listed_on_one_clean_line(cases: Cases,
     made = odd_names(room)
     tools = tools_of(room)
     with cases.case("list_files"):
-        listing = await told(tools, "list_files", {})
+        listing = await call_tool(tools, "list_files", {})
         assert len(listing.split("\n")) == 1 + 2 + len(made)
         assert not any(is_raw(c) for c in listing), listing
     with cases.case("grep"):
-        hits = await told(tools, "grep", {"pattern": "x"})
+        hits = await call_tool(tools, "grep", {"pattern": "x"})
         assert not any(is_raw(c) for c in hits), hits
 
 
@@ -291,7 +291,7 @@ def traversals() -> Iterator[str]:
             yield begin + "/".join([up] * depth) + end
 
 
-async def test_no_traversal_reaches_what_lies_outside(cases: Cases, room: Path, outside: Path):
+async def test_path_traversal_never_leaves_the_workspace(cases: Cases, room: Path, outside: Path):
     (room / "link-up").symlink_to("..")
     every = list(traversals())
     wanted = sized(small=120, ci=3000, full=len(every))
@@ -338,7 +338,7 @@ async def test_no_race_leads_out(attackers: int, cases: Cases, room: Path, outsi
             tool, arguments = ON_SWAPPED[number % len(ON_SWAPPED)]
             if number % 1000 < SEARCHES_A_THOUSAND:
                 tool, arguments = "grep", {"pattern": "own|words", "glob": "sub/**"}
-            said = await told(tools, tool, arguments)
+            said = await call_tool(tools, tool, arguments)
             if SECRET in said:
                 cases.failures.append(f"{tool} {arguments}: {said}")
             else:

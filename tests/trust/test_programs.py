@@ -52,7 +52,7 @@ class Site:
     async def run(
         self, text: str, *, seconds: float = 60, network: bool = False, writable: bool = False
     ) -> ProgramOutcome:
-        """Run a program that behaves in this way, and check what is left."""
+        """Run a program that behaves in this way, and check the remaining processes and files."""
         place = self.root / "programs" / "agent-program"
         place.write_text(HEAD + text, encoding="utf-8")
         place.chmod(place.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
@@ -163,7 +163,7 @@ while True: signal.pause()
     assert (site.workspace / "asked").read_text() == "yes"
 
 
-async def test_refused_permissions_of_a_success_are_told(site: Site) -> None:
+async def test_refused_permissions_of_a_success_are_returned(site: Site) -> None:
     outcome = await site.run("say(permission_denials=[{'tool_name': 'Bash'}])")
     assert (outcome.problem, outcome.denials) == ("", ("Bash",))
 

@@ -1,4 +1,4 @@
-"""Whatever a model or a stranger writes, the readers say yes or no: no crash, no hang, no number out of nothing."""
+"""Any text of a model or a stranger is accepted or refused: no crash, no hang, no number out of nothing."""
 
 import json
 import random

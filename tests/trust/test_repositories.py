@@ -1,4 +1,4 @@
-"""A cloned repository that brings what steers mimir: links in the place of its folders, settings, recordings, hooks. It steers nothing."""
+"""A cloned repository with files that could steer mimir: links in place of folders, settings, recordings, hooks. None has effect."""
 
 import shutil
 import stat
@@ -164,7 +164,7 @@ def test_a_history_of_commits_that_a_repository_brings_runs_nothing(
         assert not ran.exists()
 
 
-def test_a_folder_that_is_a_file_is_said_in_words(cases: Cases, settle: Settle):
+def test_file_in_place_of_a_folder_is_a_clear_error(cases: Cases, settle: Settle):
     for room in ROOMS:
         desk = settle(f"file{room}")
         (desk.project / room).write_text("no folder\n")
@@ -175,7 +175,7 @@ def test_a_folder_that_is_a_file_is_said_in_words(cases: Cases, settle: Settle):
             assert "Traceback" not in said.err
 
 
-def test_what_mimir_writes_is_for_the_person_alone(cases: Cases, settle: Settle):
+def test_files_of_mimir_are_readable_by_the_user_alone(cases: Cases, settle: Settle):
     desk = settle("modes")
     with PlayServer(PLAY) as server:
         assert desk.ask(server).type("execute", "plan.md", "--yes").code == 0

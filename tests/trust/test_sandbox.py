@@ -1,4 +1,4 @@
-"""What a worker's command can reach, by any sandbox: a back-end that is added to `BACKENDS` must pass all of it."""
+"""Reach of a worker's command, in any sandbox: a back-end that is added to `BACKENDS` must pass all of it."""
 
 import asyncio
 import os
@@ -60,7 +60,7 @@ BACKENDS: Mapping[str, Confine] = {
 """Name → how a sandbox of it is made."""
 
 
-def told(probe: Probe, here: Site, mark: str) -> list[str]:
+def fill_probe(probe: Probe, here: Site, mark: str) -> list[str]:
     """Return the probe's program with the site's words in it."""
     text = list(probe.program)
     for name, value in {**here.words(), "MARK": mark}.items():
@@ -83,12 +83,15 @@ def running(mark: str) -> list[str]:
 
 
 async def tried(probe: Probe, number: int, sandbox: Sandbox, here: Site) -> None:
-    """Run one probe in a workspace of its own; look at what it came to."""
+    """Run one probe in a workspace of its own; check its result."""
     mark = f"mimir-probe-{os.getpid()}-{number}"
     workspace = here.project / ".mimir/work/run-1" / f"attacker-{number}"
     workspace.mkdir(mode=0o700)
     ran = await sandbox.run(
-        told(probe, here, mark), workspace=workspace, seconds=probe.seconds, project=here.project
+        fill_probe(probe, here, mark),
+        workspace=workspace,
+        seconds=probe.seconds,
+        project=here.project,
     )
     assert "ESCAPED" not in ran.output, ran.output[-600:]
     assert SECRET not in ran.output, ran.output[-600:]
@@ -142,7 +145,7 @@ async def test_the_site_notices_an_attack(tmp_path: Path, monkeypatch: pytest.Mo
                 continue
             workspace = here.project / f".mimir/work/run-1/attacker-{number}"
             workspace.mkdir()
-            ran = await bare.run(told(probe, here, "mark"), workspace=workspace, seconds=20)
+            ran = await bare.run(fill_probe(probe, here, "mark"), workspace=workspace, seconds=20)
             noticed = SECRET in ran.output or "ESCAPED" in ran.output or here.reached()
             assert noticed or here.fingerprint() != before, probe.name
 
@@ -226,7 +229,7 @@ async def test_a_sandbox_that_is_ended_from_outside_ends_the_command(cases: Case
         assert running(mark) == []
 
 
-def test_the_battery_is_as_large_as_it_says():
+def test_sandbox_has_at_least_sixty_probes():
     assert len(PROBES) >= 60
     assert len({probe.name for probe in PROBES}) == len(PROBES)
     assert sys.platform == "linux"

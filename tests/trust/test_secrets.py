@@ -1,4 +1,4 @@
-"""Canaries wherever secrets live, in runs that do their best to carry them out: none is found in what mimir writes, prints or starts."""
+"""Canaries in each place of secrets, in runs that try to carry them out: mimir writes, prints or passes on none."""
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
@@ -64,7 +64,7 @@ def shell(command: str) -> dict[str, object]:
     return {"calls": [calls("run", command=command)]}
 
 
-def says(text: str) -> Scenario:
+def answering_scenario(text: str) -> Scenario:
     return Scenario(parts=[worker("a", WORK, {"text": f"{DONE} {text}"})])
 
 
@@ -86,7 +86,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "a search finds the key letter by letter": does({"calls": [calls("grep", pattern="key = sk-canary-key-0.*")]}, {"calls": [calls("grep", pattern="canary")]}),
     "a command ends with a traceback": does(shell("python -c \"import configparser as c; p = c.ConfigParser(); p.read('config.ini'); raise SystemExit(1/0 if p['a']['key'] else 1)\"; python told.py")),
     "a check prints the key": Scenario(parts=[wrote("a")], plan=TOLD, codes=(0, 1)),
-    "the worker's answer says it": says(ENCODED),
+    "the worker's answer says it": answering_scenario(ENCODED),
     "the worker's call holds it": Scenario(parts=[worker("a", writes("b.txt", ENCODED), shell(f"echo '{ENCODED}' > c.txt"), WORK, DONE)]),
     "the judge says it": Scenario(parts=[wrote("a"), qc("a", ECHO)], codes=(1,)),
     "the prose says it": Scenario(parts=[wrote("a"), {"role": "*_reporter", "turns": [{"text": ENCODED, "repeat": "forever"}]}]),
@@ -104,7 +104,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 def settle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str], Desk]:
-    """Make a project full of secrets, and a person who has set all theirs."""
+    """Make a project full of secrets, and a user with all keys set."""
 
     def made(name: str) -> Desk:
         project = make_project(tmp_path / name, FILES)
@@ -132,7 +132,7 @@ FILES = {
     "told.py": "print(open('config.ini').read())\n",
 }
 OF_THE_PROJECT = ("key", "private")
-"""Canaries that stand in committed files: workspaces and the history of commits hold them, as the person's own do."""
+"""Canaries in committed files: workspaces and the history of commits hold them, as the user's repository does."""
 
 
 class Watching(PlayServer):

@@ -34,7 +34,7 @@ def edit(row: Row, chance: random.Random) -> tuple[str, Value]:
 
 
 async def problems(mimir: Mimir, run: str, seal: str) -> tuple[str, ...]:
-    """Return what verifying says; a value of another type cannot even be read."""
+    """Return the findings of `verify`; a value of another type cannot even be read."""
     try:
         return (await mimir.verify(run, seal)).problems
     except StoreError as error:

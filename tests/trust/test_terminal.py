@@ -40,13 +40,13 @@ NASTY: Mapping[str, str] = {
 
 
 def raw(text: str) -> list[str]:
-    """Return what may not reach a terminal: control bytes but line feeds, and what turns or hides text."""
+    """Return text that may not reach a terminal: control bytes but line feeds, and characters that turn or hide text."""
     bad = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return [repr(c) for c in text if c not in "\n" and unicodedata.category(c) in bad]
 
 
 def remote(markdown: str) -> list[str]:
-    """Name what a reader's program would load or follow: pictures, HTML, links that leave the directory."""
+    """Name content that a reader's program would load or follow: pictures, HTML, links that leave the directory."""
     found: list[str] = []
     for token in MarkdownIt("gfm-like", {"html": True, "linkify": False}).parse(markdown):
         for one in (token, *(token.children or ())):
@@ -74,7 +74,7 @@ def in_all(nasty: str) -> dict[str, object]:
     return {"parts": [*parts, *REST]}
 
 
-def told(nasty: str) -> str:
+def plan_text_with(nasty: str) -> str:
     """Return a plan that says it wherever a plan has room."""
     flat = nasty.replace("\n", " ").replace("\r", " ")
     made = plan(step("a", checks=(check("sh", "-c", "cat odd.txt; grep -q ^a a.txt"),)))
@@ -109,7 +109,7 @@ def desk(
 def test_no_text_steers_a_terminal_or_loads_anything(name: str, cases: Cases, desk: Desk):
     nasty = NASTY[name]
     desk.write("odd.txt", f"{nasty}\n")
-    desk.write("plan.md", told(nasty))
+    desk.write("plan.md", plan_text_with(nasty))
     desk.write("odd.md", f"# {nasty}\n**Task ID:** {nasty}\n**Dependencies:** {nasty}\n{nasty}")
     with PlayServer(in_all(nasty)) as server:
         desk.ask(server)
@@ -150,7 +150,7 @@ def test_no_words_of_an_endpoint_steer_a_terminal(
                 assert raw(said.err) == []
 
 
-def test_the_look_at_a_report_finds_what_loads(cases: Cases):
+def test_report_scan_finds_remote_content(cases: Cases):
     for text in (
         "![x](http://e)",
         "<img src=x>",

@@ -1,4 +1,4 @@
-"""Files that decide what a check means: a task that may not change them cannot pass a check by them.
+"""Files that define a check: a task that may not change them cannot pass a check by them.
 
 Each case attacks in its first attempt, by the file tool and by a command, and does the work honestly in its second.
 """

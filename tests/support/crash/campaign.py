@@ -1,4 +1,4 @@
-"""Many trials, and the figures that they come to: what `make crash` runs.
+"""Many trials and their figures: the program of `make crash`.
 
     make crash                              25 random kills on SQLite
     make crash KILLS=200 STORE=neo4j        on a Neo4j server that is started for it (or STORE=bolt://…: on one that is there)
@@ -31,7 +31,7 @@ from tests.support.crash.crash_site import APPLIED, TWELVE, Scene
 from tests.support.crash.failing_servers import HOWS, How, commits, cut, lose_server, slow
 from tests.support.crash.invocations import AGENT, CLI, install_program
 from tests.support.crash.process_forge import Forge
-from tests.support.crash.statistics import tell
+from tests.support.crash.statistics import print_figures
 from tests.support.crash.stopped_processes import (
     SIGNALS,
     SMALL,
@@ -70,10 +70,10 @@ SCENES: Sequence[tuple[str, Scene, Settings]] = (
 
 
 class Log:
-    """What was found, one JSON line a trial; kept in a file if one is named."""
+    """The results, one JSON line a trial; saved in a file if one is named."""
 
     def __init__(self, path: Path | None) -> None:
-        """Read what is there."""
+        """Read the existing lines."""
         self._path = path
         self._guard = threading.Lock()
         there = path is not None and path.exists()
@@ -89,7 +89,7 @@ class Log:
         return any((line["what"], line["store"], line["name"]) == wanted for line in self.lines)
 
     def add(self, kind: str, store: str, trial: Trial) -> None:
-        """Write one down; what is wrong is said at once."""
+        """Write one result; print a problem at once."""
         line = {"what": kind, "store": store, **trial.line()}
         with self._guard:
             self.lines.append(line)
@@ -116,7 +116,7 @@ def main() -> None:
                 flush=True,
             )
             _make(replace(campaign, jobs=left), Path(room), uri, log, given)
-    tell(log.lines)
+    print_figures(log.lines)
     sys.exit(any(line["problems"] for line in log.lines))
 
 
@@ -278,7 +278,7 @@ def _named(uri: str, store: str) -> str:
 
 @contextlib.contextmanager
 def _server(store: str) -> Generator[tuple[str, Callable[[], None]]]:
-    """Give the URI of a Neo4j server, and what kills it and starts it again; an empty URI: SQLite is wanted."""
+    """Return the URI of a Neo4j server, with functions that kill and start it; an empty URI: SQLite is wanted."""
     if store == "sqlite" or "://" in store:
         yield store.removeprefix("sqlite"), _not_ours
         return

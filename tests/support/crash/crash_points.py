@@ -51,7 +51,7 @@ class Point:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read what `str` wrote."""
+        """Parse the form that `str` writes."""
         kind, rest = text.split(":", 1)
         label, nth, side = rest.rsplit(":", 2)
         assert side in ("before", "after")
@@ -72,7 +72,7 @@ class Fuse:
         self._guard = threading.Lock()
 
     def cross(self, kind: str, label: str, side: Side) -> None:
-        """Tell of a crossing."""
+        """Report a crossing."""
         if side == "after" and kind == "git" and label in READING_GIT:
             return
         with self._guard:
@@ -85,7 +85,7 @@ class Fuse:
                 os._exit(DIED)
 
     def _look(self, point: Point) -> str:
-        """Return the durable state at a point; empty: nobody wants it."""
+        """Return the durable state at a point; empty: no caller needs it."""
         if self._state is None:
             return ""
         if point.kind in WITHOUT_EFFECT or (point.kind == "git" and point.label in READING_GIT):
@@ -141,7 +141,7 @@ def light(fuse: Fuse, effects: Path | None) -> None:
 
 
 def _questions(fuse: Fuse) -> None:
-    """Around what the transactions of a question and of an answer write; `committed` follows their commit."""
+    """Around the writes of a transaction for a question or an answer; `committed` follows their commit."""
     from mimir.orchestrator.questions import answering
     from mimir.store.sqlite.sqlite_store import SqliteStore
     from mimir.store.transcripts import waiting_calls

@@ -1,4 +1,4 @@
-"""Where a run is killed and resumed: a project, a model behind HTTP, a store; and what is known of it from outside.
+"""The site of a killed and resumed run: a project, a model behind HTTP, a store; and the observations from outside.
 
 The truth is counted outside the engine: the model server's log of requests, and a file that gets a line whenever a tool with an
 effect really runs.
@@ -75,7 +75,7 @@ APPLIED = from_walk("--only", "d")
 
 @dataclass(frozen=True, kw_only=True)
 class Death:
-    """What stood in the store when the process was dead."""
+    """The content of the store after the death of the process."""
 
     in_flight: int
     """Tasks that were worked on, and lanes of no task that waited for an answer."""
@@ -140,7 +140,7 @@ class Ground:
         return self.forge.start(order)
 
     def env(self) -> dict[str, str]:
-        """Return the environment of the person."""
+        """Return the environment of the user."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "MIMIR_"))}
         return {
             **kept,
@@ -178,7 +178,7 @@ class Ground:
         return self.run
 
     def died(self) -> Death:
-        """Note what stood in the store at a death."""
+        """Save the content of the store at a death."""
         death = self.look(lambda reads: _death(reads, self.run)) if self.find_run() else NOBODY
         self.deaths.append(death)
         return death
@@ -188,7 +188,7 @@ class Ground:
         return load(self.project, self.find_run(), self.store())
 
     def requests(self) -> list[dict[str, str]]:
-        """Return what the model was asked."""
+        """Return the requests to the model."""
         log = self.path("requests")
         return [json.loads(line) for line in _lines(log)]
 
@@ -197,7 +197,7 @@ class Ground:
         return _lines(self.path("effects"))
 
     def events(self) -> Iterator[Mapping[str, object]]:
-        """Return what all the processes have told of, as they told it."""
+        """Return the reports of all processes, in their order."""
         for number in range(len(list(self.root.glob("out-*")))):
             for line in _lines(self.path(f"out-{number}")):
                 with contextlib.suppress(json.JSONDecodeError):  # cut by a kill
@@ -212,7 +212,7 @@ def prepared(
     uri: str = "",
     settings: Mapping[str, str] | None = None,
 ) -> Generator[Ground]:
-    """Make the project and its model; all is gone after it, but for what the caller has looked at."""
+    """Make the project and its model; remove all of it at the end."""
     shutil.rmtree(root, ignore_errors=True)
     project = root / "project"
     project.mkdir(parents=True)

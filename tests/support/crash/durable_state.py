@@ -1,4 +1,4 @@
-"""What a process that dies at a point leaves: two points with the same state are the same death.
+"""The remains of a process that dies at a point: two points with the same state are the same death.
 
 The state is every file below the run's directory, and how many calls with an effect have begun and have ended.
 While a commit is under way, only the server knows whether it has it: each of these points counts as a state of its own.
@@ -48,7 +48,7 @@ class DurableState:
 
 
 def _files(folder: str, depth: int = 0) -> Iterator[tuple[object, ...]]:
-    """Yield each file and directory with what changes when it is written."""
+    """Yield each file and directory with the values that change when it is written."""
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError:  # another thread removed it

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from tests.support.crash.crash_site import Scene, prepared
-from tests.support.crash.trials import Stage, Trial, told
+from tests.support.crash.trials import Stage, Trial, judge_trial
 from tests.support.tcp_proxy import TcpProxy
 
 ADDRESS = re.compile(r"(?<=[/@])([^/@:]+):(\d+)(?=[/?]|$)")
@@ -42,10 +42,10 @@ def _through(stage: Stage, name: str) -> Trial:
         code = ground.start().wait()
         refused = (
             code == UNAVAILABLE
-        )  # cut while it looked whether the store is there: it says so, and a person tries again
+        )  # cut while it tested whether the store exists: it reports that, and the user tries again
         if refused:
             code = ground.start().wait()
-        return told(ground, name, code, stage.wanted, more={"started_again": int(refused)})
+        return judge_trial(ground, name, code, stage.wanted, more={"started_again": int(refused)})
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def _behind(stage: Stage) -> Generator[tuple[Stage, TcpProxy]]:
     proxy.start()
     uri = ADDRESS.sub(f"127.0.0.1:{proxy.port}", stage.uri, count=1)
     try:
-        # The run alone goes through it: whoever looks on from outside does not.
+        # Only the run goes through it: an observer outside does not.
         yield replace(stage, settings={**stage.settings, "MIMIR_STORE": uri}), proxy
     finally:
         proxy.stop()
@@ -94,5 +94,5 @@ def lose_server(stage: Stage, seed: int, restart: Callable[[], None]) -> Trial:
         finally:
             ended.set()
             losing.join()
-        trial = told(ground, f"server {seed}", code, stage.wanted, reached=losses > 0)
+        trial = judge_trial(ground, f"server {seed}", code, stage.wanted, reached=losses > 0)
         return replace(trial, kills=losses)

@@ -70,13 +70,13 @@ class Child:
 
     @property
     def said(self) -> str:
-        """The end of what it said on its standard error."""
+        """The end of its standard error."""
         return self.err.read_text(encoding="utf-8", errors="replace")[-2000:]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What a child is to do."""
+    """The order to a child process."""
 
     words: Sequence[str]
     cwd: Path
@@ -148,7 +148,7 @@ class Forge:
             cwd: Its directory.
             env: Its environment.
             files: Its three standard files.
-            extra: How it dies and what it notes, as in `Order`.
+            extra: Its way to die and its notes, as in `Order`.
         """
         order = {"words": list(words), "cwd": str(cwd), "env": dict(env), "extra": extra}
         return self._ask(order, files)["pid"]
@@ -181,7 +181,7 @@ class PythonProcess(subprocess.Popen[str]):
     """A process of this Python, forked with all modules of mimir in it; else as any other `Popen`."""
 
     def _execute_child(self, args: Any, *rest: Any) -> None:
-        """Start the process; `rest` is what `Popen` hands over, by position."""
+        """Start the process; `rest` is passed by `Popen`, by position."""
         program, *words = map(str, args)
         assert program == PYTHON, program
         cwd, env, *_ = rest[4:]
@@ -235,7 +235,7 @@ def main() -> None:
     """Import everything, then fork on demand until the other side has closed the socket."""
     orders = socket.socket(fileno=int(sys.argv[1]))
     _import_all()
-    gc.freeze()  # what is here is never collected: its pages stay shared
+    gc.freeze()  # existing objects are never collected: their pages stay shared
     while True:
         text, files, _, _ = socket.recv_fds(orders, MESSAGE_BYTES, 3)
         if not text:
@@ -296,7 +296,7 @@ def _be(order: Mapping[str, Any], files: Sequence[int]) -> None:
 
 
 def _prepare(extra: Mapping[str, str]) -> None:
-    """Let this process die at a point, and note what it does."""
+    """Let this process die at a point, and record its actions."""
     at = Point.read(extra["die_at"]) if extra["die_at"] else None
     effects = Path(extra["effects"]) if extra["effects"] else None
     trace = Path(extra["trace"]) if extra["trace"] else None
@@ -307,7 +307,7 @@ def _prepare(extra: Mapping[str, str]) -> None:
 
 
 def _run(words: Sequence[str]) -> int:
-    """Run what the arguments of the interpreter name; return the exit code."""
+    """Run the module or file of the interpreter's arguments; return the exit code."""
     how, what, *rest = words
     sys.argv = [what if how == "-m" else how, *rest]
     try:

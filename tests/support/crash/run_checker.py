@@ -1,4 +1,4 @@
-"""What a killed and resumed run is held to: the end of the run without kills, every invariant, nothing lost, nothing doubled."""
+"""Requirements on a killed and resumed run: the end of the run without kills, every invariant, nothing lost, nothing doubled."""
 
 import json
 from collections import Counter
@@ -13,14 +13,14 @@ from tests.support.run_facts import Facts, Outside
 
 @dataclass(frozen=True, kw_only=True)
 class End:
-    """What must not depend on kills."""
+    """Values that must not depend on kills."""
 
     code: int
     status: str
     tree: str
     """Of the run's line."""
     files: Mapping[str, str]
-    """Of the person's directory."""
+    """Of the user's directory."""
     tasks: Mapping[str, tuple[object, ...]]
     response: tuple[object, ...]
     """(status, assurance) of the one response of an invocation; empty: there is none."""
@@ -31,7 +31,7 @@ class End:
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """What was found wrong, and what the kills cost."""
+    """The problems found, and the cost of the kills."""
 
     problems: tuple[str, ...]
     asked_again: int
@@ -54,7 +54,7 @@ def end_of(ground: Ground, code: int) -> End:
         files={
             p: h for p, h in _listing(ground).items() if not p.startswith((".mimir/", "chains/"))
         },
-        tasks=_standing(facts),
+        tasks=_task_rows(facts),
         response=_response(facts),
         requests=Counter(call["lane"].partition("/")[2] for call in ground.requests()),
         effects=Counter(ground.effects()),
@@ -98,7 +98,7 @@ def judge(ground: Ground, code: int, wanted: End) -> Ruling:
 def _again(
     times: Counter[str], wanted: Counter[str], open_ones: Counter[str]
 ) -> tuple[int, list[str]]:
-    """Count what was done again, and name what was without need: only a call without an outcome may be made again, once a death."""
+    """Count repeated calls, and name needless ones: only a call without an outcome may be repeated, once a death."""
     again = times - wanted
     wrong = [
         f"{lane} was asked or ran {more} times more, {open_ones[lane]} calls of it were open at a death"
@@ -127,7 +127,7 @@ def _unended(ground: Ground, facts: Facts, code: int) -> Ruling:
 
 
 def _leftovers(ground: Ground) -> list[str]:
-    """Name what a killed process left behind that nobody cleared away."""
+    """Name the remains of a killed process that were not cleared away."""
     work = ground.project / ".mimir" / "work"
     run = work / ground.find_run()
     left = [path.name for path in (work / "checks").glob("*")]
@@ -154,7 +154,7 @@ def _response(facts: Facts) -> tuple[object, ...]:
     )
 
 
-def _standing(facts: Facts) -> dict[str, tuple[object, ...]]:
+def _task_rows(facts: Facts) -> dict[str, tuple[object, ...]]:
     return {
         id: (
             row["status"],

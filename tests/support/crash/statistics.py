@@ -1,4 +1,4 @@
-"""What trials come to, as a person reads it."""
+"""Figures of trials in a readable form."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -7,7 +7,7 @@ from typing import cast
 Line = Mapping[str, object]
 
 
-def tell(lines: Sequence[Line]) -> None:
+def print_figures(lines: Sequence[Line]) -> None:
     """Print the figures of each kind of trial, store by store."""
 
     def key(line: Line) -> tuple[str, str]:
@@ -20,7 +20,7 @@ def tell(lines: Sequence[Line]) -> None:
 
 
 def figures(lines: Sequence[Line]) -> list[tuple[str, str]]:
-    """Return (name, value) of what is worth knowing of trials of one kind."""
+    """Return (name, value) of the figures of trials of one kind."""
     kills = _sum(lines, "kills")
     resumes = [float(str(s)) for line in lines for s in _list(line["resumes"])]
     again = _sum(lines, "asked_again")

@@ -1,4 +1,4 @@
-"""Processes that are stopped and wake up again, and processes that are asked to end: what they may still write, and what they leave."""
+"""Processes that are stopped and continue, and processes that get a signal to end: their late writes, and their remains."""
 
 import contextlib
 import random
@@ -14,7 +14,7 @@ from mimir.store.protocol import ReadOps
 from mimir.store.schema import NodeLabel
 from tests.support.crash.crash_site import Ground, Scene, prepared
 from tests.support.crash.process_forge import Child
-from tests.support.crash.trials import Stage, Trial, first_event, to_the_end, told
+from tests.support.crash.trials import Stage, Trial, first_event, judge_trial, to_the_end
 from tests.support.stored_rows import run_row, task_rows
 from tests.support.whole_run import REST, calls, plan, step, worker, wrote
 
@@ -83,7 +83,7 @@ def zombie(stage: Stage, seed: int) -> Trial:
         if not late:
             code = second.wait()
         left = first.wait()
-        trial = told(
+        trial = judge_trial(
             ground,
             f"zombie {seed}",
             code,
@@ -106,7 +106,7 @@ def zombie(stage: Stage, seed: int) -> Trial:
 
 
 def _stop(ground: Ground, child: Child) -> None:
-    """Stop a process, but not amid a transaction of the embedded store: nobody can write until such a one goes on or dies."""
+    """Stop a process, but not amid a transaction of the embedded store: no process can write until such a one continues or dies."""
     child.signal(SIGSTOP)
     while _is_locked(ground.project / ".mimir" / "mimir.db"):
         child.signal(SIGCONT)
@@ -141,7 +141,7 @@ def interrupted(stage: Stage, seed: int) -> Trial:
         code = child.wait()
         seconds = time.monotonic() - asked
         if code != INTERRUPTED:  # it had ended before
-            return told(ground, f"{number.name} {seed}", code, stage.wanted, reached=False)
+            return judge_trial(ground, f"{number.name} {seed}", code, stage.wanted, reached=False)
         ground.died()
         problems = _not_given_back(ground)
         _until(lambda: not _running(str(stage.root)), seconds=2.0)
@@ -149,7 +149,7 @@ def interrupted(stage: Stage, seed: int) -> Trial:
         code, resumed = to_the_end(ground)
         measured = {f"seconds to the end after {number.name}": seconds}
         name = f"{number.name} {seed}"
-        trial = told(ground, name, code, stage.wanted, resumes=(resumed,), more=measured)
+        trial = judge_trial(ground, name, code, stage.wanted, resumes=(resumed,), more=measured)
         return with_problems(trial, [*problems, *trial.problems])
 
 

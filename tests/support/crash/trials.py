@@ -25,7 +25,7 @@ WHOLE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What one trial came to."""
+    """The result of one trial."""
 
     name: str
     problems: tuple[str, ...]
@@ -87,10 +87,10 @@ def die_at(stage: Stage, point: Point) -> Trial:
     with prepared(stage.root, stage.scene, stage.forge, stage.uri, stage.settings) as ground:
         code = ground.start(die_at=point).wait()
         if code != DIED:
-            return told(ground, str(point), code, stage.wanted, reached=False)
+            return judge_trial(ground, str(point), code, stage.wanted, reached=False)
         ground.died()
         code, seconds = to_the_end(ground)
-        return told(ground, str(point), code, stage.wanted, resumes=(seconds,))
+        return judge_trial(ground, str(point), code, stage.wanted, resumes=(seconds,))
 
 
 def kill_at_random(stage: Stage, seed: int, most: int) -> Trial:
@@ -125,10 +125,10 @@ def _kill_at_random(stage: Stage, seed: int, most: int, pace: float) -> Trial:
                 break
         code, seconds = to_the_end(ground)
         resumes.append(seconds)
-        return told(ground, f"seed {seed}", code, stage.wanted, resumes=tuple(resumes))
+        return judge_trial(ground, f"seed {seed}", code, stage.wanted, resumes=tuple(resumes))
 
 
-def told(
+def judge_trial(
     ground: Ground,
     name: str,
     code: int,
@@ -162,7 +162,7 @@ def to_the_end(ground: Ground) -> tuple[int, float]:
 
 
 def first_event(child: Child) -> float:
-    """Wait until a process tells of something, or has ended; the seconds."""
+    """Wait until a process reports an event, or has ended; the seconds."""
     started = time.monotonic()
     while not child.has_ended:
         if child.out.exists() and child.out.stat().st_size:
@@ -179,4 +179,4 @@ def die_again_and_again(stage: Stage, point: Point, times: int) -> Trial:
             assert code == DIED, code
             ground.died()
         code, seconds = to_the_end(ground)
-        return told(ground, f"{point} {times} times", code, stage.wanted, resumes=(seconds,))
+        return judge_trial(ground, f"{point} {times} times", code, stage.wanted, resumes=(seconds,))
