@@ -91,6 +91,20 @@ def test_pm_repairs_the_broken_checks_of_its_plan(desk: Desk, server: PlayServer
     assert not server.of("worker")
 
 
+def test_flip_whose_expected_results_a_task_is_to_change_may_be_green(desk: Desk):
+    desk.write("tests/data/a.txt", "Hello\n")
+    text = "import unittest\n\n\nclass Case(unittest.TestCase):\n    def test_all(self):\n"
+    desk.write("tests/test_all.py", text + "        self.assertTrue(open('tests/data/a.txt'))\n")
+    run = check("python3", "-m", "unittest", "tests/test_all.py", id="run", kind="flip")
+    for files, code in (
+        (("a.txt", "tests/data/a.txt"), "warning check-green-before"),
+        (("a.txt", "src/**"), "error check-already-green"),
+    ):
+        desk.write("plan.md", render(plan(replace(GOOD, files=files, checks=(run,)))))
+
+        assert code in (said := desk.type("check", "plan.md", "--run").out), said
+
+
 def test_pm_learns_once_which_old_tests_are_red(desk: Desk):
     case = "import unittest\n\n\nclass Case(unittest.TestCase):\n    def test_{0}(self):\n        self.assertTrue({1})\n"
     for name, holds_now in (("new", True), ("old", False)):

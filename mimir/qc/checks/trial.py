@@ -10,7 +10,7 @@ from typing import Literal
 
 from mimir.domain.command_causes import CAUSES, HIDDEN_PATH, missing_packages
 from mimir.domain.evidence import CheckRun
-from mimir.domain.globs import has_wildcard
+from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.overlap import overlap
 from mimir.domain.plan import Check, Task
 from mimir.domain.value_class import value_class
@@ -132,7 +132,11 @@ def _may_change_tests(check: Check, tasks: Sequence[Task]) -> bool:
         glob for glob in tests if has_wildcard(glob) or "." not in posixpath.basename(glob)[1:]
     ]
     return any(
-        any(overlap(path, glob) for path in task.files for glob in tests)
+        # Data beside tests belongs to the task that names it.
+        any(
+            matches(path, found.beside) or any(overlap(path, glob) for glob in tests)
+            for path in task.files
+        )
         if task.files
         else bool(open_ones)
         for task in tasks
