@@ -35,6 +35,7 @@ from mimir.qc.checks.regression import AcceptedTask, run_on_tree
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_work, says_it_tests
 from mimir.qc.results.comparison import (
+    adds_failures,
     complete_results,
     confirm_results,
     is_red_beside_tests,
@@ -165,7 +166,7 @@ class CheckRunner:
             before = await self._before_new_tests(check, target, before, ("added", "modified"))
             # The attempt's own tests are red: that is a failure of the work, which may be corrected.
             base = await self._before(check, target.first_base)
-            before = base if base.green else before
+            before = base if base.green or not adds_failures(after, base) else before
         notes = describe_protected(changes)
         if after.green and (kind_of(check, before) == "hold" or not before.green):
             earlier = await self._run_earlier_tests(check, changes, target, before, after)

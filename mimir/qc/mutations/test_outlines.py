@@ -40,7 +40,7 @@ def outline_tests(text: str, suffix: str, names: Collection[str]) -> str:
     """Return a test file with these tests, which fail."""
     match suffix:
         case "py":
-            return _outline_python(names)
+            return _outline_python(text, names)
         case "go":
             return _outline_go(text, names)
         case "java":
@@ -142,9 +142,22 @@ def _javascript_tests(text: str) -> Iterator[str]:
             yield title[2]
 
 
-def _outline_python(names: Iterable[str]) -> str:
-    tests = "".join(f'    def {name}(self): raise AssertionError("{MARK}")\n' for name in names)
-    return f"import unittest\n\nclass ControlTest(unittest.TestCase):\n    pass\n{tests}"
+def _outline_python(text: str, names: Collection[str]) -> str:
+    """Return the tests in their own classes: a command may leave them out by these."""
+    tree = parse_module(text)
+    lines = ["import unittest"]
+    for one in tree.body if tree else ():
+        if isinstance(one, ast.ClassDef):
+            base = "(unittest.TestCase)" if one.bases else ""
+            lines += [f"class {one.name}{base}:", "    pass"]
+        own = one.body if isinstance(one, ast.ClassDef) else [one]
+        indent, argument = ("    ", "self") if isinstance(one, ast.ClassDef) else ("", "")
+        lines += [
+            f'{indent}def {test.name}({argument}): raise AssertionError("{MARK}")'
+            for test in own
+            if isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef) and test.name in names
+        ]
+    return "\n".join((*lines, ""))
 
 
 def _outline_javascript(text: str, names: Iterable[str]) -> str:

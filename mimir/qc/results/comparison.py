@@ -39,6 +39,15 @@ def is_red_beside_tests(run: CheckRun, then: TestResults | None) -> bool:
     return then is None or not _contradiction(then, now, (), is_flip=False)
 
 
+def adds_failures(run: CheckRun, base: CheckRun) -> bool:
+    """True if a run has red tests that the base does not have, or lost green ones."""
+    now, then = run.results, base.results
+    if not (now and then) or now.fallback or then.fallback:
+        return False
+    red = {*now.failed, *now.errored}.difference(then.failed, then.errored)
+    return bool(red or now.problem or _find_lost(then.passed, frozenset(now.passed)))
+
+
 def complete_results(results: TestResults, base: TestResults) -> TestResults:
     """Return results with the states that unexecuted tests have in those of the base."""
     known = base.states

@@ -71,6 +71,16 @@ async def test_threshold_that_new_code_misses_without_its_tests_refuses_no_work(
         assert outcome.state == state
 
 
+async def test_an_old_red_test_rejects_no_work_that_adds_green_ones(bench: Bench):
+    write_files(bench.project, {"tests/test_old.py": "def test_old():\n    assert False\n"})
+    bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
+    for test, state in ((TEST_MUL, "broken"), (TEST_MUL.replace("6", "7"), "unverified")):
+        outcome = await bench.outcome(
+            check("hold", (*PYTEST, "tests")), {"calc.py": MUL, "tests/test_mul.py": test}
+        )
+        assert outcome.state == state
+
+
 @pytest.mark.parametrize("skips", [False, True])
 async def test_new_tests_that_the_command_selects_by_name_are_enough(bench: Bench, skips: bool):
     """There are older tests, none of which has that name: alone they do not decide."""

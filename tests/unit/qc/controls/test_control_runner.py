@@ -13,7 +13,7 @@ from mimir.qc.controls.continuation import reach_tests
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.controls.control_runner import Alter, run_control
 from mimir.qc.controls.decision import has_fewer
-from mimir.qc.mutations.test_outlines import count_parameters, list_plain
+from mimir.qc.mutations.test_outlines import count_parameters, list_plain, outline_tests
 from mimir.qc.scope.test_owners import PendingTests
 from tests.support.projects import write_files
 
@@ -278,6 +278,15 @@ def test_a_test_in_a_group_that_is_skipped_is_not_plain():
     assert list(list_plain(example, "go")) == ["ExampleAdd"]
     assert list(list_plain("def test_a(): pass\n", "py")) == ["test_a"]
     assert list(list_plain("pytestmark = mark.slow\ndef test_a(): pass\n", "py")) == []
+
+
+def test_an_outline_keeps_the_names_by_which_a_command_leaves_tests_out():
+    text = "def test_a(x): pass\nclass TestB:\n    def test_b(self): pass\nclass C(Case):\n    def test_c(self): pass\n"
+    head, *parts = outline_tests(text, "py", {"test_a", "test_b"}).split("\nclass ")
+
+    assert head == 'import unittest\ndef test_a(): raise AssertionError("control")'
+    assert parts[0] == 'TestB:\n    pass\n    def test_b(self): raise AssertionError("control")'
+    assert parts[1] == "C(unittest.TestCase):\n    pass\n"
 
 
 def test_a_test_with_fewer_parameters_than_its_text_names_is_hidden():
