@@ -49,8 +49,15 @@ _CRITICAL = re.compile(
     r"(?:\*\*)?[(\[]\s*critical\s*[)\]](?:\*\*)?\s*:?\s*|(?:\*\*)?critical(?:\*\*)?\s*:(?:\*\*)?\s*",
     re.IGNORECASE,
 )
-_SHORT_ID = re.compile(r"(?:\*\*|`)?([A-Za-z]{1,4}[-_.]?\d{1,4})(?:\*\*|`)?[:.)](?:\*\*)?(?:\s+|$)")
-_NAMED_ID = re.compile(rf"(?:\*\*|`)?({ID})(?:\*\*|`)?:(?:\*\*)?(?:\s+|$)")
+# Before points or a mark in brackets, an id needs no colon: `c1 (60 pts): text`.
+_BEFORE_BRACKETS = r"\s+(?=[(\[]\s*(?:\d{1,4}\s*(?:pts?|points?|%)|critical\b))"
+_SHORT_ID = re.compile(
+    rf"(?:\*\*|`)?([A-Za-z]{{1,4}}[-_.]?\d{{1,4}})(?:\*\*|`)?(?:[:.)](?:\*\*)?(?:\s+|$)|{_BEFORE_BRACKETS})",
+    re.IGNORECASE,
+)
+_NAMED_ID = re.compile(
+    rf"(?:\*\*|`)?({ID})(?:\*\*|`)?(?::(?:\*\*)?(?:\s+|$)|{_BEFORE_BRACKETS})", re.IGNORECASE
+)
 _LAST_CRITICAL = re.compile(r"[(\[]\s*critical\s*[)\]]$", re.IGNORECASE)
 # The same pattern at the end of a text, where no separator follows it.
 _LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(_AFTER_POINTS) + r"$", re.IGNORECASE)
