@@ -103,7 +103,7 @@ FIELDS: tuple[TaskField, ...] = (
     TaskField(
         "files",
         "Files",
-        synonyms=("Files Written",),
+        synonyms=("Files Written", "Files To Write", "Files To Change", "Files To Modify"),
         example="limiter.py",
         advice="globs of the files that the task may write, inside the project: for every task with checks. A test, data or helpers "
         "of tests, or settings of a runner or linter that are there already and that the task is to change must be named by their own paths.",
@@ -161,6 +161,7 @@ FIELDS: tuple[TaskField, ...] = (
     TaskField(
         "checks",
         "Checks",
+        synonyms=("Verification Checks", "Automated Checks", "Engine Checks"),
         example="""
 ```yaml
 - id: unit

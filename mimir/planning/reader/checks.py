@@ -35,8 +35,10 @@ _KEYS = {
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
 _KINDS: Sequence[CheckKind] = ("flip", "hold")
 _SECONDS = re.compile(
-    r"(\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,3})?)\s*(?:s|sec|seconds)?", re.IGNORECASE
+    r"(\d{1,400}(?:\.\d{1,400})?(?:e[+-]?\d{1,3})?)\s*(?:s|sec|seconds|(m|min|minutes?))?",
+    re.IGNORECASE,
 )
+_FIRST_WORD = re.compile(r"\w*(?=$|[\s,(:–—-])")
 _COMMAND_LINE = re.compile(r"(?m)^([ \t]*(?:-[ \t]+)?(?:run|command):[ \t]+)(\S.*?)[ \t]*$")
 
 
@@ -54,6 +56,12 @@ def parse_checks(text: str, first_line: int, indent: int = 0) -> LocatedValue:
             return parse_yaml(_COMMAND_LINE.sub(_quote_command, text), first_line, indent)
         except LocatedValueError:
             raise error from None
+
+
+def write_script_check(text: str) -> str:
+    """Return the YAML of one check whose command is the text of a shell fence."""
+    script = "\n".join(line.strip().removeprefix("$ ") for line in text.strip().splitlines())
+    return f"- run: {json.dumps(script, ensure_ascii=False)}"
 
 
 def _quote_command(line: re.Match[str]) -> str:
@@ -170,11 +178,18 @@ class _CheckReader:
 
     def _run(self) -> tuple[str, ...] | str:
         node = self._get("run")
-        return node.text if node is not None and node.is_scalar else self._texts("run") or ()
+        argv = node.text if node is not None and node.is_scalar else self._texts("run") or ()
+        # A program's name holds no space: these are command lines, and each must succeed.
+        return (
+            argv
+            if isinstance(argv, str) or not re.search(r"\s", argv[0] if argv else "")
+            else "\n".join(argv)
+        )
 
     def _kind(self) -> CheckKind | None:
         node = self._get("kind")
-        kind = as_member(node.text.casefold(), _KINDS) if node is not None else None
+        word = _FIRST_WORD.match(node.text.casefold()) if node is not None else None
+        kind = as_member(word[0], _KINDS) if word else None
         if node is not None and kind is None:
             self._fault("kind must be flip or hold", node.place, "Or leave it out.")
         return kind
@@ -193,7 +208,7 @@ class _CheckReader:
         if node is None:
             return DEFAULT_TIMEOUT_SECONDS
         match = _SECONDS.fullmatch(node.text)
-        value = float(match[1]) if match else math.inf
+        value = float(match[1]) * (60 if match[2] else 1) if match else math.inf
         # A number such as 1e999 is read as infinity.
         if math.isinf(value):
             self._fault(f"{name} must be a number of seconds", node.place)

@@ -5,7 +5,7 @@ a few letters and a number, or a word that a check of the task names; other word
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -58,7 +58,8 @@ _SHORT_ID = re.compile(
 _NAMED_ID = re.compile(
     rf"(?:\*\*|`)?({ID})(?:\*\*|`)?(?::(?:\*\*)?(?:\s+|$)|{_BEFORE_BRACKETS})", re.IGNORECASE
 )
-_LAST_CRITICAL = re.compile(r"[(\[]\s*critical\s*[)\]]$", re.IGNORECASE)
+_BRACKET_ID = re.compile(r"(?:\*\*|`)?\[([A-Za-z]{1,4}[-_.]?\d{1,4})\](?:\*\*|`)?:?(?:\*\*)?\s+")
+_LAST_CRITICAL = re.compile(r"(?:\*\*)?[(\[]\s*critical\s*[)\]](?:\*\*)?$", re.IGNORECASE)
 # The same pattern at the end of a text, where no separator follows it.
 _LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(_AFTER_POINTS) + r"$", re.IGNORECASE)
 
@@ -99,16 +100,16 @@ def _take_mark(one: RawCriterion, named: Collection[str]) -> RawCriterion:
     critical = _CRITICAL.match(one.text)
     if critical and not one.critical:
         return replace(one, critical=True, text=one.text[critical.end() :])
-    id = _SHORT_ID.match(one.text) or _NAMED_ID.match(one.text)
+    id = _SHORT_ID.match(one.text) or _BRACKET_ID.match(one.text) or _NAMED_ID.match(one.text)
     # "Note: …" is text; "c1: …" is an id, and so is a word that a check names.
-    if id and not one.id and (id.re is _SHORT_ID or id[1] in named):
+    if id and not one.id and (id.re is not _NAMED_ID or id[1] in named):
         return replace(one, id=id[1], text=one.text[id.end() :])
     return one
 
 
 def _take_last_mark(one: RawCriterion) -> RawCriterion:
     """Move points or mark from the end of the text, unless its front had them."""
-    if not one.text.endswith((")", "]")):
+    if not one.text.rstrip("*").endswith((")", "]")):
         return one
     # Only the end is searched: the pattern has no anchor at its start.
     critical = _LAST_CRITICAL.search(one.text[-60:])
@@ -146,11 +147,51 @@ def is_marked_item(text: str) -> bool:
 def from_lines(
     lines: Iterable[ValueLine], named: Collection[str], findings: list[Finding]
 ) -> tuple[list[RawCriterion], list[str]]:
-    """Return the criteria of a markdown list, and its other lines: headings of groups."""
+    """Return the criteria of a list or table, and the other lines: headings of groups."""
+    all_lines = tuple(lines)
+    given = [line for line in all_lines if line.text.strip()]
+    if len(given) > 1 and _TABLE_RULE.fullmatch(given[1].text):
+        return _from_table(given, named, findings), []
     reader = _BulletReader(named, findings)
-    for line in lines:
+    for line in all_lines:
         reader.take(line)
     return reader.close()
+
+
+def _from_table(
+    lines: Sequence[ValueLine], named: Collection[str], findings: list[Finding]
+) -> list[RawCriterion]:
+    """Return the criteria of a table: id, points, critical and text, in any order."""
+    head, _, *rows = lines
+    keys = [_KEYS.get(words(cell)) for cell in _cells(head)]
+    found: list[RawCriterion] = []
+    for line in rows:
+        cells = {key: cell for key, cell in zip(keys, _cells(line), strict=False) if key}
+        points = _EXACT_POINTS.fullmatch(cells.get("points", ""))
+        one = parse(cells.get("text", ""), line.place, named)
+        if not one.text or (cells.get("points") and points is None):
+            message = f"The row {quote_excerpt(line.text)} is no criterion."
+            hint = "Write each criterion as '- [ ] (60 pts) c1: text'."
+            findings.append(make_finding("criterion-unreadable", message, line.place, hint))
+            continue
+        is_critical = cells.get("critical", "").casefold() not in _NOT_CRITICAL
+        found.append(
+            replace(
+                one,
+                id=cells.get("id") or one.id,
+                points=Fraction(points[1]) if points else one.points,
+                critical=one.critical or is_critical,
+            )
+        )
+    return found
+
+
+def _cells(line: ValueLine) -> list[str]:
+    return [cell.strip(" `*") for cell in line.text.strip().strip("|").split("|")]
+
+
+_TABLE_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+\s*(?::?-+:?\s*)?")
+_NOT_CRITICAL = frozenset(("", "no", "false", "-", "–", "n"))
 
 
 class _BulletReader:
@@ -272,7 +313,9 @@ _KEYS = {
     "text": "text",
     "description": "text",
     "criterion": "text",
+    "criteria": "text",
     "points": "points",
+    "pts": "points",
     "weight": "points",
     "critical": "critical",
 }

@@ -18,7 +18,7 @@ from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import PlanKey
 from mimir.planning.reader import line_syntax
 from mimir.planning.reader.block_text import fence_text, tag_text, trim_blank_lines
-from mimir.planning.reader.checks import parse_checks
+from mimir.planning.reader.checks import parse_checks, write_script_check
 from mimir.planning.reader.outline import FieldText, PlanDocument, TaskDraft
 from mimir.planning.reader.segmenter import Segmenter
 from mimir.planning.reader.source import SourceBlock, SourceText
@@ -26,6 +26,7 @@ from mimir.planning.reader.task_reader import RawTask, for_all, name_task, unkno
 from mimir.planning.reader.values import RawField, ValueLine, title
 
 _DATA = frozenset({"yaml", "yml", "json", ""})
+_SHELLS = frozenset({"sh", "bash", "shell", "zsh", "console"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,6 +176,8 @@ class _MarkdownReader:
     def _data(self, raw: RawField, block: SourceBlock) -> RawField:
         text = fence_text(self.source, block)
         line = self.source.first_line + block.start + 1
+        if raw.key == "checks" and block.info in _SHELLS and text.strip():
+            text = write_script_check(text)
         try:
             is_json = block.info == "json"
             parse = parse_checks if raw.key == "checks" else parse_yaml

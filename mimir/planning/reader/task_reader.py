@@ -114,6 +114,13 @@ class _TaskReader:
         # First the checks: the ids that they name decide which words in criteria are ids.
         found_checks = self._checks()
         all_criteria = self._criteria(found_checks)
+        if len(all_criteria) == 1:
+            # Without a name, a check can only decide this one.
+            only = (all_criteria[0].id,)
+            found_checks = tuple(
+                replace(one, criteria=one.criteria or only) if one.required else one
+                for one in found_checks
+            )
         time_limit = self._minutes("time_limit_minutes", DEFAULT_TIME_LIMIT_MINUTES)
         retries = self._count("max_retries", DEFAULT_MAX_RETRIES)
         title, prompt = self._one("title"), self._one("prompt")

@@ -35,6 +35,9 @@ def one(
         ("- (1/3 pts) it works", one("it works", points="1/3")),
         ("- (30 pts, critical) it works", one("it works", points=30, critical=True)),
         ("- it works (30 pts)", one("it works", points=30)),
+        ("- c1 (30 points, critical): it works", one("it works", points=30, critical=True)),
+        ("- **[c7]** (30 pts) it works", one("it works", id="c7", points=30)),
+        ("1. it works **(30 pts)** **[CRITICAL]**", one("it works", points=30, critical=True)),
         ("- it works [critical]", one("it works", critical=True)),
         ("- CRITICAL: it works", one("it works", critical=True)),
         ("- **AC-2:** it works", one("it works", id="AC-2")),
@@ -48,6 +51,42 @@ def one(
 )
 def test_a_criterion_is_read_with_its_marks(line: str, criterion: Criterion):
     assert criteria(f"\n{line}") == [criterion]
+
+
+def test_criteria_may_be_a_table():
+    table = """
+| ID | Points | Critical | Criterion |
+|----|:------:|----------|-----------|
+| `c7` | 60 pts | yes | it works |
+| c2 | 40 | no | it is fast |
+"""
+    fast = one("it is fast", id="c2", points=40)
+    assert criteria(table) == [one("it works", id="c7", points=60, critical=True), fast]
+    (found,) = parser.parse_plan(
+        f"**Task ID:** t-1\n**Prompt:** p\n**Criteria:**{table}| c3 | many | no | x |\n"
+    ).findings[:1]
+    assert found.code == "criterion-unreadable"
+
+
+@pytest.mark.parametrize(
+    ("checks", "run", "seconds"),
+    [
+        ("```bash\n$ cd src\n$ pytest -q\n```", "cd src\npytest -q", 300),
+        ("```yaml\n- run: [pytest -q]\n  timeout: 2m\n```", "pytest -q", 120),
+        ("```yaml\n- run:\n  - pytest -q\n  - ruff check .\n```", "pytest -q\nruff check .", 300),
+    ],
+)
+def test_a_check_may_be_written_as_command_lines(checks: str, run: str, seconds: int):
+    read = task("\n- [ ] (100 pts) c1: it works", checks=f"**Checks:**\n{checks}").checks
+    assert [(one.run, one.criteria, one.timeout_seconds) for one in read] == [
+        (run, ("c1",), seconds)
+    ]
+
+
+def test_a_check_names_its_criteria_if_there_are_several():
+    both = "\n- [ ] c1: it works\n- [ ] c2: it is fast"
+    (check,) = task(both, checks="**Checks:**\n```yaml\n- run: pytest -q\n```").checks
+    assert check.criteria == ()
 
 
 def test_one_criterion_may_stand_behind_the_label():
