@@ -44,9 +44,9 @@ class Figures:
         # Three digits: more would only show the noise of the machine.
         self.rows.append({"figure": figure, "of": of, RATIO: round(value, 3)})
 
-    def note(self, what: str, value: float | str) -> None:
+    def note(self, name: str, value: float | str) -> None:
         """Add an input of a ratio; notes are not compared."""
-        self.aside[what] = round(value, 3) if isinstance(value, float) else value
+        self.aside[name] = round(value, 3) if isinstance(value, float) else value
 
     def result(self) -> BenchResult:
         """Return the result so far."""
@@ -74,8 +74,8 @@ def lines(result: BenchResult, title: str) -> Iterator[str]:
     rows = [_cells(row, result.limits.get(row_name(row))) for row in result.rows]
     yield from grid(("figure", "of", "value", "goal", ""), rows)
     yield ""
-    for what, value in result.aside.items():
-        yield f"  {what}: {value}"
+    for name, value in result.aside.items():
+        yield f"  {name}: {value}"
     yield f"seeds {result.seeds}   hash {result.hash[:16]}"
 
 

@@ -21,7 +21,7 @@ PYTHON = VENV / "bin" / "python"
 
 LEVELS: Mapping[str, tuple[str, ...]] = {
     "dev": (),
-    # Inexact: what an earlier `make test` brought stays, so that going to and fro installs nothing twice.
+    # Inexact: packages of an earlier `make test` stay, so that switching installs nothing twice.
     "runtime": ("--no-dev", "--inexact"),
 }
 
@@ -48,7 +48,7 @@ def environment() -> dict[str, str]:
 
 
 def say(text: str) -> None:
-    """Print what takes time to standard error; standard output belongs to the make target."""
+    """Print slow steps to standard error; standard output belongs to the make target."""
     print(f"bootstrap: {text}", file=sys.stderr, flush=True)
 
 
@@ -122,13 +122,13 @@ def install(level: str, stamp: str) -> None:
 
     Args:
         level: A key of LEVELS.
-        stamp: What bootstrap.sh compares; its first line is the project's directory.
+        stamp: Text that bootstrap.sh compares; its first line is the project's directory.
     """
     with alone():
         if any(read(stamp_of(enough)) == stamp for enough in {level, "dev"}):
             return
         make_environment()
-        say("installing what uv.lock names (the first time takes about a minute)")
+        say("installing the packages of uv.lock (the first time takes about a minute)")
         sync = [VENV / "bin" / "uv", "sync", "--quiet", "--frozen", "--compile-bytecode"]
         run([*sync, "--python", PYTHON, *LEVELS[level]])
         # Our own code too: where the shell forbids Python to write bytecode, every start would compile it again.
@@ -151,7 +151,7 @@ def main() -> int:
         say("the package index must be reachable; running make again goes on from here.")
         return 69
     except OSError as error:
-        say(f"the disk did not do what was needed: {error}")
+        say(f"an operation of the disk failed: {error}")
         return 69
     except KeyboardInterrupt:
         return 130

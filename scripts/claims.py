@@ -289,7 +289,7 @@ def main() -> int:
     parser.add_argument("--neo4j", default="", help="URI of a server; default: one is started")
     parser.add_argument(
         "--warm-up", type=int, default=3, metavar="RACES",
-        help="races of 10 before, on a Neo4j server that was started for this: Java compiles what is run often; shown, not judged",
+        help="races of 10 before, on a Neo4j server that was started for this: Java compiles frequent code; shown, not judged",
     )  # fmt: skip
     parser.add_argument("--strict", action="store_true", help="fail if a goal is missed")
     parser.add_argument("--claim", metavar="OWNER", help=argparse.SUPPRESS)

@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
 
 
 def movers(at: TaskStatus, to: TaskStatus) -> tuple[TransitionActor, ...]:
-    """Return who may change a task's status from one value to another, as `guard` rules."""
+    """Return the actors that may change a task's status from one value to another, by `guard`."""
     allowed: list[TransitionActor] = []
     for mover in TransitionActor:
         try:
@@ -29,8 +29,8 @@ def moves() -> str:
     """Return the Mermaid diagram of every legal status change."""
     lines = ["stateDiagram-v2", f"    [*] --> {TaskStatus.PENDING.value}"]
     for at, to in ((at, to) for at in TaskStatus for to in TaskStatus):
-        if who := movers(at, to):
-            label = " or ".join(mover.value for mover in who)
+        if allowed := movers(at, to):
+            label = " or ".join(mover.value for mover in allowed)
             lines.append(f"    {at.value} --> {to.value}: {label}")
     lines += [f"    {status.value} --> [*]" for status in TaskStatus if status in TERMINAL]
     return "\n".join(lines)

@@ -17,7 +17,7 @@ LOCAL = re.compile(r"(?<![\w.])/(?:home|root|tmp|work|Users|var|private)/")
 
 
 def main() -> int:
-    """Run the demo and copy what it wrote; the exit code."""
+    """Run the demo and copy its files; the exit code."""
     with tempfile.TemporaryDirectory() as directory:
         project = Path(directory) / "tally"
         demo = [sys.executable, "-m", "mimir", "demo", "--directory", str(project)]

@@ -58,18 +58,18 @@ def task(number: int, shape: str) -> Task:
     )
 
 
-def timed(what: str, work: Callable[[], T]) -> T:
+def timed(step: str, work: Callable[[], T]) -> T:
     """Run a step, and print its cost."""
     begun = time.process_time()
     done = work()
-    told(what, time.process_time() - begun)
+    told(step, time.process_time() - begun)
     return done
 
 
-def told(what: str, seconds: float) -> None:
+def told(step: str, seconds: float) -> None:
     """Print one line of figures."""
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"{what:<28} {seconds:8.2f} s {memory:6} MB", flush=True)
+    print(f"{step:<28} {seconds:8.2f} s {memory:6} MB", flush=True)
 
 
 def run_through(plan: Plan) -> int:

@@ -85,7 +85,7 @@ def taken(chromium: "Chromium", server: LocalServer, query: str) -> bytes:
     chromium.until(page, "document.querySelectorAll('svg g.node').length > 0")
     # The drawing moves until its forces are at rest.
     chromium.until(page, _AT_REST, pause=1.0)
-    # Further away, step by step: what is drawn at the edge stands behind the overview.
+    # Further away, step by step: nodes at the edge are behind the overview.
     for _ in range(_STEPS_AWAY):
         if chromium.value(page, _ALL_SEEN) is True:
             break

@@ -29,7 +29,7 @@ _FIXED = (
     (r"expires: \d{4}-\d\d-\d\d \d\d:\d\d", "expires: 2026-12-04 10:25"),
     (r"^ *\d+:\d\d  ", "   0:03  "),
 )
-"""Pattern → what stands for it on the page."""
+"""Pattern → its replacement on the page."""
 
 Screens = Mapping[str, Sequence[str]]
 """Name of a screen → its lines."""
@@ -78,7 +78,7 @@ class _Story:
         self._env = {**kept, **own, "HOME": str(place)}
 
     def type(self, *words: str) -> list[str]:
-        """Return what a command prints to both streams."""
+        """Return the output of a command on both streams."""
         done = subprocess.run(
             [sys.executable, "-m", "mimir", *words],
             cwd=self._project,

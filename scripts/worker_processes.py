@@ -40,7 +40,7 @@ def main() -> int:
     """Run the test and print its figures."""
     parser = argparse.ArgumentParser(prog="make fleet", description=__doc__)
     parser.add_argument("--tasks", type=int, default=100)
-    parser.add_argument("--keep", action="store_true", help="keep what was made, to look at it")
+    parser.add_argument("--keep", action="store_true", help="keep the project, to look at it")
     asked = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="mimir-fleet-"))
     try:
@@ -71,7 +71,7 @@ def _run(root: Path, count: int) -> int:
         kills = _serve(processes, project, there, count)
         seconds = time.monotonic() - begun
         shape = _status(processes, project)
-    # The clone may have ended the run, after the coordinator's death: what it made is had from the remote.
+    # The clone may have ended the run, after the coordinator's death: its objects come from the remote.
     history = f"--git-dir={project}/.mimir/work/history.git"
     everything = ("fetch", "--quiet", "--no-auto-gc", str(remote), "+refs/*:refs/fleet/*")
     objects = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(project / ".git" / "objects")}

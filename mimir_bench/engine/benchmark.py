@@ -21,7 +21,7 @@ from mimir_bench.subprocesses import Ask, answering_process
 
 NAME = "engine"
 _SUBJECT = "mimir_bench.engine.measured_process"
-TITLE = "what a task costs, beside floors and a peer that do the same work in this run"
+TITLE = "cost of a task, beside floors and a peer that do the same work in this run"
 # Short for a model, so that the engine's own time still shows next to the waiting.
 LATENCY = 0.05
 """Response time of the model server in seconds, where waiting is measured."""
@@ -177,7 +177,7 @@ async def _measure_cpu(services: _MeasurementServices, figures: Figures) -> Subj
     figures.ratio(CPU, ours / _least(took["langgraph"], _cpu), of=load.work)
     figures.ratio(CPU_OVER_FLOOR, ours / _least(took["httpx2"], _cpu), of=load.work)
     _report_cpu(figures, load, took)
-    # The first time of its process: what later ones held of memory comes on top of it.
+    # The first time of its process: the memory of later ones adds to it.
     return replace(min(took["mimir"], key=_cpu), peak_bytes=took["mimir"][0].peak_bytes)
 
 

@@ -26,10 +26,10 @@ class ServerControl:
         """Return the traffic since the last order."""
         return await self._post("meter", {})
 
-    async def _post(self, what: str, body: object) -> Mapping[str, float]:
+    async def _post(self, name: str, body: object) -> Mapping[str, float]:
         # A proxy from the environment would see, and slow, requests to this machine.
         async with httpx2.AsyncClient(trust_env=False) as client:
-            response = await client.post(f"{self._url}/{what}", json=body)
+            response = await client.post(f"{self._url}/{name}", json=body)
             figures: dict[str, float] = response.json()
             return figures
 

@@ -28,7 +28,7 @@ class StartupTimes:
     first_request: float
     """From the start of `mimir execute` to its first request at the model server."""
     imports: float
-    """Of a program that only imports what a LangChain agent needs."""
+    """Of a program that only imports the modules that a LangChain agent needs."""
     help: float
     nothing: float
     """Of an interpreter without a program."""
@@ -109,5 +109,5 @@ async def _time_program(
 
 
 def _environment(room: Path) -> dict[str, str]:
-    # A minimal environment: settings and variables of the user would change what is measured.
+    # A minimal environment: settings and variables of the user would change the measured values.
     return {"HOME": str(room), "PATH": os.pathsep.join(os.get_exec_path()), "LANG": "C.UTF-8"}

@@ -11,7 +11,7 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkVersion:
-    """Files of a deliverable, named by what is wrong with it."""
+    """Files of a deliverable, named by its fault."""
 
     name: str
     files: Files

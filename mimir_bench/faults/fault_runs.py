@@ -89,7 +89,7 @@ async def _in_room(room: Path, case: ProjectCase, plays: Sequence[FaultRun]) -> 
     async with app.open(
         project, loaded, around=lambda true: LyingTools(true=true, alterations=altered)
     ) as mimir:
-        # A starting run removes what dead processes left, unless another process is alive. Here
+        # A starting run removes the files of dead processes, unless another process is alive. Here
         # the other runs are, in this process.
         ProcessLocks(project / app.ROOM / "work" / "owners").live("bench")
         oracle = await Oracle.open(case.oracle, project, room / "oracle", SystemClock())
@@ -199,7 +199,7 @@ async def _play(
 def _tree_to_judge(data: RunData) -> str:
     """Return the tree for the oracle: the run's, or that of a deliverable not merged."""
     for task in data.tasks:
-        # A rejected deliverable is in no commit of the run, but it is what the engine judged.
+        # A rejected deliverable is in no commit of the run, but the engine judged it.
         if task.cause and task.attempts and (work := task.attempts[-1].work):
             return work.tree
     return data.head or data.base_commit

@@ -45,7 +45,7 @@ class Oracle:
 
     async def is_right(self, source: str) -> bool:
         """Return whether a commit or tree is right; each tree is tested once."""
-        # Commits differ in time and message; the tree alone decides what is right.
+        # Commits differ in time and message; the tree alone decides the answer.
         tree = await self._history.tree(source)
         if tree not in self._known:
             self._known[tree] = await self._look(tree)

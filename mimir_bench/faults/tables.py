@@ -86,7 +86,7 @@ def _named_lines(row: FigureRow) -> Iterator[str]:
     if missed:
         yield ""
         yield f"{_NAMED[str(row['table'])]} (operator / family / variant):"
-        yield from (f"  {count:>4}  {what}" for what, count in missed.items())
+        yield from (f"  {count:>4}  {name}" for name, count in missed.items())
 
 
 def _is_low(row: FigureRow) -> bool:

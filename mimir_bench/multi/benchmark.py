@@ -67,12 +67,12 @@ def _result(rows: Sequence[FigureRow]) -> BenchResult:
     )
 
 
-def _row(case: MultiCase, who: str, counted: TokenCounts) -> FigureRow:
+def _row(case: MultiCase, subject: str, counted: TokenCounts) -> FigureRow:
     rate = counted.deduplication
     shared: FigureRow = {} if rate is None else {"deduplication": round(rate, 3)}
     return {
         "case": str(case),
-        "who": who,
+        "who": subject,
         "accuracy": SCRIPTED,
         "calls": counted.calls,
         "conversations": counted.agents,

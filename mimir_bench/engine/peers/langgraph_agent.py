@@ -36,7 +36,7 @@ async def work(url: str, load: Workload, room: Path, slots: int) -> None:
         # The model server implements the chat protocol only.
         use_responses_api=False,
     )
-    # Made once: what an application would do whose agents differ only in what they are asked.
+    # Made once, as in an application with agents that differ only in their requests.
     agent = create_agent(model, [read_file, write_file], system_prompt=shared_task.SYSTEM)
 
     async def ask(lane: str, asked: str) -> str:

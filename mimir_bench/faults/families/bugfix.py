@@ -206,7 +206,7 @@ def _task(draw: SeededRandom) -> Task:
                 kind=draw.one_of(("hold", None)),
             ),
         ),
-        # Narrow, wide and no write limits, because mechanisms differ in what they see.
+        # Narrow, wide and no write limits, because mechanisms differ in the changes that they see.
         files=draw.one_of(((PATH,), ("planner/**",), ())),
         estimated_tool_calls=8,
         max_retries=0,
