@@ -121,7 +121,7 @@ def find_unsupported_sources(
         memories: Everything that the agent was given of the memory.
     """
     claims = ((one, _explain_source(one, files, memories)) for one in parse_sources(words))
-    return tuple(f"{one}: {why}" for one, why in claims if why)
+    return tuple(f"{one}: {reason}" for one, reason in claims if reason)
 
 
 def _explain_source(one: SourceCitation, files: Mapping[str, str | None], memories: str) -> str:

@@ -148,7 +148,7 @@ class AttemptWorkspace:
         changes = await services.history.diff_trees(base, tree)
         if refused := await self._refused(changes):
             tree = await services.history.with_files(tree, base, tuple(refused))
-            self._notes += [why.message(path) for path, why in refused.items()]
+            self._notes += [reason.message(path) for path, reason in refused.items()]
             left_out = (*left_out, *refused)
             changes = await services.history.diff_trees(base, tree)
         new = [change.path for change in changes if change.status == "added"]
@@ -228,7 +228,7 @@ class AttemptWorkspace:
         in_base = [change.path for change in changes if change.status != "added"]
         protected = find_protected_changes(self._services.task, in_base, in_base)
         refused = await refuse_changes(scope, self._services.history, changes)
-        return {path: why for path, why in refused.items() if path not in protected}
+        return {path: reason for path, reason in refused.items() if path not in protected}
 
     async def _find_hidden_links(self, tree: str, changes: Sequence[TreeChange]) -> tuple[str, ...]:
         # Few deliverables have links: others need no list of the tree.

@@ -74,8 +74,8 @@ def has_markers(file: ConflictedFile) -> bool:
     if more & {_START, _END}:
         return True
     # A bare middle line may be a heading's rule: it is a marker beside a neighbour of the engine's.
-    made = _beside_middle(written)
-    return _MIDDLE in more and not made.isdisjoint(_beside_middle(delivered))
+    conflict_path = _beside_middle(written)
+    return _MIDDLE in more and not conflict_path.isdisjoint(_beside_middle(delivered))
 
 
 def _lines(content: bytes | None) -> list[str]:

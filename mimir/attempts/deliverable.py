@@ -72,8 +72,8 @@ def refuse_deliverable(
             f"The deliverable has more than {limits.megabytes} MB (`run.deliverable_mb`), most of them in {path!r}; leave that file out."
         )
     if len(changed) > limits.files:
-        why = f"The deliverable changes {len(changed):,} files, more than {limits.files:,} (`run.deliverable_files`); it was discarded."
-        found = dict.fromkeys(changed, why)
+        reason = f"The deliverable changes {len(changed):,} files, more than {limits.files:,} (`run.deliverable_files`); it was discarded."
+        found = dict.fromkeys(changed, reason)
     # A link out of the workspace would let a later task change other files.
     for path in links_out:
         found[path] = (

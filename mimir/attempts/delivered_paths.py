@@ -53,10 +53,10 @@ def is_repository(directory: str, exists: Callable[[str], bool]) -> bool:
 def find_completed_repository(path: str, exists: Callable[[str], bool]) -> str:
     """Return the directory that a new file would make a repository; empty: none."""
     parts = path.split("/")
-    made = {"/".join(parts[: number + 1]) for number in range(len(parts))}
+    folders = {"/".join(parts[: number + 1]) for number in range(len(parts))}
     for number, part in enumerate(parts):
         top = "/".join(parts[:number])
-        if part in REPOSITORY_NAMES and is_repository(top, lambda p: p in made or exists(p)):
+        if part in REPOSITORY_NAMES and is_repository(top, lambda p: p in folders or exists(p)):
             return top or "."
     return ""
 

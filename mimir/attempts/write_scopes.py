@@ -57,10 +57,10 @@ async def refuse_changes(
     if names := sorted({name for path in new if (name := roots.module_at(path))}):
         scope = scope.with_installed(await history.find_installed(names))
     deleted = [change.path for change in changes if change.status == "deleted"]
-    refused = {path: why for path in deleted if (why := scope.refuse(path))}
+    refused = {path: reason for path in deleted if (reason := scope.refuse(path))}
     gone = frozenset(deleted) - refused.keys()
     others = [change.path for change in changes if change.path not in gone]
-    return {path: why for path in others if (why := scope.refuse(path, gone))}
+    return {path: reason for path in others if (reason := scope.refuse(path, gone))}
 
 
 async def load_write_scope(history: GitHistory, plan: Plan, task: Task, base: str) -> WriteScope:

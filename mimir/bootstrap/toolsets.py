@@ -265,10 +265,12 @@ def _scope_rule(bench: WorkerWorkspace, tree: DirectoryTree) -> Callable[[str], 
     """Return the rule of the write scope, for the files that the workspace has now."""
 
     def refuse(path: str) -> str:
-        if why := bench.refuse_write(path, _AbsentPaths(tree)):
-            return f"{why.reason.removesuffix('.')} (rule {why.rule!r})."
-        made = find_completed_repository(path, tree.exists)
-        return f"would make {made!r} a git repository (rule 'repository')." if made else ""
+        if reason := bench.refuse_write(path, _AbsentPaths(tree)):
+            return f"{reason.reason.removesuffix('.')} (rule {reason.rule!r})."
+        repository = find_completed_repository(path, tree.exists)
+        return (
+            f"would make {repository!r} a git repository (rule 'repository')." if repository else ""
+        )
 
     return refuse
 

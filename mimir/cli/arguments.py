@@ -263,9 +263,9 @@ def _read_file(project: Path, name: str) -> bytes:
             # A UTF-8 character has at most four bytes; one byte more proves that it is too long.
             return file.read(4 * MAX_REQUEST_CHARS + 1)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(
-            f"The request file {name[:200]!r} cannot be read: {why}.",
+            f"The request file {name[:200]!r} cannot be read: {reason}.",
             next_step="Name an existing file, or write the request itself in quotes.",
         ) from None
 

@@ -162,10 +162,10 @@ class Console:
         Raises:
             UsageError: The input has ended.
         """
-        said = await self._prompt(question, hidden=hidden)
-        if said is None:
+        answer = await self._prompt(question, hidden=hidden)
+        if answer is None:
             raise UsageError("The input has ended before the answer.", next_step="Answer by flags.")
-        return said
+        return answer
 
     async def _prompt(self, question: str, *, hidden: bool = False) -> str | None:
         """Return the line that the user types; None: the input has ended."""

@@ -59,8 +59,8 @@ def _texts(event: Event, data: RunData | None) -> Iterator[str]:
             yield f"wrote a plan with {event.data.get('tasks')} tasks; its check found {errors} errors"
         case EventKind.RUN_STARTED if data:
             # One line for all preambles, not one for each.
-            made = sum(one.kind is EventKind.PREAMBLE_MADE for one in data.events)
-            yield f"wrote {made} preambles, one for each role: generated-agents/"
+            preambles = sum(one.kind is EventKind.PREAMBLE_MADE for one in data.events)
+            yield f"wrote {preambles} preambles, one for each role: generated-agents/"
         case EventKind.GATE_PASSED:
             yield f"{event.data.get('checks')} checks ran on the final tree: all green"
         case EventKind.GATE_FAILED:

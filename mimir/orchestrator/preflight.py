@@ -77,9 +77,9 @@ async def try_checks(
         task = tasks[id]
         before = [tasks[name] for name in sorted(graph.upstream(id)) if name in tasks]
         known = {check.id: check for check in task.checks}
-        made = await services.checks.prepare(task, tree)
-        products.update(path for run in made for path in run.products)
-        found = (judge_trial(known[run.check], run, (task, *before), paths) for run in made)
+        prepared = await services.checks.prepare(task, tree)
+        products.update(path for run in prepared for path in run.products)
+        found = (judge_trial(known[run.check], run, (task, *before), paths) for run in prepared)
         return [one for one in found if one is not None]
 
     found = await await_all(try_task(task.id) for task in plan.tasks if task.id not in done)

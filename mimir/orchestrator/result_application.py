@@ -214,18 +214,18 @@ async def _apply(
         await store.write(partial(_save_steps, run=run.id, steps=ABSENT))
         await store.write(_seal_change(run.id, partial(_log, data={"conflicts": list(described)})))
         return ApplyResult(conflicts=described)
-    made = await user_tree.commit(history, steps, _message(run)) if commit and steps else ""
+    commit_id = await user_tree.commit(history, steps, _message(run)) if commit and steps else ""
     change = RunAppliedChange(
-        applied_at=services.clock.now().isoformat(), applied_commit=made or None
+        applied_at=services.clock.now().isoformat(), applied_commit=commit_id or None
     )
     paths = tuple(step.path for step in steps)
 
     def end(ops: WriteOps, run: str) -> None:
         save_change(ops, run, change)
-        _log(ops, run, {"paths": list(paths), "commit": made})
+        _log(ops, run, {"paths": list(paths), "commit": commit_id})
 
     await store.write(_seal_change(run.id, end))
-    return ApplyResult(paths=paths, commit=made, marked=marked)
+    return ApplyResult(paths=paths, commit=commit_id, marked=marked)
 
 
 async def _start(

@@ -64,12 +64,12 @@ def recorder(
     writer = RecordingWriter(path, name, engine=services.engine_version)
     if writer.healed:
         say(f"{name} was cut in the middle of its last line; the half line was removed.")
-    made = Recorder(writer, services)
+    started = Recorder(writer, services)
     # A replay has a history that never changes: it has nothing to record.
     if isinstance(services.history, RecordingHistory):
-        services.history.note = made.note
+        services.history.note = started.note
     try:
-        yield made
+        yield started
     finally:
         writer.close()
 

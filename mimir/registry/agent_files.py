@@ -62,15 +62,15 @@ class AgentFiles:
         found = {one.skill.name: one.skill for one in self._find_skills(entry)}
         kept = tuple(skill for name, skill in found.items() if name not in doubtful)
         refused = [name for name in entry.definition.skills if slug_of(name) not in found]
-        why = [
+        reason = [
             f"{entry.address} names the skill {name!r}, which does not exist." for name in refused
         ]
-        why += [
+        reason += [
             f"{entry.address} does not get the skill {name!r} of the project, which is not trusted: "
             f"mimir agents trust {entry.address}"
             for name in sorted(doubtful)
         ]
-        return kept, tuple(why)
+        return kept, tuple(reason)
 
     def list_unapproved_skills(self, entry: AgentEntry) -> tuple[FoundSkill, ...]:
         """Return the skills of the project that a definition names and the user has not approved."""

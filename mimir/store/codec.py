@@ -154,13 +154,13 @@ def _first_of(kinds: tuple[object, ...]) -> _Read:
     def read(value: object) -> object:
         if value is None and may_be_none:
             return None
-        said = ""
+        message = ""
         for reader in readers:
             try:
                 return reader(value)
             except StoreError as error:
-                said = str(error)
-        raise StoreError(said)
+                message = str(error)
+        raise StoreError(message)
 
     return read
 

@@ -47,8 +47,8 @@ def load_run_row(reads: ReadOps, run: str) -> Row:
     if row is not None:
         return row
     # A mistyped id is the usual cause.
-    made = [str(one["id"]) for one in reads.find(NodeLabel.RUN, {}, order=NEWEST_FIRST)]
-    near = difflib.get_close_matches(run, made, n=3, cutoff=0.5) or made[:3]
+    ids = [str(one["id"]) for one in reads.find(NodeLabel.RUN, {}, order=NEWEST_FIRST)]
+    near = difflib.get_close_matches(run, ids, n=3, cutoff=0.5) or ids[:3]
     step = f"Nearest: {', '.join(near)}." if near else "No run was made here yet: `mimir execute`."
     raise UsageError(f"There is no run {run[:80]!r}.", next_step=step)
 

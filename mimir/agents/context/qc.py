@@ -82,8 +82,8 @@ def _fit_budgets(given: QCInput, budgets: ContextBudgets) -> ContextBudgets:
         for file in given.changed
         for piece in _file(file)
     )
-    said = (given.answer, *(given.cited or {}).values())
-    answer = min(budgets.answer, room // 6, sum(estimate(t) + _FRAME_OF_PIECE for t in said))
+    answers = (given.answer, *(given.cited or {}).values())
+    answer = min(budgets.answer, room // 6, sum(estimate(t) + _FRAME_OF_PIECE for t in answers))
     related = min(budgets.related, room // 12)
     # Half for the checks, and the tokens that the work leaves.
     most = max(room // 2, room - answer - related - work)

@@ -136,8 +136,8 @@ class Agentinator:
             text = f"{await self._ask(recipe)}\n\n{recipe.guidance.text}"
             ignored = recipe.path if self._library.is_ignored(recipe) else ""
             saved = self._library.save(recipe, text, self._created_by)
-            made = _preamble(recipe, saved, "made")
-            return replace(made, path="", ignored=ignored) if ignored else made
+            preamble = _preamble(recipe, saved, "made")
+            return replace(preamble, path="", ignored=ignored) if ignored else preamble
         except (AnswerError, ModelError, ToolError) as error:
             if isinstance(error, ModelError) and error.scope == "run":
                 raise
@@ -211,11 +211,11 @@ def _preamble(
 
 
 def _prompt(recipe: PreambleKey) -> str:
-    whose = "worker" if recipe.kind == "worker" else "reviewer"
+    role_kind = "worker" if recipe.kind == "worker" else "reviewer"
     role = storable(" ".join(recipe.role.split())[:MAX_ROLE])
     return (
         "Task: plan\nAttempt 1 of 1\n\n"
-        f"Write the preamble of a {whose} with this role:\n\n{quotation.fence_block(role)}\n\n"
+        f"Write the preamble of a {role_kind} with this role:\n\n{quotation.fence_block(role)}\n\n"
         f"The template, for what such a preamble covers:\n\n{quotation.fence_block(recipe.template.text)}\n\n"
         "This guidance is added after your text; do not repeat it:\n\n"
         f"{quotation.fence_block(recipe.guidance.text)}\n"

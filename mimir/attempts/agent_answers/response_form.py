@@ -101,8 +101,8 @@ def find_words(text: str, schema: JsonObject | None = None) -> str:
 
 
 def _require_match(value: JsonObject, schema: JsonObject) -> None:
-    if why := find_mismatch(value, schema, "answer"):
-        raise AnswerError(f"`structured` does not match the schema of the answer. {why}")
+    if reason := find_mismatch(value, schema, "answer"):
+        raise AnswerError(f"`structured` does not match the schema of the answer. {reason}")
 
 
 def _memory_operations(
@@ -119,9 +119,9 @@ def _memory_operations(
     limit = MAX_OPERATIONS if is_justified else JUSTIFIED_ABOVE
     if len(proposed) <= limit:
         return tuple(proposed), ()
-    why = f"{len(proposed) - limit} of {len(proposed)} memory operations were refused: at most {limit}"
-    why += " are kept" if is_justified else " are kept without a `justification`"
-    return tuple(proposed[:limit]), (("memory-operations", f"{why}."),)
+    reason = f"{len(proposed) - limit} of {len(proposed)} memory operations were refused: at most {limit}"
+    reason += " are kept" if is_justified else " are kept without a `justification`"
+    return tuple(proposed[:limit]), (("memory-operations", f"{reason}."),)
 
 
 def _operation(number: int, given: JsonObject) -> JsonObject:

@@ -231,9 +231,9 @@ def _find_error(events: Iterable[JsonObject], kinds: tuple[str, ...]) -> str:
 
 
 def _message(error: object) -> str:
-    told = as_object(error)
-    text = as_text(told.get("message")) or as_text(as_object(told.get("data")).get("message"))
-    return (text or as_text(error) or as_text(told.get("name")) or "no message")[:500]
+    details = as_object(error)
+    text = as_text(details.get("message")) or as_text(as_object(details.get("data")).get("message"))
+    return (text or as_text(error) or as_text(details.get("name")) or "no message")[:500]
 
 
 def _denials(listed: Sequence[object]) -> tuple[str, ...]:

@@ -379,9 +379,9 @@ def _read_schema(session: CommandSession, argument: str) -> str:
         raise PlanError(
             "The schema of the answer is not JSON.", next_step="Give a file: --schema @FILE"
         ) from None
-    if why := check_schema(schema):
+    if reason := check_schema(schema):
         raise PlanError(
-            f"The schema of the answer is refused: {why}.",
+            f"The schema of the answer is refused: {reason}.",
             next_step="Use local references only, and at most ten levels.",
         )
     return json.dumps(schema)

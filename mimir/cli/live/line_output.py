@@ -159,8 +159,8 @@ def _question(data: Data) -> str:
 def _question_end(data: Data) -> str:
     by = f" by {as_text(data.get('by'))}" if data.get("by") else ""
     answer = as_object(data.get("answer"))
-    said = f": {describe_values(answer)}" if answer else ""
-    return f"{as_text(data.get('question'))} {as_text(data.get('state'))}{by}{said}"
+    suffix = f": {describe_values(answer)}" if answer else ""
+    return f"{as_text(data.get('question'))} {as_text(data.get('state'))}{by}{suffix}"
 
 
 def _first_of(*keys: str) -> Callable[[Data], str]:

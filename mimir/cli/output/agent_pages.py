@@ -77,7 +77,7 @@ def entry_page(entry: AgentEntry, width: int) -> list[str]:
         ("requested", _list(one.tools.requested) or named_none),
         ("denied", _list(one.tools.denied)),
         ("granted", granted or "none"),
-        ("not granted", _list([f"{tool} ({why})" for tool, why in grant.withheld.items()])),
+        ("not granted", _list([f"{tool} ({reason})" for tool, reason in grant.withheld.items()])),
         ("unknown", _list(grant.unmapped)),
         ("may write", _list(one.files)),
         ("skills", _list(one.skills)),

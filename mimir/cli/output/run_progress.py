@@ -158,8 +158,8 @@ def _open_view(
 
 def outcome_line(result: RunResult) -> str:
     """Return the outcome and its reason."""
-    why = f": {result.message}" if result.message else ""
-    return f"{result.state}{why}"
+    reason = f": {result.message}" if result.message else ""
+    return f"{result.state}{reason}"
 
 
 def count_line(status: Mapping[str, object]) -> str:
@@ -204,16 +204,16 @@ def result_paths(result: RunResult, store_uri: str) -> list[str]:
     count = len(result.applied)
     applied = f"{count_noun(count, 'file')} in your directory" if count else ""
     changed = ", ".join(result.conflicts[:5])
-    why = f"you changed these files during the run: {changed}" if changed else ""
+    reason = f"you changed these files during the run: {changed}" if changed else ""
     if result.shown:
-        why = f"git would no longer ignore existing files: {', '.join(result.shown[:5])}"
+        reason = f"git would no longer ignore existing files: {', '.join(result.shown[:5])}"
     parts = (
         ("plan", result.plan_path),
         ("report", result.report_path),
         ("store", store_uri),
         ("seal", result.seal),
         ("applied", applied),
-        ("not applied", why),
+        ("not applied", reason),
     )
     return [f"{name}: {value}" for name, value in parts if value]
 

@@ -194,7 +194,7 @@ def _task_row(task: Mapping[str, object], glyphs: Symbols) -> tuple[str, ...]:
     limit, calls = task.get("limit"), task.get("tool_calls")
     used = f"{calls}/{limit}" if isinstance(limit, int) else str(calls or 0)
     blocker = as_text(task.get("blocked_by"))
-    why = f"waited for {blocker}" if blocker else as_text(task.get("cause")).replace("_", " ")
+    reason = f"waited for {blocker}" if blocker else as_text(task.get("cause")).replace("_", " ")
     return (
         f"{glyph(state, glyphs)} {id}",
         phase_of(task),
@@ -202,7 +202,7 @@ def _task_row(task: Mapping[str, object], glyphs: Symbols) -> tuple[str, ...]:
         score_of(number(task.get("score"))),
         used,
         _criteria(task),
-        clean_line(": ".join(part for part in (why, as_text(task.get("title"))) if part)),
+        clean_line(": ".join(part for part in (reason, as_text(task.get("title"))) if part)),
     )
 
 

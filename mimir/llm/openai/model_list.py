@@ -36,8 +36,8 @@ async def list_models(config: EndpointConfig, *, seconds: float) -> ModelList:
     except aiohttp.ClientConnectorDNSError:
         return ModelList(problem="the host is not known", is_reached=False)
     except aiohttp.ClientConnectorError as error:
-        why = error.strerror or "no connection"
-        return ModelList(problem=f"no connection ({why})", is_reached=False)
+        reason = error.strerror or "no connection"
+        return ModelList(problem=f"no connection ({reason})", is_reached=False)
     except (aiohttp.ClientError, OSError, ValueError) as error:
         return ModelList(problem=f"no list of models ({type(error).__name__})")
     finally:

@@ -289,10 +289,10 @@ def _parts(content: object) -> Sequence[JsonObject]:
 def _read_usage(value: object) -> TokenUsage | None:
     row = as_object(value)
     given = as_whole_number(row.get("prompt_tokens"))
-    made = as_whole_number(row.get("completion_tokens"))
-    if given is None or made is None or not (0 <= given < MOST and 0 <= made < MOST):
+    output = as_whole_number(row.get("completion_tokens"))
+    if given is None or output is None or not (0 <= given < MOST and 0 <= output < MOST):
         return None
-    return TokenUsage(input_tokens=given, output_tokens=made)
+    return TokenUsage(input_tokens=given, output_tokens=output)
 
 
 def _read_cached(value: object, usage: TokenUsage) -> int:

@@ -177,9 +177,9 @@ def read_response(
     response = load_response(reads, id, shown, place.now, ())
     if not record.session_id:
         return response
-    made = load_session(reads, place.id, record.session_id, dead)
-    left = {"calls_left": max(0, calls - len(made))} if calls else {}
-    position = find_place(made, id)
+    session = load_session(reads, place.id, record.session_id, dead)
+    left = {"calls_left": max(0, calls - len(session))} if calls else {}
+    position = find_place(session, id)
     queued = {"status": QUEUED, "queue_position": position} if position else {}
     return {**response, "session": record.session_id, **left, **queued}
 

@@ -96,7 +96,7 @@ class TokenFile:
                     next_step=f"Choose another name, or: mimir mcp revoke {name}",
                 )
             token = PREFIX + secrets.token_urlsafe(32)
-            made = StoredToken(
+            created = StoredToken(
                 name=name,
                 sha256=hash_text(token),
                 scopes=tuple(scopes),
@@ -105,7 +105,7 @@ class TokenFile:
                 expires_at=stamp(now + timedelta(days=days)),
             )
             # One name is one principal, so the old token of it must not come back.
-            self._save([*(one for one in known if one.name != name), made])
+            self._save([*(one for one in known if one.name != name), created])
         return token
 
     def revoke(self, name: str, now: datetime) -> None:

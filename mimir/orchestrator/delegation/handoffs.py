@@ -25,8 +25,8 @@ def find_handoff(reads: ReadOps, project: str, *, before: str = "") -> Sequence[
     if before:
         plans = {**plans, "createdAt": ("<", before)}
     planned = find_records(reads, RunOverviewRecord, plans, order=NEWEST_FIRST, limit=1)
-    made = planned[0].created_at if planned else ""
-    return [note for note in found if note.created_at > made]
+    planned_at = planned[0].created_at if planned else ""
+    return [note for note in found if note.created_at > planned_at]
 
 
 def add_handoff(ops: WriteOps, project: str, text: str) -> str:

@@ -211,13 +211,13 @@ def require_usable(entry: AgentEntry, request: InvocationRequest) -> None:
     wants_writing = bool(request.files or request.deliverables)
     if not definition.source.is_trusted and (wants_writing or definition.kind == "cli"):
         is_program = definition.kind == "cli"
-        why = (
+        reason = (
             "runs a program and is not trusted"
             if is_program
             else "is not trusted and may only read"
         )
         raise PlanError(
-            f"{entry.address} {why}.",
+            f"{entry.address} {reason}.",
             next_step=f"{show}, then: mimir agents trust {entry.address}",
         )
     if len(request.context_files) > MAX_CONTEXT_FILES:

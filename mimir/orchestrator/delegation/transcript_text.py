@@ -29,11 +29,11 @@ def _describe_call(call: CallRecord) -> str:
         return f"{head}\n(no outcome yet)"
     value = call.value.mapping()
     # Of a model the message, of a tool its result.
-    said = as_object(value.get("message")) or value
-    text = as_text(said.get("text"))
+    message = as_object(value.get("message")) or value
+    text = as_text(message.get("text"))
     asked = [
         f"calls {as_text(one.get('name'))} {as_text(one.get('arguments'))}"
-        for one in as_objects(said.get("calls"))
+        for one in as_objects(message.get("calls"))
     ]
     shown = "\n".join(filter(None, (text, *asked)))
     more = f"\n… {len(shown) - CALL_CHARS:,} more characters" if len(shown) > CALL_CHARS else ""

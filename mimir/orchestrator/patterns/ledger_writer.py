@@ -37,7 +37,7 @@ class LedgerWriter:
 
     async def write(self) -> list[str]:
         """Write the ledger as the store is now; return the messages for the user."""
-        services, said = self._services, list[str]()
+        services, messages = self._services, list[str]()
         read = partial(
             read_ledger,
             project=services.project_id,
@@ -48,6 +48,6 @@ class LedgerWriter:
         try:
             ledger = await services.store.read(read, brief=True)
         except MimirError:  # a store that is away is reported by the run itself
-            return said
-        await asyncio.to_thread(try_write_ledger, services.project, ledger, said.append)
-        return said
+            return messages
+        await asyncio.to_thread(try_write_ledger, services.project, ledger, messages.append)
+        return messages

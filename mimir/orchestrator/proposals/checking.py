@@ -85,14 +85,16 @@ async def check_proposals(services: ProjectServices, run: str) -> CheckedProposa
         files[name] = await _read_file(services, found.tree, name)
     core = [services.project.name]
     core += [one.name for one in found.known if one.proposed_by == rules.ENGINE]
-    made = [_check(found, one, number, files, core) for number, one in enumerate(found.operations)]
-    kept = [record for record, _ in made if record is not None]
+    results = [
+        _check(found, one, number, files, core) for number, one in enumerate(found.operations)
+    ]
+    kept = [record for record, _ in results if record is not None]
     if services.accept_memory == rules.ENGINE:
         kept = [_accept(one) for one in kept]
     states = {one.id: one for one in kept}
     shown = [
         {**one, "state": states[id].state} if (id := as_text(one.get("id"))) in states else one
-        for _, one in made
+        for _, one in results
     ]
     return CheckedProposals(
         kept=[replace(one, text=services.redact(one.text)) for one in kept], operations=shown
@@ -160,7 +162,7 @@ def _check(
     id = rules.proposal_id(found.run.id, operation, data, number)
     sources = as_texts(given.get("sources"))
     failed = ((one, _explain_source(one, memory.text, found, files)) for one in sources)
-    unverified = [f"{source[:200]}: {why}" for source, why in failed if why]
+    unverified = [f"{source[:200]}: {reason}" for source, reason in failed if reason]
     refusal = memory.refusal
     if operation == rules.RELATIONS and len(unverified) == len(sources):
         refusal = refusal or "a relation needs a source that holds"

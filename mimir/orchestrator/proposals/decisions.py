@@ -168,15 +168,15 @@ def decide(ops: WriteOps, decision: MemoryDecision, decider: Decider) -> dict[st
 
 def _require_decider(reads: ReadOps, one: MemoryRecord, decider: Decider) -> None:
     run = load_record(reads, RunOverviewRecord, one.run_id) if one.run_id else None
-    why = rules.refuse_decider(
+    reason = rules.refuse_decider(
         decider.name,
         principal=run.principal if run else "",
         agent=run.agent if run else "",
         accept=decider.accept,
     )
-    if why:
+    if reason:
         raise UsageError(
-            f"{one.id} is not yours to decide: {why}.", next_step="The user decides: mimir inbox"
+            f"{one.id} is not yours to decide: {reason}.", next_step="The user decides: mimir inbox"
         )
 
 

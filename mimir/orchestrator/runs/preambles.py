@@ -33,8 +33,8 @@ async def make_preambles(services: ProjectServices, facts: PinnedRun) -> None:
     try:
         while waiting:
             _, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            made = {role: job.result() for job, role in jobs.items() if job not in waiting}
-            await _pin(services, facts, made)
+            finished = {role: job.result() for job, role in jobs.items() if job not in waiting}
+            await _pin(services, facts, finished)
     # A failed job must not leave the others calling a model.
     finally:
         for job in jobs:

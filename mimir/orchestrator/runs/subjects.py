@@ -47,9 +47,9 @@ def _find_attempt(reads: ReadOps, run: str, task: str, number: str) -> int:
         return 0
     names = reads.neighbours(ids.task_id(run, task), [EdgeType.HAS_ATTEMPT], "out")
     # The id ends with the number: no attempt must be read for it.
-    made = sorted(int(name.rpartition("/")[2]) for name in names)
-    if not number.isdecimal() or int(number) not in made:
-        known = ", ".join(str(one) for one in made) or "none yet"
+    numbers = sorted(int(name.rpartition("/")[2]) for name in names)
+    if not number.isdecimal() or int(number) not in numbers:
+        known = ", ".join(str(one) for one in numbers) or "none yet"
         raise UsageError(
             f"Task {task} of run {run} has no attempt {number[:20]!r}.",
             next_step=f"Its attempts: {known}.",

@@ -129,12 +129,12 @@ def _judge_demands(
             continue
         # An invented quote is no proof that the requirement fails.
         is_open = one.get("holds") is True
-        why = "Judged without a quote that is there" if is_open else "Judged as not fulfilled"
+        reason = "Judged without a quote that is there" if is_open else "Judged as not fulfilled"
         found.append(
             ValidationIssue(
                 severity="minor" if is_open else "important",
                 category="requirements",
-                description=f"{why}: {text[:300]}",
+                description=f"{reason}: {text[:300]}",
                 recommendation=f"Ask for it, and for proof of it: {text[:300]}",
             )
         )

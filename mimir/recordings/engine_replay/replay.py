@@ -297,8 +297,8 @@ class RunReplay:
 
     async def _pause(self, event: Event) -> None:
         await self._stop()
-        said = str(event.data.get("message") or "")
-        paused = Paused(said, reason=str(event.data.get("reason") or ""))
+        message = str(event.data.get("message") or "")
+        paused = Paused(message, reason=str(event.data.get("reason") or ""))
         await self.simulation.write(
             partial(recorded_moves.pause, run=self.recorded.id, paused=paused)
         )

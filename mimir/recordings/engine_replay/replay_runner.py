@@ -139,21 +139,21 @@ def must_be_playable(recorded: RecordedRun) -> None:
         PlanError: Its beginning is missing, a transcript was cut, or it reuses tasks of another run.
     """
     cuts = (event for event in recorded.events if event.kind is EventKind.LANE_CUT)
-    why = ""
+    reason = ""
     if not recorded.events or recorded.events[0].seq != 1 or not recorded.pinned:
-        why = "its beginning is missing"
+        reason = "its beginning is missing"
     # Repeated events are merged by the reader, so a gap is a lost line.
     elif [event.seq for event in recorded.events] != list(range(1, len(recorded.events) + 1)):
-        why = "events of it are missing"
+        reason = "events of it are missing"
     elif any(cut.data.get("answered") != 0 for cut in cuts):
-        why = "a transcript was cut when it was resumed, and the earlier calls are gone"
+        reason = "a transcript was cut when it was resumed, and the earlier calls are gone"
     elif recorded.pinned.get("fromRun"):
-        why = f"it reuses tasks of {recorded.pinned['fromRun']!s}, which is not in the recording"
+        reason = f"it reuses tasks of {recorded.pinned['fromRun']!s}, which is not in the recording"
     elif missing := _find_missing_preamble(recorded):
-        why = f"the preamble of {missing!r} is missing"
-    if why:
+        reason = f"the preamble of {missing!r} is missing"
+    if reason:
         raise PlanError(
-            f"Run {recorded.id} cannot be replayed: {why}.",
+            f"Run {recorded.id} cannot be replayed: {reason}.",
             code="recording-incomplete",
             next_step=f"Recompute its seals instead: mimir verify {recorded.id}",
         )

@@ -87,11 +87,11 @@ def _build_recording(file: Iterable[bytes], name: str, broken: list[BrokenLine])
         try:
             add(recording, line)
         except (MimirError, ValueError, KeyError, TypeError, RecursionError) as error:
-            why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+            reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise _line_error(
                 name,
                 number,
-                f"{_content_label(line)} cannot be read: {why.removesuffix('.')}.",
+                f"{_content_label(line)} cannot be read: {reason.removesuffix('.')}.",
                 "recording-damaged",
                 _WHOLE,
             ) from None

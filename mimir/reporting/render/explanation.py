@@ -37,8 +37,8 @@ def explain_task(task: Task, data: TaskData) -> list[str]:
     results = attempt.judgement.criteria if attempt.judgement else ()
     lines = [head, f"verdict   {verdict}"]
     if not results:
-        why = "The task has no criterion" if data.is_read_only else "No verdict was given"
-        lines.append(f"{why}, so no criterion was decided.")
+        reason = "The task has no criterion" if data.is_read_only else "No verdict was given"
+        lines.append(f"{reason}, so no criterion was decided.")
     for result in results:
         lines += ["", *_criterion_lines(task, result, sealed)]
     return lines

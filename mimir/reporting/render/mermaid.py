@@ -44,8 +44,8 @@ def diagram(name: str, tasks: Sequence[DiagramNode]) -> list[str]:
     numbers = {task.id: n for n, task in enumerate(tasks)}
     lines = ["flowchart TD", f"    %% {_label(name)}"]
     for task in tasks:
-        said = f"{_label(task.id)}<br/>{_label(task.title)}<br/>{_label(task.status.value)}"
-        lines.append(f'    t{numbers[task.id]}["{said}"]:::{_colour(task.status)[0]}')
+        label = f"{_label(task.id)}<br/>{_label(task.title)}<br/>{_label(task.status.value)}"
+        lines.append(f'    t{numbers[task.id]}["{label}"]:::{_colour(task.status)[0]}')
     for task in tasks:
         known = [numbers[id] for id in task.dependencies if id in numbers]
         lines += [f"    t{n} --> t{numbers[task.id]}" for n in known]

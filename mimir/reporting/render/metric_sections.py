@@ -34,7 +34,7 @@ def receipts_section(summary: RunSummary) -> Iterator[str]:
 
 
 def _receipt(attempt: str, one: ReceiptTotals) -> str:
-    withheld = ", ".join(f"{why} {tokens:,}" for why, tokens in one.withheld.items()) or "—"
+    withheld = ", ".join(f"{reason} {tokens:,}" for reason, tokens in one.withheld.items()) or "—"
     return (
         f"| {cell(attempt)} | {cell(one.role)} | {one.given:,} | {one.available:,} | {withheld} |"
     )

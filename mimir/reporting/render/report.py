@@ -59,9 +59,9 @@ class ReportDraft:
         """Insert the narrative, once, and return the whole report."""
         # From the end, so that earlier places stay where they are.
         for place, words in reversed(self._places):
-            said = words.of(prose)
-            if said.strip():
-                text = f"\n\n{words.heading}\n\n{_BY_A_MODEL}\n\n{fence_text(said)}"
+            section_text = words.of(prose)
+            if section_text.strip():
+                text = f"\n\n{words.heading}\n\n{_BY_A_MODEL}\n\n{fence_text(section_text)}"
                 self._text[place:place] = text.encode()
         self._places.clear()
         return self._text

@@ -77,9 +77,9 @@ def _check_runs(summary: RunSummary) -> Iterator[str]:
         yield '- Controls: none, as the setting `checks.controls = "never"` says'
     checks = summary.proof.checks
     # Runs before the work are sealed with each attempt that uses them.
-    made = {(one.command, run.phase, run.tree, run.again, run.seconds)
+    timed_runs = {(one.command, run.phase, run.tree, run.again, run.seconds)
             for one in checks for run in one.runs if not run.shared}  # fmt: skip
-    runs, controls = len(made), sum(one.control.runs for one in checks if one.control)
+    runs, controls = len(timed_runs), sum(one.control.runs for one in checks if one.control)
     attempts = len({(one.task, one.attempt) for one in checks})
     if attempts and summary.controls:  # reports of older versions stay as they were
         yield (
@@ -208,12 +208,12 @@ def failure(report: QCFailureReport) -> str:
 
 def reasoning_section(summary: RunSummary) -> Iterator[str]:
     """Yield the feedback of QC on each task."""
-    said = [task for task in summary.tasks if task.feedback.strip()]
-    if not said:
+    with_feedback = [task for task in summary.tasks if task.feedback.strip()]
+    if not with_feedback:
         return
     yield from ("## Reasoning", "")
     yield "Feedback of QC, written by a model. The verdicts are in the section Proof."
-    for task in said:
+    for task in with_feedback:
         yield from ("", f"{code(task.id)}:", "", fence_text(task.feedback, 4000))
 
 
@@ -340,9 +340,9 @@ def _control(one: ControlLine) -> str:
 
 
 def _verdict(one: VerdictLine) -> str:
-    said = "passed" if one.passed else "did not pass"
+    result = "passed" if one.passed else "did not pass"
     return (
-        f"verdict on attempt {one.attempt}: {said}, tree {one.tree[:SHORT]}, record {one_line(one.record)}, "
+        f"verdict on attempt {one.attempt}: {result}, tree {one.tree[:SHORT]}, record {one_line(one.record)}, "
         f"seal {one.seal[:SHORT]}"
     )
 

@@ -162,8 +162,8 @@ def _iterate_tasks(reads: ReadOps, run: str) -> Iterator[TaskData]:
 
 
 def _load_batch(reads: ReadOps, run: str, batch: Sequence[TaskRecord]) -> Sequence[TaskData]:
-    made = [(task.task_id, task.attempt_number) for task in batch]
-    records = list(record_loading.iterate_attempts(reads, run, made, AttemptRecord))
+    keys = [(task.task_id, task.attempt_number) for task in batch]
+    records = list(record_loading.iterate_attempts(reads, run, keys, AttemptRecord))
     ids = [record.id for record in records]
     # One query for a batch: one for each attempt would be thousands in a large run.
     evidence = record_loading.load_evidence(reads, ids)

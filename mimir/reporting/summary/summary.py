@@ -344,18 +344,18 @@ def _next_steps(outcome: RunStatus, data: RunData) -> tuple[NextStep, ...]:
         # The golden files pin this member as it is.
         steps.append(NextStep(why="Go on", command=f"mimir resume {run}"))
     if outcome is RunStatus.FAILED and data.plan_path:
-        why = "Correct the plan and run it again"
-        steps.append(NextStep(why=why, command=f"mimir execute {shlex.quote(data.plan_path)}"))
-        why = "Run only the rest again"
+        reason = "Correct the plan and run it again"
+        steps.append(NextStep(why=reason, command=f"mimir execute {shlex.quote(data.plan_path)}"))
+        reason = "Run only the rest again"
         again = f"mimir execute {shlex.quote(data.plan_path)} --from {run}"
-        steps.append(NextStep(why=why, command=again))
+        steps.append(NextStep(why=reason, command=again))
     if any(_is_applied(event) for event in data.events):
         steps.append(NextStep(why="Look at the changes", command=f"mimir show {run} --diff"))
     elif data.final_commit:
         is_partial = outcome is RunStatus.FAILED
-        why = "Apply the completed tasks" if is_partial else "Apply the result to your files"
+        reason = "Apply the completed tasks" if is_partial else "Apply the result to your files"
         flag = " --completed" if is_partial else ""
-        steps.append(NextStep(why=why, command=f"mimir apply {run}{flag}"))
+        steps.append(NextStep(why=reason, command=f"mimir apply {run}{flag}"))
     seal = f" --seal {data.seal}" if data.seal else ""
     steps.append(NextStep(why="Recompute every seal", command=f"mimir verify {run}{seal}"))
     steps.append(NextStep(why="Show the state of the run", command=f"mimir status {run}"))

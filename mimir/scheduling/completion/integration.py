@@ -148,10 +148,10 @@ class TaskIntegration:
         if may_touch_repository(work.changed):
             parts = [work.tree, branch.tree, work.base_tree]
             known = {top for tree in parts for top in find_repositories(await history.paths(tree))}
-            made = set(find_repositories(await history.paths(merge.tree))) - known
-            if made:
-                why = f"Merged with the work of others, {min(made)!r} would be a git repository."
-                return MergeConflict(cause=Cause.INTEGRATION, issues=(why,))
+            new_repositories = set(find_repositories(await history.paths(merge.tree))) - known
+            if new_repositories:
+                reason = f"Merged with the work of others, {min(new_repositories)!r} would be a git repository."
+                return MergeConflict(cause=Cause.INTEGRATION, issues=(reason,))
         runs, red = await self._prove(branch, merge.tree)
         if red:
             return MergeConflict(cause=Cause.INTEGRATION, issues=red, runs=runs)

@@ -205,14 +205,14 @@ def _load_input(reads: ReadOps, run: str, plan: Plan) -> _OutcomeInput:
         for task in tasks
         if task.status is TaskStatus.COMPLETED
     ]
-    made = ((task.task_id, task.attempt_number) for task in tasks)
+    keys = ((task.task_id, task.attempt_number) for task in tasks)
     return _OutcomeInput(
         run=record_loading.load_run(reads, run),
         tasks=tasks,
         accepted=accepted,
         chains=[
             (attempt.task_id, attempt.number, attempt.evidence_hash)
-            for attempt in record_loading.iterate_attempts(reads, run, made, AttemptSummaryRecord)
+            for attempt in record_loading.iterate_attempts(reads, run, keys, AttemptSummaryRecord)
             if attempt.evidence_hash
         ],
         sealed=evidence.records(reads, gate_chain(run)),
@@ -257,8 +257,8 @@ async def _publish_failed_deliverables(
 
 def _describe_broken(accepted: Sequence[AcceptedTask]) -> Iterator[str]:
     for one in accepted:
-        for check, why in one.broken.items():
-            yield describe_broken_check(one.task.id, check, why)
+        for check, reason in one.broken.items():
+            yield describe_broken_check(one.task.id, check, reason)
 
 
 def _describe(red: FailedGateCheck) -> str:

@@ -81,14 +81,14 @@ class TaskView:
         ]
         attempts = tuple(record_loading.load_task_attempts(reads, facts.id, task.id))
         # Of a task with `files`, only these are delivered.
-        made = None if task.files else record_loading.find_json(reads, facts.id, PRODUCTS_TEXT)
+        products = None if task.files else record_loading.find_json(reads, facts.id, PRODUCTS_TEXT)
         return cls(
             run=record_loading.load_run(reads, facts.id),
             dependencies=tuple(_dependency_view(one) for one in found if one),
             attempts=attempts,
             related=_find_related(facts, task),
             corrections=_list_corrections(reads, facts, task, attempts),
-            products=made.value.texts() if made else (),
+            products=products.value.texts() if products else (),
         )
 
     @property

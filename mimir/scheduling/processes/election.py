@@ -119,9 +119,9 @@ def _pause_error(run: RunRecord) -> Paused:
     if run.pause_reason == INPUT:
         step = input_pause.answer_step(run.id)
         return Paused(run.pause_message, reason=INPUT, next_step=step)
-    why = f": {run.pause_message}" if run.pause_message else "."
+    reason = f": {run.pause_message}" if run.pause_message else "."
     return Paused(
-        f"Run {run.id} was paused{why}",
+        f"Run {run.id} was paused{reason}",
         reason=ELSEWHERE,
         next_step=f"Continue it: mimir resume {run.id}",
     )

@@ -32,23 +32,23 @@ class CypherConditions:
 
 def conditions(wanted: Iterable[Condition]) -> CypherConditions:
     """Return Cypher for all conditions."""
-    made = CypherConditions()
+    compiled = CypherConditions()
     pieces: list[CypherText] = []
     others: list[Mapping[str, object]] = []
     for each in wanted:
         sign, compared = _server_form(each)
         # The server orders some texts by UTF-16 units. If one side is ASCII, that is the order of code points too.
         if sign in ORDERED and isinstance(compared, str) and not compared.isascii():
-            made.left.append(each)
+            compiled.left.append(each)
             sign, compared = "there", None
         if sign in _BY_INDEX and (each.name == "id" or each.name in PROMOTED):
             pieces.append(query(_BY_INDEX[sign], property=each.name))
-            made.bound[f"is_{each.name}"] = compared
+            compiled.bound[f"is_{each.name}"] = compared
         else:
             others.append({"name": each.name, "sign": sign, "value": compared})
-    made.indexed = join_texts(pieces, "")
-    made.bound["others"] = others
-    return made
+    compiled.indexed = join_texts(pieces, "")
+    compiled.bound["others"] = others
+    return compiled
 
 
 def order_by(order: Sequence[str]) -> CypherText | None:

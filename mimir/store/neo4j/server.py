@@ -120,22 +120,22 @@ async def reach(address: Neo4jAddress) -> None:
     done: asyncio.Future[str] = loop.create_future()
 
     def knock() -> None:
-        why = ""
+        reason = ""
         try:
             socket.create_connection((address.host, address.port), timeout=REACH_SECONDS).close()
         except OSError as error:
-            why = f"{address.host}:{address.port}: {error.strerror or error}"
+            reason = f"{address.host}:{address.port}: {error.strerror or error}"
         with contextlib.suppress(RuntimeError):  # the loop is gone
-            loop.call_soon_threadsafe(_answer, done, why)
+            loop.call_soon_threadsafe(_answer, done, reason)
 
     # A daemon: looking up a name may take long, and nothing waits for it when the process ends.
     threading.Thread(target=knock, name="mimir-knock", daemon=True).start()
     try:
-        why = await asyncio.wait_for(done, REACH_SECONDS + 0.1)
+        reason = await asyncio.wait_for(done, REACH_SECONDS + 0.1)
     except TimeoutError:
-        why = f"{address.host}:{address.port} did not answer in {REACH_SECONDS:g} seconds."
-    if why:
-        raise unreachable(address.shown, why)
+        reason = f"{address.host}:{address.port} did not answer in {REACH_SECONDS:g} seconds."
+    if reason:
+        raise unreachable(address.shown, reason)
 
 
 async def try_out(address: Neo4jAddress) -> None:
@@ -210,8 +210,8 @@ def prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: st
 def _in_the_way(error: Neo4jError) -> bool:
     """Return whether another process created the schema at the same time."""
     # The second process fails, and finds the schema at its next try.
-    made = str(error.code).startswith("Neo.ClientError.Schema.") and "AlreadyExists" in str(error.code)  # fmt: skip
-    return made or isinstance(error, TransientError)
+    exists_already = str(error.code).startswith("Neo.ClientError.Schema.") and "AlreadyExists" in str(error.code)  # fmt: skip
+    return exists_already or isinstance(error, TransientError)
 
 
 def _prepare(open_session: Callable[[], Session], address: Neo4jAddress, door: str) -> None:

@@ -141,12 +141,12 @@ class WriteBatch:
     def statement(self) -> CypherStatement:
         """Return the statement that sends all changes."""
         # The server plans each text once, so the texts are few.
-        made = CypherStatement()
+        statement = CypherStatement()
         for label, shown, rows in self._alike():
-            made.upsert(label, shown, rows)
+            statement.upsert(label, shown, rows)
         for kind in sorted(self._links):
-            made.link(kind, list(self._links[kind]))
-        return made
+            statement.link(kind, list(self._links[kind]))
+        return statement
 
     def clear(self) -> None:
         """Forget the changes: they were sent."""

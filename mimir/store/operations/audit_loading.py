@@ -86,7 +86,7 @@ def load_audited_run(reads: ReadOps, run: str, events: Sequence[EventKind]) -> A
     tasks = {one.task_id: one for one in reader.records(AuditedTaskRecord)}
     answers = {one.id: one for one in reader.records(AuditedArtifactRecord, "answer")}
     verdicts = reader.records(AuditedVerdictRecord)
-    told, plan = reader.events(events), reader.plan()
+    facts, plan = reader.events(events), reader.plan()
     return AuditedRun(
         run=decode(AuditedRunRecord, row),
         plan=plan,
@@ -96,7 +96,7 @@ def load_audited_run(reads: ReadOps, run: str, events: Sequence[EventKind]) -> A
         verdicts=verdicts,
         evidence=nodes,
         backing=_load_backing(reads, [*attempts, run, *(node.id for node in nodes)]),
-        events=told,
+        events=facts,
         unread=tuple(reader.unread),
         damaged=frozenset(reader.damaged),
     )

@@ -190,8 +190,8 @@ def move(
     number = int_field(moved, "attemptNumber")
     copy = {**copied_to_attempt(values, to), **encode(*attempt_changes), "status": to.value}
     ops.patch(NodeLabel.ATTEMPT, ids.attempt_id(run, task, number), copy)
-    said = {**(data or {}), "from": at.value, "to": to.value}
-    runs.append_event(ops, run, kind, task=task, attempt=number, data=said)
+    event_data = {**(data or {}), "from": at.value, "to": to.value}
+    runs.append_event(ops, run, kind, task=task, attempt=number, data=event_data)
 
 
 def complete_reused_task(
@@ -365,12 +365,12 @@ def _attempt_began(at: TaskStatus, number: int, now: str) -> Row:
 def _make_attempts(ops: WriteOps, run: str, begun: Sequence[_LeaseGrant]) -> None:
     """Create the nodes of new attempts."""
     if begun:
-        made = [
+        rows = [
             {**_attempt_row(run, g.claim.task, g.claim.attempt), **select_present(g.row, _COPIED)}
             for g in begun
         ]
-        ops.upsert(NodeLabel.ATTEMPT, made)
-        pairs = [(g.claim.record.id, str(row["id"])) for g, row in zip(begun, made, strict=True)]
+        ops.upsert(NodeLabel.ATTEMPT, rows)
+        pairs = [(g.claim.record.id, str(row["id"])) for g, row in zip(begun, rows, strict=True)]
         ops.link(EdgeType.HAS_ATTEMPT, pairs)
 
 
@@ -421,8 +421,8 @@ def _end_tasks(
         if ops.patch_if(NodeLabel.TASK, ids.task_id(run, task), expect, changed) is None:
             raise StoreError(f"Task {task!r} was changed by another process.")
         ops.patch(NodeLabel.ATTEMPT, ids.attempt_id(run, task, number), {"status": to.value})
-        said = {**data, "from": at.value, "to": to.value}
-        events.append(runs.NewEvent(kind=kind, task=task, attempt=number, data=said))
+        event_data = {**data, "from": at.value, "to": to.value}
+        events.append(runs.NewEvent(kind=kind, task=task, attempt=number, data=event_data))
     if events:
         runs.emit_all(ops, run, events)
 

@@ -359,10 +359,10 @@ def _memory(
 ) -> dict[str, Value]:
     """Return the row of a note; an existing one keeps its creation time."""
     before = reads.get(NodeLabel.MEMORY, id) or {}
-    made = text_field(before, "createdAt") or reads.now()
+    created_at = text_field(before, "createdAt") or reads.now()
     return {
         "id": id, "name": name[:200], "text": text[:MAX_TEXT], "kind": kind, "state": state, "projectId": project,
-        "createdAt": made,
+        "createdAt": created_at,
     }  # fmt: skip
 
 

@@ -129,11 +129,11 @@ def _only_one(directory: Path) -> Generator[None]:
 def _make(path: Path) -> None:
     import tempfile  # most stores exist already
 
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")  # made with mode 0600
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")  # file with mode 0600
     os.close(handle)
-    made = Path(name)
+    file = Path(name)
     try:
-        with contextlib.closing(connect(made)) as connection:
+        with contextlib.closing(connect(file)) as connection:
             schema = sql(
                 "schema",
                 columns=", ".join(f'"{name}"' for name in PROMOTED),
@@ -147,10 +147,10 @@ def _make(path: Path) -> None:
                     f"The disk of {path.parent} cannot hold a store that several processes use.",
                     next_step="Name a store on a local disk with `--store`.",
                 )
-        made.replace(path)
+        file.replace(path)
         _sync(path.parent)
     finally:
-        made.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
 
 
 def _sync(directory: Path) -> None:

@@ -72,13 +72,13 @@ class StoredNode(NamedTuple):
 
     def row(self) -> Row:
         """Return the node as the protocol gives it."""
-        made: dict[str, Value] = {"id": self.id, **self.columns, **self.small, **self.texts}
+        properties: dict[str, Value] = {"id": self.id, **self.columns, **self.small, **self.texts}
         # The caller may change lists; they must be copies.
         for name in self.lists:
-            held = made.get(name)
+            held = properties.get(name)
             if type(held) is list:
-                made[name] = held[:]
-        return made
+                properties[name] = held[:]
+        return properties
 
 
 def node_of(found: Found, texts: Mapping[str, str]) -> StoredNode:

@@ -295,10 +295,10 @@ class SqliteStore:
             connection.execute("ROLLBACK")
 
     def _failed(self, batch: Sequence[WriteJob], error: BaseException) -> list[Ended]:
-        told = (
+        message = (
             database_file.problem(error, self._path) if isinstance(error, sqlite3.Error) else error
         )
-        return [(job, None, told) for job in batch]
+        return [(job, None, message) for job in batch]
 
     def _forget_what_others_wrote(self, connection: sqlite3.Connection) -> None:
         """Clear the cache if another connection has committed since."""

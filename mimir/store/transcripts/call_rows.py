@@ -244,8 +244,8 @@ def write_outcomes(ops: WriteOps, place: TranscriptKey, done: Sequence[Completed
         _gain(ops, place, place.fence, [d for d, _ in fresh])
     if not fresh:
         return
-    made = [(d.asked.title, d.asked.bound, d.charge) for d, _ in fresh if d.asked.is_charged]
-    run = budget.spend(ops, place.run, made)
+    charges = [(d.asked.title, d.asked.bound, d.charge) for d, _ in fresh if d.asked.is_charged]
+    run = budget.spend(ops, place.run, charges)
     _write(ops, place, fresh, run)
     events = [_event(place, d, run) for d, _ in fresh]
     runs.emit_all(ops, place.run, events, known=run or None)

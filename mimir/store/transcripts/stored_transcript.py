@@ -222,9 +222,9 @@ class StoredTranscript:
                 await self._ended_before(asked.seq)
             if ordered and not is_question:
                 await self._begin(asked)
-            had = StoredCall.of(asked, await work())
-            self._outcomes[asked.seq] = had
-            self._pass(asked, had.outcome)
+            stored = StoredCall.of(asked, await work())
+            self._outcomes[asked.seq] = stored
+            self._pass(asked, stored.outcome)
             if ordered:
                 is_thought = asked.kind == "model"
                 await self._keep(self._later if is_thought else None, durable=not is_thought)
@@ -235,7 +235,7 @@ class StoredTranscript:
         finally:
             del self._in_flight[asked.seq]
         flight.set_result(None)
-        return had.outcome
+        return stored.outcome
 
     async def _begin(self, asked: CallRequest) -> None:
         """Commit the waiting outcomes and the intent."""
@@ -297,14 +297,14 @@ class StoredTranscript:
 
     def _done(self) -> list[CompletedCall]:
         """Return the outcomes in order without a gap, each with its hash."""
-        # A failed call is no gap: it has no outcome.
+        # A failed call is no gap: it has no stored.
         done: list[CompletedCall] = []
         hash, number, seq = self._hash, self._tools_recorded, self._uncommitted
         while seq in self._outcomes or seq in self._failed:
             if seq in self._outcomes:
-                had = self._outcomes[seq]
-                number += had.asked.kind == "tool"
-                done.append(CompletedCall.after(hash, had, number))
+                stored = self._outcomes[seq]
+                number += stored.asked.kind == "tool"
+                done.append(CompletedCall.after(hash, stored, number))
                 hash = done[-1].hash
             seq += 1
         return done

@@ -38,8 +38,8 @@ def write_question(
     if place.fence is None and not question.is_blocking:
         return "", "before the plan is made, every question waits: leave out `blocking`."
     # The limits hold for agents: the engine asks for each approval once.
-    if question.kind == "input" and (why := question_rows.refusal(ops, where, question.limits)):
-        return "", why
+    if question.kind == "input" and (reason := question_rows.refusal(ops, where, question.limits)):
+        return "", reason
     id = question_rows.put_question(ops, where, question)
     if question.is_blocking:
         ops.patch(NodeLabel.CALL, ids.call_id(place.lane, asked.seq), {"waitsFor": id})

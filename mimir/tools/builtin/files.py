@@ -116,12 +116,12 @@ class FileTools(LocalTools):
             if room < 0:
                 lines.pop()
                 break
-        said = [_count_hits(len(lines), more=hits.more or room < 0), *lines]
+        output = [_count_hits(len(lines), more=hits.more or room < 0), *lines]
         if left_out:
-            said.append(
+            output.append(
                 f"[not searched: {count_noun(left_out, 'file')} (no UTF-8 text, or too large)]"
             )
-        return ToolResult(text="\n".join(said))
+        return ToolResult(text="\n".join(output))
 
     async def _write(self, given: ToolArguments) -> ToolResult:
         path, content = normalise_path(given.text("path")), given.text("content")

@@ -75,13 +75,13 @@ class RunTool(LocalTools):
         )
         if ran.exit_code is None:
             how = _STOPPED.get(ran.stop_reason, _NOT_THERE)
-            said = f"Error: {how.format(program=quote_text(argv[0]), time=count_noun(seconds, 'second'))}"
+            heading = f"Error: {how.format(program=quote_text(argv[0]), time=count_noun(seconds, 'second'))}"
         else:
-            said = f"exit code {ran.exit_code}"
+            heading = f"exit code {ran.exit_code}"
             output = f"{output}\n[{ran.advice}]" if ran.advice else output
         # A red test is a result, not an error: only a command without exit code is one.
         return ToolResult(
-            text=f"{said}\n{output or '(no output)'}",
+            text=f"{heading}\n{output or '(no output)'}",
             is_error=ran.exit_code is None,
             exit_code=ran.exit_code,
         )

@@ -60,16 +60,18 @@ async def base(
     (head, branch), (tree, warnings) = await gather_both(_head_and_branch(hidden), recorded)
     whole = head if hidden.user and not hidden.user.prefix else None
     if whole is not None and await tree_of(hidden, whole) == tree:
-        made = whole
+        base_commit = whole
     else:
         time = await newest(hidden, [head] if head else []) if when is None else when
-        made = await commit(hidden, tree, [whole] if whole else [], MESSAGE, when=time)
-    await remember_base(hidden, made, head, left_out)
+        base_commit = await commit(hidden, tree, [whole] if whole else [], MESSAGE, when=time)
+    await remember_base(hidden, base_commit, head, left_out)
     await remember_rules(hidden, tree)
     await user_refs.pin_commit(
-        hidden, f"refs/mimir/base/{user_refs.ref_part(run)}", made, head=head
+        hidden, f"refs/mimir/base/{user_refs.ref_part(run)}", base_commit, head=head
     )
-    return BaseCommit(commit=made, tree=tree, head=head, branch=branch, warnings=tuple(warnings))
+    return BaseCommit(
+        commit=base_commit, tree=tree, head=head, branch=branch, warnings=tuple(warnings)
+    )
 
 
 async def _head_and_branch(hidden: HiddenRepository) -> tuple[str | None, str | None]:

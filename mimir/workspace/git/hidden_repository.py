@@ -148,8 +148,8 @@ async def _make(git: GitCommand, directory: Path, object_format: str) -> None:
     # Created under another name, then renamed: another process may do the same.
     beside = directory.with_name(f".{directory.name}-{os.getpid()}-{next(_numbers)}")
     await asyncio.to_thread(_prepare_directory, directory, beside)
-    made = replace(git, directory=beside, alternates=())
-    await made.run("init", "-q", "--bare", f"--object-format={object_format}", str(beside))
+    own = replace(git, directory=beside, alternates=())
+    await own.run("init", "-q", "--bare", f"--object-format={object_format}", str(beside))
     await asyncio.to_thread(_put_in_place, beside, directory)
 
 

@@ -146,9 +146,9 @@ class GitHistory(GitAnswers):
         """
         if self._exchange:
             self._exchange.serve(run)
-        made = await base_capture.base(self._hidden, run, left_out=hidden, when=when)
-        self._made(commit=made.commit)
-        return made
+        captured = await base_capture.base(self._hidden, run, left_out=hidden, when=when)
+        self._made(commit=captured.commit)
+        return captured
 
     async def fill(self, source: str, where: Path, index: Path, *, base: str | None = None) -> None:
         """Make `where` hold exactly a commit or tree; ignored files survive.
@@ -184,9 +184,9 @@ class GitHistory(GitAnswers):
     ) -> str:
         """Create a commit and return its id; equal parts give an equal id."""
         await self._have(tree, *parents)
-        made = await commits.commit(self._hidden, tree, parents, message, when=when)
-        self._made(commit=made)
-        return made
+        commit_id = await commits.commit(self._hidden, tree, parents, message, when=when)
+        self._made(commit=commit_id)
+        return commit_id
 
     async def tree(self, source: str) -> str:
         """Return the tree of a commit or tree."""
@@ -204,9 +204,9 @@ class GitHistory(GitAnswers):
     ) -> TreeMerge:
         """Merge two commits, or two trees or commits over `base`; edits of one file merge too."""
         await self._have(ours, theirs, base)
-        made = await merging.merge(self._hidden, ours, theirs, base=base, labels=labels)
-        self._made(tree=made.tree)
-        return made
+        merged = await merging.merge(self._hidden, ours, theirs, base=base, labels=labels)
+        self._made(tree=merged.tree)
+        return merged
 
     @git_question("restrict", tuple[str, tuple[str, ...]])
     async def restrict(
@@ -234,9 +234,9 @@ class GitHistory(GitAnswers):
         edits = {
             one.path: one.new for one in changes if one.path in exact or matches(one.path, globs)
         }
-        made = await trees.edit_tree(self._hidden, tree, edits)
-        self._made(tree=made)
-        return made
+        edited_tree = await trees.edit_tree(self._hidden, tree, edits)
+        self._made(tree=edited_tree)
+        return edited_tree
 
     async def edit_files(self, tree: str, files: Mapping[str, tuple[str, bytes] | None]) -> str:
         """Return `tree` with each of these files as (mode, content); None: removed."""

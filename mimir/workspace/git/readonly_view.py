@@ -33,15 +33,15 @@ async def view(hidden: HiddenRepository, id: str, where: Path | None = None) -> 
     final = hidden.engine_dir / "views" / id if where is None else where
     if await asyncio.to_thread((final / "HEAD").exists):
         return final
-    made = hidden.scratch("view")
+    work_dir = hidden.scratch("view")
     try:
-        await to_thread_shielded(_create_files, made, hidden, id, await user_rules(hidden))
+        await to_thread_shielded(_create_files, work_dir, hidden, id, await user_rules(hidden))
         commits, ends = await _history(hidden, id)
-        await _pack(hidden, commits, made)
-        await hidden.git.run("read-tree", id, index=made / "index")
-        await to_thread_shielded(_finish, made, ends, final)
+        await _pack(hidden, commits, work_dir)
+        await hidden.git.run("read-tree", id, index=work_dir / "index")
+        await to_thread_shielded(_finish, work_dir, ends, final)
     finally:
-        await to_thread_shielded(remove_tree, made)
+        await to_thread_shielded(remove_tree, work_dir)
     return final
 
 

@@ -125,10 +125,10 @@ class CommitExchange:
 
     async def _bundle_commit(self, trees: Sequence[str], commits: Sequence[str]) -> str:
         rows = "".join(f"040000 tree {id}\t{id}\n" for id in trees)
-        made = await self._hidden.git.run("mktree", "--missing", stdin=rows.encode())
+        tree = await self._hidden.git.run("mktree", "--missing", stdin=rows.encode())
         parents = [*([self._tip] if self._tip else []), *commits]
         return await commit(
-            self._hidden, made.word, parents, "Objects of a run\n", when=DEFAULT_TIME
+            self._hidden, tree.word, parents, "Objects of a run\n", when=DEFAULT_TIME
         )
 
     async def _missing(self, ids: Sequence[str]) -> list[str]:

@@ -47,8 +47,8 @@ async def commit_for_person(
     if head is not None and await tree_of(hidden, head) == tree:
         return head
     time = await newest(hidden, [head] if head else []) if when is None else when
-    made = await commit(hidden, tree, [head] if head else [], message, when=time)
-    await user_refs.push_result(hidden, user, made)
+    commit_id = await commit(hidden, tree, [head] if head else [], message, when=time)
+    await user_refs.push_result(hidden, user, commit_id)
     # The index first: if another git has its lock, the branch is not moved.
     await user.git.run(
         *("update-index", "--add", "--replace", "-z", "--index-info"),
@@ -58,9 +58,9 @@ async def commit_for_person(
     await user.git.run(
         # With a reflog entry, so that the user can undo it.
         *("-c", "core.logAllRefUpdates=true", "update-ref", "-m", "mimir: apply"),
-        *("HEAD", made, head or "0" * hidden.id_length),
+        *("HEAD", commit_id, head or "0" * hidden.id_length),
     )
-    return made
+    return commit_id
 
 
 def _require_rest(user: UserRepository) -> None:

@@ -113,7 +113,7 @@ async def run(
             stop = await one.follow(seconds, output, on_output, on_error)
         finally:
             await _await_to_end(one.bury())
-        said = descriptors.status_now()
+        status = descriptors.status_now()
         if stop == "" and group is not None and group.ran_out():
             stop = "memory"
     finally:
@@ -123,8 +123,8 @@ async def run(
     return ProcessExit(
         exit_code=process.returncode or 0,
         stop=stop,
-        started=said.startswith(b"S"),
-        missing=said.endswith(b"M"),
+        started=status.startswith(b"S"),
+        missing=status.endswith(b"M"),
     )
 
 
@@ -276,15 +276,15 @@ class _RunningProcess:
 
     async def _first(self) -> int | None:
         """Find the first process inside, put it under its limit, and let it continue."""
-        said = bytearray()
+        output = bytearray()
 
         def take(piece: bytes) -> bool:
-            said.extend(piece)
-            return said.rstrip().endswith(b"}")
+            output.extend(piece)
+            return output.rstrip().endswith(b"}")
 
         await self.descriptors.read(self.descriptors.info, take)
         try:
-            first = int(json.loads(said)["child-pid"])
+            first = int(json.loads(output)["child-pid"])
         except (ValueError, KeyError):
             return None
         self.descriptors.hold_first(first)

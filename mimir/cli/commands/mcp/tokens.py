@@ -40,13 +40,13 @@ def token(
     from mimir.mcp_server.transports.token_file import read_scopes
 
     scopes = read_scopes(scope)
-    made = _open(session).create(name, scopes, days=days, agent=agent, now=SystemClock().now())
+    created = _open(session).create(name, scopes, days=days, agent=agent, now=SystemClock().now())
     if session.json:
-        shape = {"schema": 1, "name": name, "token": made, "scopes": list(scopes), "days": days}
+        shape = {"schema": 1, "name": name, "token": created, "scopes": list(scopes), "days": days}
         session.console.json(shape)
         return 0
     # The token alone on standard output, so that a script can take it.
-    session.console.say(made)
+    session.console.say(created)
     session.console.note(f"token {name}: {', '.join(scopes)}; {days} days; it is not shown again")
     return 0
 

@@ -46,8 +46,8 @@ def question_lines(one: Shape, width: int) -> list[str]:
     state = clean_line(as_text(one.get("state")))
     by = f" by {as_text(one.get('answered_by'))}" if one.get("answered_by") else ""
     how = f" ({as_text(one.get('transport'))})" if one.get("transport") else ""
-    said = as_text(one.get("answer_text"))
-    head = f"{state} {_time(one, 'closed_at')}{by}{how}{f': {said}' if said else ''}"
+    answer = as_text(one.get("answer_text"))
+    head = f"{state} {_time(one, 'closed_at')}{by}{how}{f': {answer}' if answer else ''}"
     return [*lines, *wrap(clean_line(head), width, first="  ", rest="    ")]
 
 

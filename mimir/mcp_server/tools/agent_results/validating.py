@@ -75,19 +75,19 @@ def _read_decisions(given: Mapping[str, object]) -> list[MemoryDecision]:
                 f"supersedes names {newer[:80]!r}, but accept does not, or no older memory.",
                 next_step='Give "accept": ["NEW"], "supersedes": {"NEW": "OLD"}.',
             )
-    made = [
+    decisions = [
         MemoryDecision(id=id, verb="accept", supersedes=as_text(older.get(id)))
         for id in as_texts(given.get("accept"))
     ]
-    made += [
+    decisions += [
         MemoryDecision(id=as_text(one.get("id")), verb="reject", text=as_text(one.get("reason")))
         for one in as_objects(given.get("reject"))
     ]
-    made += [
+    decisions += [
         MemoryDecision(id=as_text(one.get("id")), verb="edit", text=as_text(one.get("text")))
         for one in as_objects(given.get("edit"))
     ]
-    return made
+    return decisions
 
 
 async def _decide(
@@ -97,14 +97,14 @@ async def _decide(
 
     loaded = call.project.load()
     redact = Redactor(loaded.secrets)
-    made = [replace(one, text=redact(one.text)) for one in decisions]
+    redacted = [replace(one, text=redact(one.text)) for one in decisions]
 
     async def work(
         opened: StoredProject,
     ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
         accept = loaded.settings.agents.accept
         decider = Decider(project=opened.id, name=call.principal.name, accept=accept)
-        return await decide_all(opened.store, made, decider)
+        return await decide_all(opened.store, redacted, decider)
 
     return await call.project.use_store(work)
 

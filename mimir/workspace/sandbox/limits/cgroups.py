@@ -48,7 +48,7 @@ def make_group(memory_bytes: int, processes: int) -> ControlGroup | None:
     # of `prlimit` counts all processes of one user, which is the same in every sandbox of root.
     name = f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
     limits = {"memory": memory_bytes, "pids": processes}
-    made: list[Path] = []
+    groups: list[Path] = []
     for place, controllers in _places():
         path = place / name
         wanted = {one: limits.pop(one) for one in controllers if one in limits}
@@ -56,12 +56,12 @@ def make_group(memory_bytes: int, processes: int) -> ControlGroup | None:
             continue
         try:
             path.mkdir()
-            made.append(path)
+            groups.append(path)
             for controller, limit in wanted.items():
                 _limit(path, controller, limit)
         except OSError:
             limits |= wanted
-    return ControlGroup(paths=tuple(made)) if made else None
+    return ControlGroup(paths=tuple(groups)) if groups else None
 
 
 def remove_stale_groups() -> None:

@@ -43,10 +43,10 @@ def find_ignored(project: Path) -> list[str]:
 
 def find_generated_files(project: Path, ignored: list[str]) -> list[SharedPath]:
     """Return ignored files with the header of a generator, and extension modules."""
-    made = {folder.name for folder in find_tool_folders(project)}
+    folders = {folder.name for folder in find_tool_folders(project)}
     found: list[SharedPath] = []
     size = 0
-    for name in _ignored_files(project, ignored, made):
+    for name in _ignored_files(project, ignored, folders):
         path = project / name
         try:
             is_wanted = not path.is_symlink() and path.is_file() and _is_generated(path)
