@@ -22,7 +22,7 @@ CAUSES = (
         pattern=re.compile(
             r"Temporary failure in name resolution|Could not resolve (?:host|proxy)|Name or service not known"
             r"|getaddrinfo (?:EAI_AGAIN|ENOTFOUND)|Network is unreachable|ENETUNREACH|ENOTCACHED"
-            r"|dial tcp: lookup|failed to lookup address|module lookup disabled|Network connectivity is disabled"
+            r"|dial tcp: lookup|failed to lookup address|module lookup disabled|[Nn]etwork (?:connectivity i|wa)s disabled"
             r"|offline mode|--offline was specified|UnknownHostException"
         ),
         advice="Commands have no network. Install or download what is missing before the run; "

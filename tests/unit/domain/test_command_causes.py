@@ -16,6 +16,7 @@ from mimir.domain.command_causes import (
         ("curl: (6) Could not resolve host: x", "no network"),
         ("go: x: dial tcp: lookup proxy.golang.org: no such host", "no network"),
         ("npm error code ENOTCACHED", "no network"),
+        ("hint: Packages were unavailable because the network was disabled.", "no network"),
         ("pip: Temporary failure in name resolution", "no network"),
         ("Error: EROFS: open '/usr/x'", "sandbox.share"),
         ("sh: 1: cannot create /usr/x: Read-only file system", "sandbox.share"),
