@@ -45,7 +45,8 @@ def adds_failures(run: CheckRun, base: CheckRun) -> bool:
     if not (now and then) or now.fallback or then.fallback:
         return False
     red = {*now.failed, *now.errored}.difference(then.failed, then.errored)
-    return bool(red or now.problem or _find_lost(then.passed, frozenset(now.passed)))
+    is_cut = bool(now.problem) and not then.problem
+    return is_cut or bool(red or _find_lost(then.passed, frozenset(now.passed)))
 
 
 def complete_results(results: TestResults, base: TestResults) -> TestResults:

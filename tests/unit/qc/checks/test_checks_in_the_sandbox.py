@@ -75,10 +75,10 @@ async def test_an_old_red_test_rejects_no_work_that_adds_green_ones(bench: Bench
     write_files(bench.project, {"tests/test_old.py": "def test_old():\n    assert False\n"})
     bench.base = await bench.history.tree((await bench.history.base("run-2")).commit)
     for test, state in ((TEST_MUL, "broken"), (TEST_MUL.replace("6", "7"), "unverified")):
-        outcome = await bench.outcome(
-            check("hold", (*PYTEST, "tests")), {"calc.py": MUL, "tests/test_mul.py": test}
-        )
-        assert outcome.state == state
+        work = {"calc.py": MUL, "tests/test_mul.py": test}
+        assert (await bench.outcome(check("hold", (*PYTEST, "tests")), work)).state == state
+        unknown = check("hold", (*PYTEST, "--no-such-option"))
+        assert (await bench.outcome(unknown, work)).state == "broken"
 
 
 @pytest.mark.parametrize("skips", [False, True])
