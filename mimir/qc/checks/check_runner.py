@@ -34,12 +34,7 @@ from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_work, says_it_tests
-from mimir.qc.results.comparison import (
-    adds_failures,
-    complete_results,
-    confirm_results,
-    is_red_beside_tests,
-)
+from mimir.qc.results.comparison import adds_failures, complete_results, confirm_results
 from mimir.qc.results.request import lists_tests
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
 from mimir.workspace.aio import await_all
@@ -166,7 +161,7 @@ class CheckRunner:
             before = await self._before_new_tests(check, target, before, ("added", "modified"))
             # The attempt's own tests are red: that is a failure of the work, which may be corrected.
             base = await self._before(check, target.first_base)
-            before = base if base.green or not adds_failures(after, base) else before
+            before = base if base.green or not adds_failures(after, base.results) else before
         notes = describe_protected(changes)
         if after.green and (kind_of(check, before) == "hold" or not before.green):
             earlier = await self._run_earlier_tests(check, changes, target, before, after)
@@ -251,7 +246,8 @@ class CheckRunner:
                 return None
         if earlier.results and not earlier.green:
             base = await self._before(check, target.own_base)
-            return None if base.green and is_red_beside_tests(earlier, base.results) else earlier
+            is_held = base.green and adds_failures(earlier, base.results) is False
+            return None if is_held else earlier
         return earlier
 
     async def _only_loses_tests(self, path: str, target: CheckTarget) -> bool:

@@ -21,7 +21,7 @@ from mimir.qc.checks.earlier_tests import is_code
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.integrity.check_files import CheckFiles, find_check_files, is_declared_file
-from mimir.qc.results.comparison import confirm_results, is_red_beside_tests
+from mimir.qc.results.comparison import adds_failures, confirm_results
 from mimir.qc.scope.check_surface import is_config
 from mimir.qc.scope.module_shadows import name_module
 from mimir.store.schema import well_formed
@@ -96,7 +96,7 @@ async def run_on_tree(
     earlier = await _without_new_files(trees, mine, check, tree, others)
     if earlier:
         older = replace(await run(earlier), stands_for=tree)
-        if is_red_beside_tests(older, mine.results.get(check.id)):
+        if not older.green and adds_failures(older, mine.results.get(check.id)) is False:
             return tuple(runs)
         runs.append(older)
         if not older.green:

@@ -27,23 +27,14 @@ def confirm_results(
     return replace(run, results=replace(now, problem=problem, fallback=""))
 
 
-def is_red_beside_tests(run: CheckRun, then: TestResults | None) -> bool:
-    """True if all tests passed, those of `then` too, and a command is red for another reason.
+def adds_failures(run: CheckRun, then: TestResults | None) -> bool | None:
+    """Tell whether a run has red tests that `then` lacks, or lost green ones; None: unknown.
 
-    Without new tests, the coverage of new code may be below the threshold of a project.
+    A red run without them is red for another reason: without its tests, new code may miss a threshold of coverage.
     """
     now = run.results
-    is_ended = run.exit_code and not (run.timed_out or run.missing or run.cut_short)
-    if not is_ended or now is None or now.fallback or now.contradiction:
-        return False
-    return then is None or not _contradiction(then, now, (), is_flip=False)
-
-
-def adds_failures(run: CheckRun, base: CheckRun) -> bool:
-    """True if a run has red tests that the base does not have, or lost green ones."""
-    now, then = run.results, base.results
-    if not (now and then) or now.fallback or then.fallback:
-        return False
+    if now is None or then is None or now.fallback or then.fallback:
+        return None
     red = {*now.failed, *now.errored}.difference(then.failed, then.errored)
     is_cut = bool(now.problem) and not then.problem
     return is_cut or bool(red or _find_lost(then.passed, frozenset(now.passed)))
