@@ -125,7 +125,7 @@ def find_unsupported_sources(
 
 
 def _explain_source(one: SourceCitation, files: Mapping[str, str | None], memories: str) -> str:
-    """Return why a citation does not hold; empty: it holds."""
+    """Return the fault of a citation; empty: it has none."""
     if one.kind == "memory":
         # An id is not found within a longer one.
         known = re.search(rf"(?<![\w#-]){re.escape(one.name)}(?![\w#-])", memories)

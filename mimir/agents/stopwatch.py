@@ -4,7 +4,7 @@ from mimir.domain.clock import Clock
 
 
 class WorkTimer:
-    """A timer that stands still until `start`.
+    """A timer that does not run until `start`.
 
     A resumed conversation replays its transcript first. If that time counted, it could trip at another message than the first
     time; so the first live call starts the timer.

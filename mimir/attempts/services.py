@@ -75,7 +75,7 @@ class PinnedRun:
     max_depth: int = 2
     """Longest chain of agents."""
     green_runs: int = 1
-    """How many green runs after the work a check needs."""
+    """Green runs that a check needs after the work."""
 
     def has_preambles(self, task: Task) -> bool:
         """Return whether the preambles of a task's agents are known here."""
@@ -141,7 +141,7 @@ class WorkerWorkspace:
 
 
 class RoleTools(Protocol):
-    """Factory of tools; its implementation alone knows the concrete ones."""
+    """Factory of tools; its implementation alone has access to the concrete ones."""
 
     def worker(self, bench: WorkerWorkspace, /) -> Toolset:
         """Return the worker's tools over its workspace."""

@@ -38,7 +38,7 @@ class WriteScope:
         return refuse_write(path, self.task, self.surface, gone) if self.surface else None
 
     def with_installed(self, names: Collection[str]) -> "WriteScope":
-        """Return the scope that knows these modules of installed packages."""
+        """Return the scope with these modules of installed packages."""
         if self.surface is None:
             return self
         roots = replace(self.surface.roots, installed=names)

@@ -138,7 +138,7 @@ async def migrate(
     """Copy a run, or a whole store, into another store; the settings need not name either.
 
     `source` and `target` are URIs or paths, also relative to `project`, whose directory holds the lock files of this host's processes. An
-    empty `run` stands for all runs. `loaded` gives user and password of a Neo4j store whose URI has none.
+    empty `run` means all runs. `loaded` gives user and password of a Neo4j store whose URI has none.
 
     Raises:
         UsageError: The source does not exist, or is the target.

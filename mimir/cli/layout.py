@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 MIN_TEXT = 24
 """Fewer columns than this are no place for text beside other cells."""
 STACKED = "    "
-"""Indent of text that stands below its cells."""
+"""Indent of text below its cells."""
 
 
 def columns_of(text: str) -> int:

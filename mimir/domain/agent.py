@@ -26,7 +26,7 @@ MEMORY_TOOLS = (
 SKILL_TOOL = "read_skill"
 """Of an invoked agent that has skills."""
 DEFAULT_TOOLS = (*READ_TOOLS, "read_artifact", *MEMORY_TOOLS)
-"""Of an agent definition that names no tools; it holds no writing and no commands."""
+"""Of an agent definition that names no tools; it includes no writing and no commands."""
 ALL_TOOLS = (*READ_TOOLS, *WRITE_TOOLS, "run", "read_artifact", *MEMORY_TOOLS)
 ASK_TOOL = "ask_user"
 """Only of an agent whose task or definition names it, as its run may wait for the user."""

@@ -60,4 +60,4 @@ class Event:
     attempt: int = 0
     """0: no attempt."""
     data: Mapping[str, object] = field(default_factory=dict[str, object])
-    """JSON values. A change of status carries `from` and `to`."""
+    """JSON values. A change of status has `from` and `to`."""

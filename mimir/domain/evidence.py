@@ -84,7 +84,7 @@ class CheckRun:
 
     @property
     def describe_end(self) -> str:
-        """How the command ended, as text."""
+        """End of the command, as text."""
         return describe_exit(
             self.exit_code,
             timed_out=self.timed_out,

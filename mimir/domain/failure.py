@@ -16,7 +16,7 @@ class TimelineEntry:
 
 @value_class
 class QCFailureReport:
-    """Why a task failed; computed, with a narrative if a model answers."""
+    """Causes of a task's failure; computed, with a narrative if a model answers."""
 
     task: str
     cause: str

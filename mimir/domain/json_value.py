@@ -9,7 +9,7 @@ T = TypeVar("T")
 JsonObject = Mapping[str, object]
 NO_MEMBERS: JsonObject = {}
 OMIT_EMPTY = {"omit_empty": True}
-"""Metadata of a field that stored JSON holds only if it is not empty."""
+"""Metadata of a field that stored JSON has only if it is not empty."""
 
 
 def is_object(value: object) -> TypeGuard[JsonObject]:

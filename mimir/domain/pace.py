@@ -19,7 +19,7 @@ class TaskTime:
 
 @value_class
 class RunPace:
-    """How long a run must take, and how long it probably still takes."""
+    """Lower bound of a run's time, and its probable remaining time."""
 
     bound_seconds: float
     """No schedule is faster: the critical path, or the whole work on all agents."""

@@ -7,7 +7,7 @@ from mimir.domain.agent_definition import CrashBehaviour
 from mimir.domain.value_class import value_class
 
 TaskPlace = Literal["stdin", "argument", "flag"]
-"""Where the task is given: standard input, the last argument, or `{task}` in the command."""
+"""Place of the task: standard input, the last argument, or `{task}` in the command."""
 PROGRAM_TOOL = "program"
 """Name of the one call of a program in the worker's transcript."""
 PLACEHOLDERS = ("model", "prompt", "task")
@@ -19,7 +19,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 @value_class
 class ProgramPreset:
-    """How a program is called, read and confined."""
+    """Call, output format and confinement of a program."""
 
     name: str
     command: tuple[str, ...]

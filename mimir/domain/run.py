@@ -32,13 +32,13 @@ NO_LIMITS = RunBudget()
 
 @value_class
 class RunResult:
-    """How a run, or the part of this process in it, ended."""
+    """End of a run, or of the part of this process in it."""
 
     run: str
     outcome: RunStatus
     exit_code: int
     message: str = ""
-    """Why it is not `completed`."""
+    """Reasons that it is not `completed`."""
     next_step: str = ""
     report_path: str = ""
     """Relative to the project."""

@@ -1,4 +1,4 @@
-"""Decisions of the scheduler that the coordinator carries out. Pure."""
+"""Decisions of the scheduler that the coordinator applies. Pure."""
 
 from mimir.domain.value_class import value_class
 

@@ -35,7 +35,7 @@ class TransitionActor(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a task was not completed, or an attempt was rejected."""
+    """Cause of a task without completion, or of a rejected attempt."""
 
     QC_REJECTED = "qc_rejected"
     CHECK_FAILED = "check_failed"

@@ -31,9 +31,9 @@ class TestResults:
     xfailed: tuple[str, ...] = ()
     """Tests that failed as their mark expects."""
     problem: str = ""
-    """Why there is no result, which is red; empty: the report is complete."""
+    """Reason of a missing result, which is red; empty: the report is complete."""
     fallback: str = ""
-    """Why the exit code decides although the runner is known; empty: the report decides."""
+    """Reason to decide by the exit code of a known runner; empty: the report decides."""
 
     @property
     def states(self) -> Mapping[str, TestState]:

@@ -73,7 +73,7 @@ class Verdict:
     verdict: QCAnswer
     criteria: tuple[CriterionResult, ...]
     reasons: tuple[str, ...] = ()
-    """Why it did not pass; empty when passed."""
+    """Reasons of a verdict that did not pass; empty when passed."""
     issues: tuple[str, ...] = ()
     """Issues of QC and of the engine: failed checks, protected files, failed fixes."""
     required_fixes: tuple[str, ...] = ()

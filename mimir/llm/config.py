@@ -35,7 +35,7 @@ TokenLimit = int | Mapping[str, int] | None
 class EndpointConfig:
     """Address and limits of one endpoint.
 
-    Raises `ConfigurationError` for a value that can never work; the message never holds the key.
+    Raises `ConfigurationError` for a value that can never work; the message never contains the key.
     """
 
     name: str = ""

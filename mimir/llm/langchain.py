@@ -96,7 +96,7 @@ class LangChainEndpoint:
         """Do nothing: LangChain's models own their connections."""
 
     async def ask(self, request: ModelRequest) -> Answer:
-        """Send one request and read the stream; a `ModelError` carries the scope."""
+        """Send one request and read the stream; a `ModelError` has the scope."""
         outcome = await self._try(request)
         if isinstance(outcome, ModelError):
             raise outcome  # outside of the handler: the provider's error may hold the key

@@ -17,7 +17,7 @@ def choose_proxy(base_url: str, setting: str, environment: Mapping[str, str]) ->
 
     Args:
         base_url: Of the endpoint.
-        setting: `llm.proxy`; it holds for every host. Empty: the variables decide.
+        setting: `llm.proxy`; it applies to every host. Empty: the variables decide.
         environment: Variables of the process.
 
     Raises:

@@ -52,7 +52,7 @@ class StartedCommand:
         return (SystemClock().now() - written).total_seconds()
 
     def forget_inputs(self) -> None:
-        """Remove the files with texts: the store holds them now."""
+        """Remove the files with texts: the store has them now."""
         for path in self.inputs:
             path.unlink(missing_ok=True)
 

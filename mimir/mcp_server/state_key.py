@@ -26,7 +26,7 @@ def load_key(directory: Path | None) -> bytes:
             handle = os.open(temporary, flags, 0o600)
             with open(handle, "wb") as file:  # noqa: PTH123  a descriptor
                 file.write(secrets.token_bytes(KEY_BYTES))
-            # A link fails if another process was faster; then its key holds.
+            # A link fails if another process was faster; then its key is used.
             with contextlib.suppress(FileExistsError):
                 path.hardlink_to(temporary)
             temporary.unlink()

@@ -1,4 +1,4 @@
-"""Id of a project as its directory knows it, read without heavy imports.
+"""Id of a project from its directory, read without heavy imports.
 
 Reasons: docs/decisions/0007-which-project-a-directory-is.md.
 """

@@ -22,7 +22,7 @@ Note = Callable[[Sequence[object], object], None]
 _RARE = frozenset({"filtered", "oversized", "hidden_links", "unignored"})
 """Questions that are recorded only if the answer is not empty."""
 MAX_FILE_BYTES = 400_000
-"""Of a larger file a recording holds the size alone."""
+"""Of a larger file a recording has the size alone."""
 
 
 def _discard(_question: Sequence[object], _answer: object) -> None:

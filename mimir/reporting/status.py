@@ -181,7 +181,7 @@ def _task(task: TaskStatusRecord, lookup: _StatusLookup) -> dict[str, object]:
 
 def _elapsed_seconds(record: RunRecord, shown: RunStatus, now: datetime) -> float:
     """Return the time that a run took so far; for a paused run, as its processes counted it."""
-    # A pause takes no time: the clock of a paused run stands at the sum of its processes.
+    # A pause takes no time: the clock of a paused run shows the sum of its processes.
     if shown is RunStatus.PAUSED and record.seconds_used:
         return round(record.seconds_used, 3)
     end = moment(record.finished_at) if record.finished_at else now

@@ -1,4 +1,4 @@
-"""Coordinator of a run: it applies what `decide` returns until every task has ended.
+"""Coordinator of a run: it applies the decisions of `decide` until every task has ended.
 
 A task is released when its preambles are pinned, too. Of tasks whose files overlap, the order of `decide` holds, whichever is pinned first.
 One process coordinates a run, by a lease; workers of any process serve it. The coordinator never works on a task.

@@ -48,9 +48,9 @@ class WorkSignals:
     moves: int = 0
     """Moves of tasks so far; read it before looking, and pass it to `until_moved`."""
     offers: int = 0
-    """How often new tasks could be claimed."""
+    """Number of times that new tasks could be claimed."""
     calls: int = 0
-    """How often agents were called, because of an offer or an idle agent; for `until_called`."""
+    """Calls of agents, because of an offer or an idle agent; for `until_called`."""
     has_begun: bool = False
     """Whether agents may claim: this process decides, or another one coordinates.
 

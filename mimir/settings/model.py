@@ -221,7 +221,7 @@ class RunSettings(_SettingsSection):
 
 
 class CheckSettings(_SettingsSection):
-    """How much proof a check must give."""
+    """Settings of the proof that a check must give."""
 
     controls: ControlMode = "accepted"
     """Whether a passed check must fail with changed expectations."""
@@ -236,7 +236,7 @@ class ProgramSettings(_SettingsSection):
     command: list[str] = Field(default=[], min_length=1)
     """Words; `{model}`, `{prompt}` and `{task}` are replaced. There is no shell."""
     prompt: TaskPlace = "stdin"
-    """Where the task is given: `stdin`, `argument` (the last word) or `flag` (`{task}`)."""
+    """Place of the task: `stdin`, `argument` (the last word) or `flag` (`{task}`)."""
     output: str = "text"
     """`text`, `json:PATH`, `jsonl:TYPE.PATH`, or the name of a shipped preset."""
     environment: list[Annotated[str, AfterValidator(_own_variable)]] = []
@@ -344,7 +344,7 @@ class QuestionSettings(_SettingsSection):
     """Questions of agents to the user."""
 
     expire_days: float = Field(default=7.0, ge=0, le=3650)
-    """After this time the default holds; 0: never."""
+    """After this time the default applies; 0: never."""
     max_open_per_task: int = Field(default=3, ge=0, le=100)
     max_open_per_run: int = Field(default=10, ge=0, le=1000)
 

@@ -50,7 +50,7 @@ class WithheldPiece:
     tokens: int
     hash: str = ""
     reference: str = ""
-    """How the agent can get it; empty: it cannot."""
+    """Way for the agent to get it; empty: none."""
     kept: str = ""
     """Of a merged piece: the beginning of the given one."""
     text: str = ""
@@ -138,7 +138,7 @@ class ReceiptTotals:
     given: int
     available: int
     withheld: Mapping[str, int]
-    """Why → tokens; sorted."""
+    """Reason → tokens; sorted."""
 
 
 def receipt_totals(values: JsonObject) -> ReceiptTotals:

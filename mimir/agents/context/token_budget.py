@@ -41,7 +41,7 @@ class ContextPiece:
     data: bool = True
     """True: untrusted text, so it is fenced."""
     reference: str = ""
-    """How the agent gets the rest, such as `read_file("api.py")`."""
+    """Way for the agent to get the rest, such as `read_file("api.py")`."""
     keep: Literal["head", "tail"] = "head"
     """The part that a cut keeps."""
     focus: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""Tool log of a worker as its transcript holds it; the deliverable has a bounded copy."""
+"""Tool log of a worker in its transcript; the deliverable has a bounded copy."""
 
 from collections.abc import Mapping
 

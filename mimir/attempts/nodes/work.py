@@ -164,7 +164,7 @@ def _circuit_breaker(services: AttemptServices) -> CircuitBreaker:
 
 def _model_settings(services: AttemptServices) -> ModelSettings:
     limits, max_tokens, agent = ROLES["worker"], services.start.max_tokens, services.agent
-    # Of two limits the stricter one holds. Each reply may turn out to be the answer.
+    # Of two limits the stricter one applies. Each reply may turn out to be the answer.
     own = [one for one in (agent and agent.max_tokens, max_tokens) if one]
     temperature = agent.temperature if agent else None
     return ModelSettings(

@@ -30,12 +30,12 @@ class ProgramStart:
 
 @value_class
 class ProgramExit:
-    """How a program ended."""
+    """End of a program."""
 
     exit_code: int | None
     """None: it was ended, or could not be started."""
     stop: str = ""
-    """Why it was ended: `timeout`, `output`, `memory` or `processes`. Empty: it ended itself."""
+    """Reason of its end: `timeout`, `output`, `memory` or `processes`. Empty: it ended itself."""
     stdout: bytes = b""
     """Beginning, at most one byte more than is read."""
     shown: str = ""

@@ -23,7 +23,7 @@ class ProgramAnswer:
 
     text: str = ""
     problem: str = ""
-    """Why it is no success. Empty: it is one."""
+    """Reason of the failure. Empty: it is a success."""
     is_readable: bool = True
     """False: the output has not the documented form."""
     usage: TokenUsage | None = None

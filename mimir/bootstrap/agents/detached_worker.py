@@ -10,7 +10,7 @@ from mimir.workspace.state_dir import ROOM
 
 
 def start_process(project: Path, settings: Settings, run: str, model: str) -> Path:
-    """Start a worker of a run whose turn in the queue has come; return its log."""
+    """Start a worker of a run that may leave the queue; return its log."""
     # Credentials of an address must not get into the environment of a process.
     store = "" if "@" in settings.store else settings.store
     return start_worker(project, run, model=model, store=store)

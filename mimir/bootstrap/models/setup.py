@@ -26,7 +26,7 @@ _FIND_SECONDS = 0.7
 """Longest wait for a server on this machine."""
 
 KeyPlace = Literal["", "variable", "file", "keyring"]
-"""Where a key is kept; empty: none is needed."""
+"""Place of a key; empty: none is needed."""
 
 
 @value_class

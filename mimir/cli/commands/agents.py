@@ -203,7 +203,7 @@ def new(session: CommandSession, name: Name, kind: Kind = "sdk") -> int:
     own = "program: claude\n" if kind == "cli" else "tools: [Read, Glob, Grep]\n"
     written = {
         "config.yaml": f'name: {name}\ntype: {kind}\ndescription: "One sentence about the task of {name}."\n{own}',
-        "prompt.md": f"# {name}\n\nDescribe the task of this agent, how it works, and what it returns.\n",
+        "prompt.md": f"# {name}\n\nDescribe the task of this agent, its method and its result.\n",
     }
     for file, text in written.items():
         (folder / file).write_text(text, encoding="utf-8")

@@ -29,7 +29,7 @@ DECLINED = 1
 
 @value_class
 class RunOptions:
-    """How a plan is executed."""
+    """Options of the execution of a plan."""
 
     only: Sequence[str]
     """Task ids; empty: all tasks."""
@@ -118,7 +118,7 @@ def _execute_plan(
 ) -> int:
     """Check a plan file and execute it; the exit code.
 
-    `spent` is the status of the run that planned it: a limit holds for both.
+    `spent` is the status of the run that planned it: a limit applies to both.
     """
     # The plan is checked before the settings: a bad plan needs no key and no store.
     checked = plan_commands.read_plan_file(session, path)
@@ -326,7 +326,7 @@ async def run_request(
             plan, agents = plan_commands.pin_agents(session, loaded, checked.plan)
         require_known_tasks(options.only, plan)
         limits = plan_commands.run_limits(loaded)
-        # A limit holds for planning and execution together.
+        # A limit applies to planning and execution together.
         if limits != NO_LIMITS:
             limits = remaining_limits(limits, await mimir.status(result.run))
         return await _run(session, mimir, loaded, plan, result.path, options, limits, agents)

@@ -45,7 +45,7 @@ class TaskBoardRow:
     is_read_only: bool = False
     """True: nothing decides the task."""
     note: str = ""
-    """Why the task failed, is retried or is blocked."""
+    """Reason of the failure, the retry or the blocking."""
     question: str = ""
     """Question that it waits for; empty: none."""
 
@@ -271,7 +271,7 @@ def _apply_call(row: TaskBoardRow, event: Event) -> TaskBoardRow:
     if event.kind is EventKind.TOOL_DENIED:
         tool = f"denied: {tool}"
     calls = number(data.get("calls"))
-    # The limit holds for the worker alone, so calls of QC are not counted.
+    # The limit applies to the worker alone, so calls of QC are not counted.
     if data.get("role") != "worker" or calls is None:
         return replace(row, activity=tool)
     # Reads of one message run concurrently, so their events may be out of order.

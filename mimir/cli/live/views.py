@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 0.4
 
 
 class LiveOutput(Protocol):
-    """Where a run is shown. `show` receives each event once, in order."""
+    """View of a run. `show` receives each event once, in order."""
 
     def show(self, events: Sequence[Event]) -> None:
         """Show new events."""

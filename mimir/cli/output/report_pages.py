@@ -27,7 +27,7 @@ def short(shape: Shape, glyphs: Symbols, width: int, path: str) -> list[str]:
     lines += wrap(_proof(shape), width, first="proof: ", rest="  ")
     lines += _tasks(shape, glyphs, width)
     lines += _section("failed", _failures(shape), width)
-    lines += _section("what happened", _decisions(shape), width)
+    lines += _section("decisions", _decisions(shape), width)
     lines += _section("warnings", as_texts(shape.get("warnings")), width)
     for step in as_objects(shape.get("next_steps"))[:2]:
         # The seal is on this page already.

@@ -21,7 +21,7 @@ _META: Mapping[str, object] = {
 
 
 class ServerConnection:
-    """Calls to a running server; every request carries the version, so there is no handshake."""
+    """Calls to a running server; every request has the version, so there is no handshake."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process

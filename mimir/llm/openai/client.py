@@ -51,7 +51,7 @@ _MOST_BLANKS = 65_536
 
 
 class ChatClient:
-    """Client of one endpoint that remembers, for each model, which parameters it knows."""
+    """Client of one endpoint that remembers the known parameters of each model."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ChatClient:
         self._truncating: set[str] = set()
 
     async def ask(self, request: ModelRequest, headers: Mapping[str, str]) -> Answer:
-        """Send one request, adapted to the endpoint; a `ModelError` holds no secret."""
+        """Send one request, adapted to the endpoint; a `ModelError` contains no secret."""
         model = request.model or self._config.default_model
         if not model:
             raise ModelError(

@@ -217,7 +217,7 @@ def _is_one_object(values: list[object]) -> bool:
 
 
 def _json_values(text: str) -> list[object]:
-    """Return the JSON values that a text is made of; empty if it holds anything else."""
+    """Return the JSON values that a text is made of; empty if it contains anything else."""
     values: list[object] = []
     decoder, text, at = json.JSONDecoder(), text.strip(), 0
     try:

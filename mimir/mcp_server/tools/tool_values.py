@@ -40,7 +40,7 @@ ANSWER_SECONDS = 1.0
 
 @value_class
 class WaitLimit:
-    """How long a call may wait, counted from its arrival, and where it reports progress."""
+    """Time that a call may wait after its arrival, and the receiver of its progress."""
 
     seconds: float
     report: Callable[[float, str], Awaitable[None]]

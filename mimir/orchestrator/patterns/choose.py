@@ -31,7 +31,7 @@ Write no specification now. Decide two facts about the request from its own word
 
 @value_class
 class PatternOptions:
-    """How a request is planned; a planning run pins it."""
+    """Pattern of a planning run, with its options; the run pins them."""
 
     name: PatternName = "direct"
     rounds: int = 3

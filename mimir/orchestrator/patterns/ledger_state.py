@@ -1,4 +1,4 @@
-"""The ledger of a run as the store holds it, and the notes that its edits become."""
+"""Stored ledger of a run, and the notes that result from its edits."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime

@@ -45,7 +45,7 @@ class PlanningSteps:
     limits: PatternOptions
     loop: LoopFactory
     noted: str = ""
-    """Why `auto` chose the pattern; empty: the user chose it."""
+    """Reason of the choice by `auto`; empty: the user chose the pattern."""
     _oracle: StepAgent | None = None
 
     async def summarise(self) -> str:

@@ -215,7 +215,7 @@ def _complete(source: str) -> str:
 def _explain_source(
     source: str, text: str, found: _ProposingRun, files: Mapping[str, str | None]
 ) -> str:
-    """Return why a source does not hold; empty: it holds."""
+    """Return the fault of a source; empty: it has none."""
     words = _complete(source)
     calls, others = parse_citations(words), parse_sources(words)
     if len(calls) + len(others) != 1:

@@ -47,7 +47,7 @@ class ProposedMemory:
     text: str
     entities: tuple[str, ...]
     refusal: str = ""
-    """Why it is not kept as a proposal. Empty: it is."""
+    """Reason of its refusal as a proposal. Empty: it is kept."""
 
 
 def read_operation(operation: str, data: JsonObject, core: Collection[str]) -> ProposedMemory:

@@ -53,7 +53,7 @@ class GivenAnswer:
     edited: str | None = None
     """Text that is approved in place of the subject. None: the file as it is."""
     is_declined: bool = False
-    """Whether the user declined a form: an approval is rejected, else the default holds."""
+    """Whether the user declined a form: an approval is rejected, or the default applies."""
 
 
 @value_class
@@ -73,7 +73,7 @@ class AnswerResult:
     Empty: the question waited, and its task continues.
     """
     refusal: str = ""
-    """Why it was refused: another answer was first, or the subject changed. Empty: taken."""
+    """Reason of its refusal: another answer was first, or the subject changed. Empty: taken."""
     refusal_step: str = "mimir inbox"
     """Next command after a refusal."""
     edited: tuple[str, str] | None = None

@@ -94,7 +94,7 @@ def _find_of_task(reads: ReadOps, project_id: str, name: str) -> QuestionRecord:
             f"{len(waiting)} questions of {subject.run}/{subject.task} are open.",
             next_step=f"Name one: {_names(waiting)}",
         )
-    # Its error names the answer that holds.
+    # Its error names the answer in force.
     return own[-1]
 
 

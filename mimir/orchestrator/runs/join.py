@@ -75,7 +75,7 @@ async def join_run(services: ProjectServices, run: str, *, workers: int) -> RunR
 
 
 async def _leave(services: ProjectServices, run: str, paused: Paused) -> RunResult:
-    """Leave the run, or pause it if the reason holds for every process."""
+    """Leave the run, or pause it if the reason applies to every process."""
     if paused.reason in RUN_WIDE_REASONS:
         write = partial(lifecycle.pause, run=run, owner=services.owner, paused=paused, seconds=0.0)
     else:

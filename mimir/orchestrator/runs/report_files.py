@@ -75,7 +75,7 @@ class ReportFiles:
         return path, text
 
     async def write_answers(self, summary: RunSummary) -> None:
-        """Write the answers of completed tasks, one file a task; memory holds one batch at a time."""
+        """Write the answers of completed tasks, one file a task; one batch is in memory at a time."""
 
         def read(reads: ReadOps, nodes: Sequence[str]) -> list[tuple[str, bytes]]:
             return [

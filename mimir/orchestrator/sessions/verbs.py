@@ -45,7 +45,7 @@ def _lower(one: int | None, other: int | None) -> int | None:
 
 
 async def start_waiting(services: ProjectServices, session: str) -> None:
-    """Start a process for each invocation of a session whose turn has come."""
+    """Start a process for each invocation of a session that may start now."""
     dead = services.owners.find_dead()
     # Most sessions have no queue, and a look costs no write.
     look = partial(load_session, project_id=services.project_id, session=session, dead=dead)

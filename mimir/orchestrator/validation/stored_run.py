@@ -31,7 +31,7 @@ from mimir.store.run_reading import find_records
 
 @value_class
 class StoredInvocation:
-    """An invocation that has ended, as its store holds it."""
+    """Stored form of an invocation that has ended."""
 
     run: RunRecord
     task: Task
@@ -45,7 +45,7 @@ class StoredInvocation:
     accepted: AcceptedTask | None
     """None: the task is not completed."""
     tool_log: Mapping[int, ToolLogEntry]
-    """Calls of the agent, as its transcript holds them."""
+    """Calls of the agent from its transcript."""
     refinements_left: int
 
     @property

@@ -313,7 +313,7 @@ class _TaskReader:
 
 
 def _is_checks(raw: RawField) -> bool:
-    """Return whether a tree holds checks, not criteria: maps, or nothing."""
+    """Return whether a tree contains checks, not criteria: maps, or nothing."""
     node = raw.node
     if node is None or raw.key != "checks":
         return False

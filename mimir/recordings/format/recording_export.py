@@ -38,7 +38,7 @@ STOPPED = (TaskStatus.WORKER_EXECUTING, TaskStatus.CANCELLED)
 
 @dataclass(slots=True, kw_only=True)
 class ExportProgress:
-    """How much of a run is written."""
+    """Extent of the export of a run."""
 
     seq: int = 0
     """Last event."""

@@ -36,7 +36,7 @@ class BrokenLine:
 
 
 def hash_line(line: Mapping[str, object]) -> str:
-    """Return a line with its hash, as the file holds it."""
+    """Return a line with its hash, in the form of the file."""
     # The hash is not part of its own input.
     bare = {name: value for name, value in line.items() if name != "sha256"}
     return pack({**bare, "sha256": _digest(bare)})

@@ -216,7 +216,7 @@ def _sealed_run(data: AuditData, status: RunStatus) -> Iterator[str]:
         yield f"{run}: property 'seal' is {claimed[:12]}, but its chains give {found[:12] or 'none'}"
     sealed = _last_passage(data.gate)[1]
     if sealed and data.record.facts and sealed.text("facts") != facts_hash(data.record.facts):
-        yield f"{run}: its plan, settings, tasks or outcome are not what {sealed.id} sealed"
+        yield f"{run}: its plan, settings, tasks or outcome differ from the values that {sealed.id} sealed"
     if data.end_seal not in ("", claimed):
         yield f"{run}: property 'seal' is not the one that the event of its end names"
     noted = data.stored.run.outcome

@@ -232,7 +232,7 @@ def questions_section(summary: RunSummary) -> Iterator[str]:
     head = "| Question | Task | Title | State | Answer | By | Asked | Closed |\n|---|---|---|---|---|---|---|---|"
     yield from ("## Questions", "", head)
     for one in summary.questions:
-        # A default that holds must not look like words of the user.
+        # A default in force must not look like an answer of the user.
         answer = one.answer or (one.default and f"{one.default} (default)")
         by = f"{one.by} ({one.transport})" if one.transport else one.by
         cells = (

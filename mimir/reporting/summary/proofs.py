@@ -193,7 +193,7 @@ def prove_task(task: TaskData) -> TaskProof:
             )
         else:
             runs.append(_run_line(attempt.id, record, sealed))
-            # The runs of one check stand one after another; the last of them carries the state.
+            # The runs of one check are consecutive records; the last one has the state.
             if sealed.get("state"):
                 checks.append(_check_line(task, attempt, sealed, runs))
                 runs = []
@@ -256,7 +256,7 @@ def _verdict_line(
 
 
 def _gate_report(data: RunData, records: Sequence[EvidenceRecord]) -> GateReport | None:
-    # A gate that was passed before a crash stands earlier in the chain: the last passage counts.
+    # A gate that was passed before a crash is earlier in the chain: the last gate counts.
     closing = [place for place, record in enumerate(records) if record.kind == "gate"]
     if not closing:
         return None

@@ -50,7 +50,7 @@ class AttemptData:
     """Id of the node and name of the evidence chain."""
     number: int
     cause: str
-    """Why it was rejected. Empty: it was accepted, or has not ended."""
+    """Reason of its rejection. Empty: it was accepted, or has not ended."""
     issues: tuple[str, ...]
     score: float | None
     """None: no verdict."""

@@ -17,7 +17,7 @@ class AttemptLine:
     node: str
     number: int
     cause: str
-    """Why it was rejected. Empty: it was accepted, or has not ended."""
+    """Reason of its rejection. Empty: it was accepted, or has not ended."""
     issues: tuple[str, ...]
     score: float | None
     model_score: float | None

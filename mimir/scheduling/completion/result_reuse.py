@@ -140,7 +140,7 @@ class _TaskReuse:
     async def reuse(self, sources: Sequence[ReusableTask]) -> None:
         """Complete tasks with their earlier results; the others stay pending.
 
-        One tree holds all results: a tree for each would cost a run of the suite for each. If a check is red, each half is tried.
+        One tree contains all results: a tree for each would cost a run of the suite for each. If a check is red, each half is tried.
         """
         run = await self._services.store.read(
             partial(record_loading.load_run, run=self._services.facts.id)

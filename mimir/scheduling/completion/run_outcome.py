@@ -47,7 +47,7 @@ from mimir.workspace.git.history import GitHistory
 
 @value_class
 class RunOutcome:
-    """How a run ended."""
+    """End of a run: its outcome, with the reason."""
 
     outcome: RunStatus
     seal: str

@@ -66,7 +66,7 @@ class WriteTransaction(Generic[T]):
         self.turn.held = self.clock.monotonic() - self._locked_at
 
     def is_committed(self) -> bool:
-        """Return whether it was committed; waits until the server knows."""
+        """Return whether it was committed; waits for the server."""
         with self.open_session() as session:
             return session.execute_write(self._look_up)
 

@@ -44,7 +44,7 @@ class AuditedEvidence:
     differs: tuple[str, ...]
     """Stored names of properties that differ from the record's body."""
     error: str = ""
-    """Why the node cannot be compared with its record. Empty: it was compared."""
+    """Reason of a missing comparison with the record. Empty: it was compared."""
 
 
 @value_class

@@ -174,7 +174,7 @@ class _ChainOwner:
 def _must_stand(reads: ReadOps, chain: str, run: str, record: EvidenceRecord) -> None:
     wanted = row_of(record, chain, run)
     if reads.get(NodeLabel.EVIDENCE, str(wanted["id"])) != wanted:
-        raise StoreError(f"Another record stands at {record.seq} of the chain {chain!r}.")
+        raise StoreError(f"Another record is at {record.seq} of the chain {chain!r}.")
 
 
 def _emit_check_events(
@@ -209,7 +209,7 @@ def _members(body: str) -> Mapping[str, object]:
 
 
 def _visible_value(value: object) -> Value:
-    """Return a member as it is visible; None: only the body holds it."""
+    """Return a member as it is visible; None: only the body has it."""
     # Long texts would be written twice with each record.
     match value:
         case bool() | float():

@@ -158,7 +158,7 @@ def find_json(reads: ReadOps, run: str, name: str) -> JsonArtifactRecord | None:
 
 
 def load_whole_answer(reads: ReadOps, task: TaskAnswerRecord, *, longest_kept: int) -> str:
-    """Return the whole answer of a task; its node holds the beginning."""
+    """Return the whole answer of a task; its node has the beginning."""
     # A text that is shorter than the limit cannot have been cut.
     kept = task.worker_output
     if len(kept) < longest_kept:

@@ -33,7 +33,7 @@ class AttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
     verdict: Annotated[PackedJson, Property(name="judgementJson")] = ABSENT
     """Verdict. Absent: not judged."""
     trip: PackedJson = ABSENT
-    """Why the circuit breaker tripped. Absent: it did not."""
+    """Reason of the trip of the circuit breaker. Absent: it did not trip."""
     receipt: PackedJson = ABSENT
     """Context receipt of the worker, a JSON object."""
     qc_receipt: PackedJson = ABSENT
@@ -65,7 +65,7 @@ class AttemptRecord(StoredRecord, label=NodeLabel.ATTEMPT):
     """Beginning of the answer. None: not answered."""
 
     end_cause: str = ""
-    """Why it was rejected. Empty: it was not."""
+    """Reason of its rejection. Empty: it was not rejected."""
     judged: bool = False
     """True: it was rejected and uses up an attempt."""
     issues: tuple[str, ...] = ()

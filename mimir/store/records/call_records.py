@@ -50,7 +50,7 @@ class CallRecord(CallOverviewRecord, is_partial=False):
     fence: int | None = None
     """Fence of the lease under which it was written. None: no task."""
     tries: int = 0
-    """How often the call was begun."""
+    """Number of times that the call was begun."""
     request_hash: str = ""
     """SHA-256 of the whole request."""
     delta: PackedJson = ABSENT

@@ -61,7 +61,7 @@ class StoredRecord:
 
 @value_class
 class Property:
-    """How a field is stored where that differs from the rule."""
+    """Stored form of a field that differs from the rule."""
 
     name: str = ""
     """Stored name. Empty: the field's name in camelCase."""
@@ -337,7 +337,7 @@ _CONVERTERS: Mapping[object, _Convert] = {
 
 
 def _plain(value: object) -> Value:
-    """Return the value of a field as a property holds it."""
+    """Return the value of a field in its stored form."""
     # Tuples are stored as lists of texts.
     if json_value.is_array(value):
         return json_value.as_texts(value)

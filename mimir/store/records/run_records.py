@@ -180,7 +180,7 @@ class RunRecord(RunOverviewRecord, is_partial=False):
 
     @property
     def green_runs(self) -> int:
-        """How many green runs after the work a check needs."""
+        """Green runs that a check needs after the work."""
         own = as_object(self.settings.mapping().get("checks"))
         wanted = own.get("repeat")
         return wanted if isinstance(wanted, int) else 1

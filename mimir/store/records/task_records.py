@@ -34,7 +34,7 @@ class TaskStatusRecord(StoredRecord, label=NodeLabel.TASK, is_partial=True):
     expires_at: str = ""
     """End of the lease, ISO-8601 UTC. Empty: no lease."""
     cause: str = ""
-    """Why the task ended without being completed. Empty: it did not."""
+    """Reason of an end without completion. Empty: there is none."""
     blocked_by: str = ""
     """Task that blocks this one. Empty: none."""
     waits_for: str = ""

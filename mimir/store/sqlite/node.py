@@ -62,7 +62,7 @@ class StoredNode(NamedTuple):
     lists: frozenset[str]
     """Small properties that may be lists."""
     unwritten: frozenset[str] | None = None
-    """Columns that the table holds otherwise; small ones may differ too. None: nothing does."""
+    """Columns that differ from the table; small ones may differ too. None: nothing does."""
 
     def get(self, name: str) -> Value:
         """Return a property; None if it is absent."""
@@ -138,7 +138,7 @@ def with_changes(node: StoredNode, new: Mapping[str, Value]) -> StoredNode:
 
 
 def already_has(node: StoredNode, new: Mapping[str, Value]) -> bool:
-    """Return whether a node has all of these properties; None stands for an absent one."""
+    """Return whether a node has all of these properties; None means an absent one."""
     return all(_is_same(node.get(name), value) for name, value in new.items())
 
 

@@ -51,7 +51,7 @@ class NodeCache:
         self._unwritten.pop(id, None)
 
     def unwritten(self, label: str | None = None) -> list[StoredNode]:
-        """Return the nodes that the table holds otherwise; of one label if given."""
+        """Return the nodes that differ from the table; of one label if given."""
         nodes = [self._nodes[id] for id in self._unwritten]
         return nodes if label is None else [node for node in nodes if node.label == label]
 

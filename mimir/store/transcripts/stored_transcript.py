@@ -90,7 +90,7 @@ class StoredTranscript:
 
     @property
     def interruptions(self) -> int:
-        """How often the first call without an outcome was begun by earlier processes."""
+        """Number of times that earlier processes began the first call without an outcome."""
         row = self._rows.get(self._live_from)
         return 0 if row is None else int_field(row, "tries")
 

@@ -105,7 +105,7 @@ def create_recorded_run(
 ) -> None:
     """Create a run as it was recorded; `pinned` comes from `export_pinned_run`."""
 
-    # A recording names no project, so its id stands for the name too.
+    # A recording names no project, so its id is used as the name too.
     def text(name: str) -> str:
         return str(pinned.get(name) or "")
 

@@ -47,7 +47,7 @@ class FileTools(LocalTools):
         self._tree = tree
         self._scope = scope
         self._redact = redact
-        # A search holds much text and a process, and one message may contain fifty of them.
+        # A search needs much memory and a process, and one message may contain fifty of them.
         self._one_search = asyncio.Semaphore(1)
         self._max_chars = max_chars
         super().__init__(

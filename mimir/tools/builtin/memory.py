@@ -112,7 +112,7 @@ class MemoryTools(LocalTools):
         left_out = 0
         for name, values in lists.items():
             for value in values:
-                # Measured as JSON, because the limit holds for the answer.
+                # Measured as JSON, because the limit applies to the answer.
                 text = _json(_shorten(value))
                 # A cut node would be invalid JSON, so it is left out whole.
                 if len(text) > room:

@@ -167,7 +167,7 @@ def resolve_link(path: str, targets: Mapping[str, str]) -> str | None:
 
 
 def _is_own(end: str, tops: Collection[str]) -> bool:
-    # The top of the project holds the engine's folders too.
+    # The top of the project contains the engine's folders too.
     parts = end.split("/")
     return not end or parts[0].casefold() in tops or ".git" in map(str.casefold, parts)
 

@@ -29,7 +29,7 @@ _NAME = "exchange"
 
 @value_class
 class GitRemote:
-    """Where objects are exchanged."""
+    """Remote repository for the exchange of objects."""
 
     url: str
     """Anything that git can push to; empty: there is no exchange."""

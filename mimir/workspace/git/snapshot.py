@@ -130,7 +130,7 @@ async def _list_without_nested(
 def _remove_git(where: Path, directory: str) -> None:
     """Remove the `.git` of a directory, and of all directories below a nested repository."""
     remove_tree(where / directory / ".git")
-    # The top holds the user's folders too, such as installed packages.
+    # The top contains the user's folders too, such as installed packages.
     if directory == ".":
         return
     for parent, folders, files in os.walk(where / directory):

@@ -22,7 +22,7 @@ class SandboxReport:
     problem: str = ""
     fix: str = ""
     layer_problem: str = ""
-    """Why dependency folders are read-only; empty: commands write to throw-away layers."""
+    """Reason of read-only dependency folders; empty: commands write to throw-away layers."""
 
 
 def diagnose_platform() -> SandboxReport | None:

@@ -58,7 +58,7 @@ class MountLayout:
     """Options of bubblewrap and facts for the command."""
 
     options: tuple[str, ...]
-    """`{n}` stands for the file descriptor of the n-th content."""
+    """`{n}` is the file descriptor of the n-th content."""
     contents: tuple[bytes, ...]
     path: str
     has_project_python: bool

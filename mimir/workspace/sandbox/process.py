@@ -74,7 +74,7 @@ class SandboxCommand:
 
 @value_class
 class ProcessExit:
-    """How a command ended."""
+    """End of a command."""
 
     exit_code: int
     stop: Stop

@@ -80,7 +80,7 @@ class CommandResult:
     missing_name: str
     """Its name; the project may have to provide it. "": nothing is missing."""
     stop_reason: Stop
-    """Why it was ended. "": it ended itself."""
+    """Reason of its end. "": it ended itself."""
     advice: str = ""
     """Cause of a failure and a remedy; empty: none is known."""
     seconds: float

@@ -23,7 +23,7 @@ class ApplyPlan:
 
     steps: tuple[FileChange, ...]
     conflicts: tuple[UserFileConflict, ...]
-    """Why it may not be done; empty: it may."""
+    """Reason of its refusal; empty: it is permitted."""
 
     @property
     def is_clean(self) -> bool:

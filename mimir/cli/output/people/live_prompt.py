@@ -87,7 +87,7 @@ class LivePrompt:
                 problem = str(error)
                 continue
             except MimirError:
-                pass  # another terminal was faster: its answer holds
+                pass  # another terminal was faster: its answer counts
             self._later.add(id)  # the board learns of it with the next events
             return
 

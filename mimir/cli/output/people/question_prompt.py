@@ -47,7 +47,7 @@ async def _ask(session: CommandSession, mimir: "Mimir", question: Shape) -> bool
         except UsageError as error:
             session.console.note(f"not taken: {error}")
         except MimirError as error:
-            # Another terminal was faster: its answer holds.
+            # Another terminal was faster: its answer counts.
             session.console.note(str(error))
             return True
         else:
