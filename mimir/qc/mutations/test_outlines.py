@@ -38,17 +38,35 @@ _PLAIN_DECORATORS = re.compile(r"pytest\.mark\.parametrize|(?:mock\.)?patch\b|gi
 
 def outline_tests(text: str, suffix: str, names: Collection[str]) -> str:
     """Return a test file with these tests, which fail."""
+    tests = "".join(_outline_test(name, suffix) for name in names)
     match suffix:
         case "py":
             return _outline_python(text, names)
         case "go":
-            return _outline_go(text, names)
-        case "java":
-            return _outline_java(text, names)
-        case "rs":
+            package = empty_work(text, ".go")
+            return f'{package}import "testing"\n\nvar _ testing.T\n{tests}' if names else package
+        case "java" if found := _JAVA_CLASS.search(text):
+            head = "\n".join(one[0] for one in _JAVA_HEAD.finditer(text))
+            return f"{head}\npublic class {found[1]} {{\n{tests}}}\n"
+        case "rs" | "java":
             return text
         case _:
-            return _outline_javascript(text, names)
+            head = "\n".join(found[0] for found in _JS_HEAD.finditer(text))
+            return f"{head}\n{tests}"
+
+
+def _outline_test(name: str, suffix: str) -> str:
+    match suffix:
+        case "go" if name.startswith("Example"):
+            return f"func {name}() {{\n// Output: {MARK}\n}}\n"
+        case "go":
+            kind = "F" if name.startswith("Fuzz") else "T"
+            return f'func {name}(t *testing.{kind}) {{ t.Fatal("{MARK}") }}\n'
+        case "java":
+            return f'@Test public void {name}() {{ throw new AssertionError("{MARK}"); }}\n'
+        case _:
+            run = 'typeof test === "function" ? test : it'
+            return f'({run})({json.dumps(name)}, () => {{ throw new Error("{MARK}"); }});\n'
 
 
 def list_plain(text: str, suffix: str) -> Iterable[str]:
@@ -158,33 +176,3 @@ def _outline_python(text: str, names: Collection[str]) -> str:
             if isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef) and test.name in names
         ]
     return "\n".join((*lines, ""))
-
-
-def _outline_javascript(text: str, names: Iterable[str]) -> str:
-    head = "\n".join(found[0] for found in _JS_HEAD.finditer(text))
-    run = 'typeof test === "function" ? test : it'
-    tests = "".join(
-        f'({run})({json.dumps(name)}, () => {{ throw new Error("{MARK}"); }});\n' for name in names
-    )
-    return f"{head}\n{tests}"
-
-
-def _outline_go(text: str, names: Collection[str]) -> str:
-    tests = "".join(
-        f"func {name}() {{\n// Output: {MARK}\n}}\n"
-        if name.startswith("Example")
-        else f'func {name}(t *testing.{"F" if name.startswith("Fuzz") else "T"}) {{ t.Fatal("{MARK}") }}\n'
-        for name in names
-    )
-    return empty_work(text, ".go") + (
-        f'import "testing"\n\nvar _ testing.T\n{tests}' if names else ""
-    )
-
-
-def _outline_java(text: str, names: Iterable[str]) -> str:
-    found = _JAVA_CLASS.search(text)
-    head = "\n".join(one[0] for one in _JAVA_HEAD.finditer(text))
-    tests = "".join(
-        f'@Test public void {name}() {{ throw new AssertionError("{MARK}"); }}\n' for name in names
-    )
-    return f"{head}\npublic class {found[1]} {{\n{tests}}}\n" if found else text
