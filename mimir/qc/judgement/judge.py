@@ -187,9 +187,9 @@ class _ReviewRun:
         self, talk: Conversation, answer: QCAnswer, services: agent_loop.LoopServices
     ) -> Verdict:
         """Decide the verdict; if only quotes are missing, ask for them once."""
-        sources = await self._sources(talk, answer)
-        verdict = decide_verdict(self._case(talk, answer, sources))
-        missing = _find_missing_quotes(verdict, answer, sources, self._commands(talk))
+        case = await self._case(talk, answer)
+        verdict = decide_verdict(case)
+        missing = _find_missing_quotes(verdict, case)
         if not missing:
             return verdict
         named = "\n".join(f"- {one}" for one in missing)
@@ -201,15 +201,15 @@ class _ReviewRun:
             _require_attempt_scope(error)
             # The earlier answer is valid; its criteria without a quote stay unverified.
             return verdict
-        return decide_verdict(self._case(talk, answer, await self._sources(talk, answer)))
+        return decide_verdict(await self._case(talk, answer))
 
-    def _case(self, talk: Conversation, answer: QCAnswer, sources: Sources) -> ScoreInput:
+    async def _case(self, talk: Conversation, answer: QCAnswer) -> ScoreInput:
         given = self._given
         return ScoreInput(
             task=given.task,
             verdict=answer,
             outcomes=given.outcomes,
-            sources=sources,
+            sources=await self._sources(talk, answer),
             commands=self._commands(talk),
             fixes=given.required_fixes,
             protected=self._protected,
@@ -243,14 +243,12 @@ def _append_message(talk: Conversation, text: str) -> tuple[Message, ...]:
     return (*talk.messages, Message(role="user", text=text))
 
 
-def _find_missing_quotes(
-    verdict: Verdict, answer: QCAnswer, sources: Sources, commands: Commands
-) -> list[str]:
+def _find_missing_quotes(verdict: Verdict, case: ScoreInput) -> list[str]:
     """Describe missing quotes to ask for; empty if nothing depends on one."""
     if not (verdict.passed or verdict.unverifiable):
         return []
     judged = {result.id for result in verdict.criteria if result.basis == "judged"}
-    criteria = [(f"criterion {o.id}", o) for o in answer.criteria if o.id in judged]
-    fixes = [(f"fix {o.index}", o) for o in answer.fixes]
-    needed = find_unsupported_passes(criteria, sources, commands)
-    return needed and needed + find_unsupported_passes(fixes, sources, commands)
+    criteria = [(f"criterion {o.id}", o) for o in case.verdict.criteria if o.id in judged]
+    fixes = [(f"fix {o.index}", o) for o in case.verdict.fixes]
+    needed = find_unsupported_passes(criteria, case.sources, case.commands)
+    return needed and needed + find_unsupported_passes(fixes, case.sources, case.commands)
