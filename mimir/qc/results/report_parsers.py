@@ -5,11 +5,11 @@ A report is untrusted: every parser is bounded by `StateCollector`, and raises `
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from mimir.domain.json_value import as_object, as_objects, as_text, as_texts
+from mimir.domain.json_value import as_member, as_object, as_objects, as_text, as_texts
 from mimir.domain.test_results import STATES, TestState
 
 MAX_TESTS = 200_000
@@ -62,33 +62,24 @@ def parse_lines(data: bytes, found: StateCollector) -> None:
     """Parse the lines of `reporters/mimir_results.py`."""
     planned: list[str] = []
     is_ended = is_begun = False
-    for kind, text in _pairs(data):
-        match kind:
-            case "runner":
+    for line in data.splitlines():
+        match as_texts(_load(line)):
+            case ["runner", text]:
                 found.runners[text[:40]] = None
                 is_begun = True
-            case "planned":
+            case ["planned", text]:
                 planned.append(text)
-            case "fallback":
+            case ["fallback", text]:
                 found.fallback = text[:_MAX_ID]
-            case "end":
+            case ["end", _]:
                 is_ended = True
-            case "passed" | "failed" | "errored" | "skipped" | "xfailed":
-                found.add(text, kind)
+            case [kind, text] if state := as_member(kind, STATES):
+                found.add(text, state)
             case _:
                 raise ReportError("it is malformed")
     if is_begun and not is_ended:
         raise ReportError("its process ended before all tests had run")
     found.add_unfinished(planned)
-
-
-def _pairs(data: bytes) -> Iterator[tuple[str, str]]:
-    for line in data.splitlines():
-        match as_texts(_load(line)):
-            case [kind, text]:
-                yield kind, text
-            case _:
-                raise ReportError("it is malformed")
 
 
 def _load(text: bytes) -> object:
