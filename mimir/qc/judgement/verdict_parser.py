@@ -13,7 +13,7 @@ A low score on a FAIL needs no further reason, and the model's number may differ
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args, overload
+from typing import Literal, get_args
 
 from mimir.domain.json_schema import find_mismatch
 from mimir.domain.json_value import (
@@ -149,9 +149,11 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
     Raises:
         AnswerError: It is not one valid, consistent answer; the message tells QC the fault.
     """
-    found = _complete(parse_object(text, is_exact=True), _VERDICT)
-    parts = (("criteria", _CRITERION), ("fixes", _FIX))
-    given = {**found, **{name: _complete(found[name], of) for name, of in parts if name in found}}
+    given = _complete(parse_object(text, is_exact=True), _VERDICT)
+    for name, fields in (("criteria", _CRITERION), ("fixes", _FIX)):
+        # The schema refuses what is no list of objects.
+        if is_array(items := given.get(name)):
+            given[name] = [_complete(one, fields) if is_object(one) else one for one in items]
     if fault := find_mismatch(given, VERDICT_SCHEMA, "verdict"):
         raise AnswerError(fault)
     if any(len(as_array(one)) > MAX_ITEMS for one in given.values()):
@@ -214,16 +216,8 @@ def _lines(fields: Sequence[_AnswerField]) -> list[str]:
 _EMPTY: Json = {"string": "", "array": [], "boolean": False}
 
 
-@overload
-def _complete(value: Json, fields: Sequence[_AnswerField]) -> Json: ...
-@overload
-def _complete(value: object, fields: Sequence[_AnswerField]) -> object: ...
-def _complete(value: object, fields: Sequence[_AnswerField]) -> object:
-    """Return an object or list of objects; an absent member has an empty value."""
-    if is_array(value):
-        return [_complete(one, fields) for one in value]
-    if not is_object(value):
-        return value
+def _complete(value: Json, fields: Sequence[_AnswerField]) -> dict[str, object]:
+    """Return an object in which an absent member has an empty value."""
     # Models write null for "none".
     said = {name: one for name, one in value.items() if one is not None}
     return {one.name: _EMPTY[str(one.schema["type"])] for one in fields if not one.needed} | said
