@@ -125,13 +125,11 @@ class _Control:
         tally = SensitiveTests(counted=decision.counted_tests(case.after))
         changed: ChangedTests = {}
         listed: ChangedTests = {}
-        is_named = False
 
         def alter(checkout: Path, step: Step) -> Sequence[str] | None:
-            nonlocal is_named, changed, listed
+            nonlocal changed, listed
             changed = surface.mutate_tests(checkout, self._trusted, step, tally.counted)
             listed = {**listed, **changed}
-            is_named = is_named or any(self._is_test_of_plan(path) for path in changed)
             return case.check.argv if changed else None
 
         await self._vary(tally, _TEST_STEPS, alter, lambda: changed)
@@ -152,12 +150,10 @@ class _Control:
             return self._insensitive(tally, _HIDDEN) if is_hiding else self._red(tally)
         if tally.deceived or tally.sensitive or decision.did_hang(tally.runs):
             return self._insensitive(tally)
-        is_collected = any(matches(path, collected) for path in listed)
-        if not (is_collected or is_named) or await self._is_insensitive_before(
-            _bind_step(alter, "statements")
-        ):
-            return None
-        return self._insensitive(tally)
+        is_decisive = any(matches(one, collected) or self._is_test_of_plan(one) for one in listed)
+        failing = _bind_step(alter, "statements")
+        is_excused = not is_decisive or await self._is_insensitive_before(failing)
+        return None if is_excused else self._insensitive(tally)
 
     async def _hides_tests(self, listed: ChangedTests) -> bool:
         """True if the runner executes a test without the work, but not with it.
@@ -165,24 +161,20 @@ class _Control:
         The run before shows this, unless the tests cannot be loaded without the work.
         """
         case = self._case
+        parameters = await self._inspect(lambda at: surface.count_parameters(at, listed))
         absent, skipped = decision.unexecuted_tests((case.before, case.after), listed)
-        is_hidden = False
         names: set[str] = set()
 
         def alter(checkout: Path) -> Sequence[str] | None:
-            nonlocal is_hidden
-            parameters = surface.count_parameters(checkout, listed)
-            is_hidden = decision.has_fewer(case.after, parameters)
-            if not is_hidden and (absent or skipped):
-                names.update(
-                    surface.outline_tests(checkout, self._trusted, listed, absent, skipped)
-                )
+            names.update(surface.outline_tests(checkout, self._trusted, listed, absent, skipped))
             # Without the work, Go's vet finds no subject of an example.
             return ("env", "GOFLAGS=-vet=off", *case.check.argv) if names else None
 
-        run = await self._run(alter, case.after.tree)
+        if decision.has_fewer(case.after, parameters):
+            return True
+        run = await self._run(alter, case.after.tree) if absent or skipped else None
         failed = run.results.failed if run and run.results else ()
-        return is_hidden or any(names & decision.words_of(test) for test in failed)
+        return any(names & decision.words_of(test) for test in failed)
 
     async def _has_silenced(
         self, tally: SensitiveTests, silenced: frozenset[str], alter: Vary

@@ -179,14 +179,11 @@ def _without_empty(tests: TestNames) -> TestNames:
 def has_fewer(run: CheckRun, counts: Mapping[tuple[str, str], int]) -> bool:
     """True if a run executed a test with some of its parameters only."""
     states = run.results.states if run.results else ()
-    found = Counter((one.partition("::")[0], _words_of_name(one)) for one in states if "[" in one)
+    names = (one.partition("[")[0] for one in states if "[" in one)
+    found = Counter((name.partition("::")[0], name.rpartition("::")[2]) for name in names)
     # A selection of the command names parameters, or words of them.
     is_whole = not any(word.startswith("-k") or "[" in word for word in run.argv)
     return is_whole and any(0 < found[one] < count for one, count in counts.items())
-
-
-def _words_of_name(test: str) -> str:
-    return test.partition("[")[0].rpartition("::")[2]
 
 
 def time_limit(run: CheckRun, limit: float) -> float:
