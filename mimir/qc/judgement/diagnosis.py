@@ -122,8 +122,9 @@ def _group_issues(timeline: Sequence[TimelineEntry]) -> list[_IssueGroup]:
     found: list[_IssueGroup] = []
     for entry in timeline:
         for issue in entry.issues or ("No issue was named.",):
-            group = _find_similar(found, entry.cause, words := _words(issue))
-            if group is None:
+            words = _words(issue)
+            same = (one for one in found if one.cause == entry.cause and _alike(one.words, words))
+            if (group := next(same, None)) is None:
                 group = _IssueGroup(cause=entry.cause, words=words, message=issue)
                 found.append(group)
             if entry.attempt not in group.attempts:
@@ -131,16 +132,10 @@ def _group_issues(timeline: Sequence[TimelineEntry]) -> list[_IssueGroup]:
     return sorted(found, key=lambda group: -len(group.attempts))
 
 
-def _find_similar(
-    found: Iterable[_IssueGroup], cause: str, words: frozenset[str]
-) -> _IssueGroup | None:
-    for group in found:
-        union = len(group.words | words)
-        # Jaccard similarity of the words; two messages without words are alike.
-        alike = not union or len(group.words & words) / union >= _SIMILAR
-        if group.cause == cause and alike:
-            return group
-    return None
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """True for messages with similar words (Jaccard); two messages without words are alike."""
+    union = one | other
+    return not union or len(one & other) / len(union) >= _SIMILAR
 
 
 _VARIABLE = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{12,}\b|\d+")

@@ -7,6 +7,7 @@ Only literals, displays of literals and operands of `==` that are a whole compar
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from mimir.domain.python_syntax import parse_module
 from mimir.qc.mutations.mutation import (
@@ -125,9 +126,7 @@ class _Source:
         self.text = text
         self.tree = tree
         self._lines = text.splitlines(keepends=True)
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line))
+        self._starts = list(accumulate(map(len, self._lines), initial=0))
 
     def expectations(
         self, body: Sequence[ast.stmt], *, ends_program: bool = False
