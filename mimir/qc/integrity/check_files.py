@@ -123,7 +123,10 @@ def _starts_tests(command: ProgramCall) -> bool:
     is_script &= command.program not in test_runners.KNOWN | test_runners.READERS
     if is_script or command.program in SHELLS:
         return True
-    return not test_runners.RUNS_TESTS.isdisjoint(_script_words(command))
+    if command.program in test_runners.COLLECTED or command.program in test_runners.READERS:
+        return False
+    script = posixpath.basename(next(_positional(command), ""))
+    return not test_runners.RUNS_TESTS.isdisjoint(_words_of(script))
 
 
 def _lints(command: ProgramCall) -> bool:
@@ -133,13 +136,6 @@ def _lints(command: ProgramCall) -> bool:
     return targets != [] and all(
         words & test_runners.LINTS and not words & test_runners.RUNS_TESTS for words in targets
     )
-
-
-def _script_words(command: ProgramCall) -> set[str]:
-    """Return the words of a script's name; empty: the program is not a script."""
-    if command.program in test_runners.COLLECTED or command.program in test_runners.READERS:
-        return set()
-    return _words_of(posixpath.basename(next(_positional(command), "")))
 
 
 def _find_tests(command: ProgramCall) -> Iterator[str]:

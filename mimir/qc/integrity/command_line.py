@@ -139,12 +139,10 @@ def _program_calls(argv: Sequence[str]) -> Iterator[ProgramCall]:
     elif mode := next((word for word in words[1:] if word in _MODES.get(program, ())), ""):
         words.remove(mode)
         yield ProgramCall(program=f"{program} {mode}", arguments=tuple(words[1:]))
-    elif program in _WRAPPED_TOOLS:
-        yield ProgramCall(program=_WRAPPED_TOOLS[program], arguments=tuple(words[1:]))
-    elif "/" in words[0]:
-        yield ProgramCall(program=program, arguments=tuple(words))
     else:
-        yield ProgramCall(program=program, arguments=tuple(words[1:]))
+        tool = _WRAPPED_TOOLS.get(program, program)
+        is_script = "/" in words[0] and tool == program
+        yield ProgramCall(program=tool, arguments=tuple(words if is_script else words[1:]))
 
 
 def _launched_program(words: Sequence[str]) -> Sequence[str]:
