@@ -313,10 +313,7 @@ def _reveal_equalities(
     # A factory of tests in Java must return them.
     is_factory = code.language == "java" and body.has_result
     for place, one in statements[:-1] if body.failing != _NO_PANIC and not is_factory else ():
-        text = _end_if_equal(code, place, one)
-        if code.language == "rust":
-            text = text.format("return Ok(())" if body.has_result else "return")
-        yield Edit(place, text)
+        yield Edit(place, _end_if_equal(code, body, place, one))
 
 
 def _statements(code: MaskedCode, body: _Body) -> Iterator[Place]:
@@ -354,12 +351,12 @@ def _is_assertion(code: MaskedCode, start: int, one: _Expectation) -> bool:
     return begin <= at <= end and (head["wait"] is not None or not is_late)
 
 
-def _end_if_equal(code: MaskedCode, place: Place, one: _Expectation) -> str:
+def _end_if_equal(code: MaskedCode, body: _Body, place: Place, one: _Expectation) -> str:
     """Return the statement that ends the test if an equality holds with another value."""
     if code.language == "rust":
-        values = (apply_inside(code.text, value, [one.edit]) for value in one.values)
-        left, right = (value.replace("{", "{{").replace("}", "}}") for value in values)
-        return f"match (&({left}), &({right})) {{{{ (l, r) => if *l == *r {{{{ {{}}; }}}} }}}}"
+        left, right = (apply_inside(code.text, value, [one.edit]) for value in one.values)
+        end = "return Ok(())" if body.has_result else "return"
+        return f"match (&({left}), &({right})) {{ (l, r) => if *l == *r {{ {end}; }} }}"
     caught = "catch (AssertionError mimirControl)" if code.language == "java" else "catch"
     return f"try {{ {apply_inside(code.text, place, [one.edit])}; return; }} {caught} {{}}"
 

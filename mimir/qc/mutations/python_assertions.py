@@ -66,12 +66,10 @@ _RAISING = frozenset(
 
 def find_expected_error(block: ast.AST) -> tuple[ast.With, ast.expr] | None:
     """Return a block that expects an error, with its context; None: it is no such block."""
-    for item in block.items if isinstance(block, ast.With) else ():
-        match block, item.context_expr:
-            case ast.With(), ast.Call(func=function) as call if name_of(function) in _RAISING:
+    if isinstance(block, ast.With):
+        for call in (item.context_expr for item in block.items):
+            if isinstance(call, ast.Call) and name_of(call.func) in _RAISING:
                 return block, call
-            case _:
-                pass
     return None
 
 
