@@ -14,7 +14,6 @@ from mimir.domain.actor import CURRENT_ACTOR
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.text_hash import hash_text
-from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_execution import CheckExecution, Phase
 from mimir.qc.controls.control_case import ControlCase
 
@@ -22,13 +21,8 @@ MOST_RUNS = 500
 """Results that are kept; each holds the names of its tests."""
 
 _Key = tuple[str, tuple[str, ...], float, str]
-
-
-@value_class
-class _KnownRun:
-    run: CheckRun
-    answer: str
-    """Hash of the answer that it depends on. Empty: any answer."""
+_KnownRun = tuple[CheckRun, str]
+"""A run, and the hash of the answer that it depends on; empty: any answer."""
 
 
 class SharedRuns:
@@ -46,12 +40,12 @@ class SharedRuns:
         if again:
             return (await self._inner.observe(check, tree, phase, answer=answer, again=True)).run
         async with self._hold(_key(check, tree)) as key:
-            known = self._known.get(key)
+            run, depends_on = self._known.get(key, (None, ""))
             # A red run before the work needs no confirmation: nothing is rejected by it.
-            is_certain = known and (known.run.green or phase == known.run.phase == "before")
-            if known and is_certain and known.answer in ("", hash_text(answer)):
+            is_certain = run and (run.green or phase == run.phase == "before")
+            if run and is_certain and depends_on in ("", hash_text(answer)):
                 self._known.move_to_end(key)
-                return replace(known.run, check=check.id, phase=phase, shared=True)
+                return replace(run, check=check.id, phase=phase, shared=True)
             made = await self._inner.observe(check, tree, phase, answer=answer)
             if made.run.green or made.run.phase == "before":
                 self._keep(key, made.run, hash_text(answer) if made.reads_answer else "")
@@ -62,9 +56,8 @@ class SharedRuns:
         if case.after.phase not in ("merged", "gate"):
             return await self._inner.control(case)
         async with self._hold(_key(case.check, f"control of {case.after.tree}")) as key:
-            known = self._known.get(key)
-            if known is not None:
-                return replace(known.run, check=case.check.id, shared=True)
+            if key in self._known:
+                return replace(self._known[key][0], check=case.check.id, shared=True)
             run = await self._inner.control(case)
             found = run.control
             if found is not None and found.state == "red" and found.sensitive == found.counted > 0:
@@ -83,7 +76,7 @@ class SharedRuns:
                 self._locks.pop(key, None)
 
     def _keep(self, key: _Key, run: CheckRun, answer: str) -> None:
-        self._known[key] = _KnownRun(run=run, answer=answer)
+        self._known[key] = (run, answer)
         while len(self._known) > MOST_RUNS:
             self._known.popitem(last=False)
 
