@@ -87,14 +87,14 @@ def failure_summary(
         return None
     graph = TaskGraph.from_plan(plan)
     stopped = {task.id for task in blocked}
-    blocking = tuple(t.id for t in failed if graph.downstream(t.id) & stopped)
+    frees = {task.id: len(graph.downstream(task.id) & stopped) for task in failed}
     delay = blocked_share(plan, stopped)
     return PMFailureSummary(
-        blocking_tasks=blocking,
+        blocking_tasks=tuple(id for id, count in frees.items() if count),
         blocked_tasks=tuple(t.id for t in blocked),
         project_delay=delay,
         risk_level="high" if delay >= HIGH_RISK else "medium" if stopped else "low",
-        next_actions=_next_actions(failed, reports, blocking, graph, stopped),
+        next_actions=_next_actions(frees, reports),
         lessons_learned=tuple(_lesson(t, reports[t.id]) for t in failed if t.id in reports),
     )
 
@@ -172,22 +172,17 @@ def _recommendations(
 
 
 def _next_actions(
-    failed: Sequence[Task],
-    reports: Mapping[str, QCFailureReport],
-    blocking: Sequence[str],
-    graph: TaskGraph,
-    stopped: set[str],
+    frees: Mapping[str, int], reports: Mapping[str, QCFailureReport]
 ) -> tuple[str, ...]:
     """Return one action a failed task, those that block most first, and the next step."""
-    weight = {t.id: len(graph.downstream(t.id) & stopped) for t in failed}
     actions: list[str] = []
-    for task in sorted(failed, key=lambda t: -weight[t.id]):
-        report = reports.get(task.id)
+    for id in sorted(frees, key=lambda one: -frees[one]):
+        report = reports.get(id)
         advice = (
             report.recommendations[0] if report and report.recommendations else "Read its report."
         )
-        frees = f" This frees {weight[task.id]} blocked task(s)." if task.id in blocking else ""
-        actions.append(f"{task.id}: {advice}{frees}")
+        freed = f" This frees {frees[id]} blocked task(s)." if frees[id] else ""
+        actions.append(f"{id}: {advice}{freed}")
     actions.append(
         "Correct the plan and run it again with `--from` this run: unchanged completed tasks are reused."
     )
