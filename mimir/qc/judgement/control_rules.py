@@ -3,7 +3,7 @@
 A required check that cannot fail rejects the attempt. A check that does not depend on the work decides no criterion: QC's opinion does.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mimir.domain.evidence import CheckOutcome, CheckRun, ControlResult
@@ -74,7 +74,8 @@ def _apply_control(
     """Return a criterion as its controls leave it."""
     if result.state != "passed" or result.basis != "executed":
         return result
-    states = dict(_states(result.id, task, found))
+    checks = required_checks(task, result.id)
+    states = {id: found[id].state if id in found else "" for id in checks}
     if insensitive := [id for id, state in states.items() if state == "insensitive"]:
         why = f"check {insensitive[0]!r} is insensitive: {found[insensitive[0]].reason}"
         return replace(result, state="unverified", reason=why)
@@ -94,13 +95,3 @@ def _apply_control(
         source=source,
         reason=why,
     )
-
-
-def _states(
-    criterion: str, task: Task, found: Mapping[str, ControlResult]
-) -> Iterator[tuple[str, str]]:
-    """Yield the required checks of a criterion with the states of their controls."""
-    for given in task.criteria:
-        if given.id == criterion:
-            for check in required_checks(task, given):
-                yield check, found[check].state if check in found else ""

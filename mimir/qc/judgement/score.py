@@ -17,7 +17,7 @@ from dataclasses import field, replace
 from fractions import Fraction
 
 from mimir.domain.evidence import CheckOutcome
-from mimir.domain.plan import Criterion, Task, weights
+from mimir.domain.plan import Task, weights
 from mimir.domain.task_states import Cause
 from mimir.domain.value_class import value_class
 from mimir.domain.verdict import CriterionOpinion, CriterionResult, QCAnswer, State, Verdict
@@ -170,7 +170,7 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
         opinion = opinions.get(criterion.id) or CriterionOpinion(
             id=criterion.id, state="unverified"
         )
-        checks = required_checks(case.task, criterion)
+        checks = required_checks(case.task, criterion.id)
         broken = [id for id in checks if id in outcomes and outcomes[id].state == "broken"]
         deciding = [(id, outcomes.get(id)) for id in checks if id not in broken]
         state, reason = _decide_by_checks(deciding, opinion) if deciding else ("passed", "")
@@ -193,9 +193,9 @@ def _results(case: ScoreInput) -> Iterator[CriterionResult]:
         )
 
 
-def required_checks(task: Task, criterion: Criterion) -> list[str]:
+def required_checks(task: Task, criterion: str) -> list[str]:
     """Return the ids of the required checks of a criterion."""
-    return [c.id for c in task.checks if c.required and criterion.id in c.criteria]
+    return [c.id for c in task.checks if c.required and criterion in c.criteria]
 
 
 def _decide_by_checks(
