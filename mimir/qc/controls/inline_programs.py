@@ -60,32 +60,26 @@ EVAL = ("-e", "--eval", "-p", "--print")
 
 def count_programs(path: str, text: str) -> int:
     """Return the number of programs in the text of a file; an empty path means a command."""
-    return sum(len(list(_programs(path, line))) for line in _shell_texts(path, text))
+    return sum(len(list(_programs(path, line))) for line in _shell_texts(path, text).values())
 
 
 def mutate_program(path: str, text: str, number: int, step: Step) -> str | None:
     """Return a text in which one program fails; None: this step changes nothing."""
-    parts = _shell_texts(path, text)
-    for at, part in enumerate(parts):
+    for name, part in _shell_texts(path, text).items():
         found = list(_programs(path, part))
         if number < len(found):
             other = _mutate(path, part, found[number], step)
-            return other and _with_text(path, text, at, other)
+            if not (other and path.endswith(".json")):
+                return other
+            whole = as_object(json.loads(text))
+            return json.dumps({**whole, "scripts": {**as_object(whole["scripts"]), name: other}})
         number -= len(found)
     return None
 
 
-def _shell_texts(path: str, text: str) -> list[str]:
-    """Return the texts that a shell reads."""
-    return list(package_scripts(text).values()) if path.endswith(".json") else [text]
-
-
-def _with_text(path: str, text: str, at: int, other: str) -> str:
-    if not path.endswith(".json"):
-        return other
-    names = list(package_scripts(text))
-    whole = as_object(json.loads(text))
-    return json.dumps({**whole, "scripts": {**as_object(whole["scripts"]), names[at]: other}})
+def _shell_texts(path: str, text: str) -> dict[str, str]:
+    """Return the texts that a shell reads: those of a `package.json` by their names."""
+    return package_scripts(text) if path.endswith(".json") else {"": text}
 
 
 def package_scripts(text: str) -> dict[str, str]:
