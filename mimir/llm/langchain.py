@@ -227,7 +227,7 @@ def _read_answer(whole: AIMessageChunk) -> Answer:
 
 
 def _opaque(whole: AIMessageChunk) -> str:
-    """Return the values that the provider wants back in a message: signed thoughts."""
+    """Return values that the provider wants back, such as signed thoughts."""
     kept: dict[str, object] = {}
     if is_array(whole.content):
         # LangChain adds the calls again, by `tool_calls`.

@@ -40,7 +40,7 @@ def pause_for_input(ops: WriteOps, run: str, owner: str) -> Paused | None:
     waiting = [task.task_id for task in tasks if task.claim_state == WAITING]
     if due or not waiting:
         return None
-    # Without this check the run would wait for ever.
+    # Without this check the run would wait without end.
     if not found:
         raise StoreError(
             f"Task {waiting[0]!r} waits for a question that is not in the store.",

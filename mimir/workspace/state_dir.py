@@ -1,6 +1,6 @@
 """The state directory: created if missing, never reached through a link.
 
-A repository can bring a link; writes through it would land where its author wants.
+A repository can contain a link: its author would decide the target of each write through it.
 """
 
 import contextlib

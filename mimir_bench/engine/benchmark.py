@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 
 from mimir_bench.engine import startup
 from mimir_bench.engine.control_protocol import model_server
-from mimir_bench.engine.measured_process import SubjectCost, SubjectOrder, Who
+from mimir_bench.engine.measured_process import SubjectCost, SubjectName, SubjectOrder
 from mimir_bench.engine.workload import Workload
 from mimir_bench.figures import Figures, Goal
 from mimir_bench.result import BenchResult
@@ -28,8 +28,8 @@ LATENCY = 0.05
 CPU = "CPU of a task over LangGraph's"
 CPU_WITH_CHECK = "CPU of a task with a check over LangGraph's, programs left out"
 CPU_OVER_FLOOR = "CPU of a task over bare httpx2"
-FLOORS: tuple[Who, ...] = ("openai", "httpx2")
-PEER_AND_WE: tuple[Who, ...] = ("langgraph", "mimir")
+FLOORS: tuple[SubjectName, ...] = ("openai", "httpx2")
+PEER_AND_WE: tuple[SubjectName, ...] = ("langgraph", "mimir")
 WALL = "wall over bare httpx2, 10 workers, 50 ms a call"
 WALL_OF_PEER = "the same of LangGraph, which keeps nothing"
 GROWTH = "growth of CPU with tasks, exponent"
@@ -118,39 +118,41 @@ class _MeasurementServices:
     scope: BenchScope
 
     @property
-    def both(self) -> dict[Who, int]:
+    def both(self) -> dict[SubjectName, int]:
         """The peer and the engine, with their repeats."""
         return dict.fromkeys(PEER_AND_WE, self.scope.repeats)
 
-    async def take(self, who: Who, load: Workload) -> SubjectCost:
+    async def take(self, name: SubjectName, load: Workload) -> SubjectCost:
         """Run a workload once in a new process."""
         async with answering_process(_SUBJECT) as ask:
             # A new process each: peak memory never falls again within one.
-            return await self._asked(ask, who, load, 0.0)
+            return await self._asked(ask, name, load, 0.0)
 
     async def measure_repeatedly(
-        self, times: Mapping[Who, int], load: Workload, *, latency: float = 0.0
-    ) -> Mapping[Who, Sequence[SubjectCost]]:
+        self, times: Mapping[SubjectName, int], load: Workload, *, latency: float = 0.0
+    ) -> Mapping[SubjectName, Sequence[SubjectCost]]:
         """Run a workload several times for each subject, in turns: load affects all alike.
 
         Each subject has one process: to start and warm it up takes longer than many a workload.
         """
-        took: dict[Who, list[SubjectCost]] = {who: [] for who in times}
-        asks: dict[Who, Ask] = {}
+        took: dict[SubjectName, list[SubjectCost]] = {name: [] for name in times}
+        asks: dict[SubjectName, Ask] = {}
         async with contextlib.AsyncExitStack() as stack:
             # In turns, not one subject after the other: a busy minute then affects all of them.
             for nth in range(max(times.values())):
-                for who, most in times.items():
+                for name, most in times.items():
                     if nth >= most:
                         continue
-                    if who not in asks:  # not before: others are measured while it starts
-                        asks[who] = await stack.enter_async_context(answering_process(_SUBJECT))
-                    took[who].append(await self._asked(asks[who], who, load, latency))
+                    if name not in asks:  # not before: others are measured while it starts
+                        asks[name] = await stack.enter_async_context(answering_process(_SUBJECT))
+                    took[name].append(await self._asked(asks[name], name, load, latency))
         return took
 
-    async def _asked(self, ask: Ask, who: Who, load: Workload, latency: float) -> SubjectCost:
-        self.say(f"{NAME}: {who}, {load}{f', {latency * 1000:.0f} ms a call' if latency else ''}")
-        order = SubjectOrder(who=who, load=load, url=self.url, latency_seconds=latency)
+    async def _asked(
+        self, ask: Ask, name: SubjectName, load: Workload, latency: float
+    ) -> SubjectCost:
+        self.say(f"{NAME}: {name}, {load}{f', {latency * 1000:.0f} ms a call' if latency else ''}")
+        order = SubjectOrder(subject=name, load=load, url=self.url, latency_seconds=latency)
         return SubjectCost(**json.loads(await ask(json.dumps(asdict(order)))))
 
 
@@ -165,7 +167,7 @@ def _cpu(took: SubjectCost) -> float:
 async def _measure_cpu(services: _MeasurementServices, figures: Figures) -> SubjectCost:
     """Measure CPU time per task, including programs; return the cheapest run of the engine."""
     load = Workload(tasks=services.scope.tasks)
-    took: dict[Who, Sequence[SubjectCost]] = dict(
+    took: dict[SubjectName, Sequence[SubjectCost]] = dict(
         await services.measure_repeatedly(services.both, load)
     )
     for floor in FLOORS:
@@ -185,7 +187,9 @@ def _of_files(services: _MeasurementServices) -> Workload:
     return Workload(tasks=services.scope.files, work="files")
 
 
-async def _measure_files(services: _MeasurementServices) -> Mapping[Who, Sequence[SubjectCost]]:
+async def _measure_files(
+    services: _MeasurementServices,
+) -> Mapping[SubjectName, Sequence[SubjectCost]]:
     """Measure tasks that write a file, which a check reads."""
     return await services.measure_repeatedly(services.both, _of_files(services))
 
@@ -193,27 +197,27 @@ async def _measure_files(services: _MeasurementServices) -> Mapping[Who, Sequenc
 def _report_files(
     services: _MeasurementServices,
     figures: Figures,
-    times: Sequence[Mapping[Who, Sequence[SubjectCost]]],
+    times: Sequence[Mapping[SubjectName, Sequence[SubjectCost]]],
 ) -> None:
     """Report several measurements, minutes apart."""
     # The cost of programs changes by half within minutes, so that it is a note, not a figure.
     load = _of_files(services)
-    took: dict[Who, list[SubjectCost]] = {
-        who: [one for time in times for one in time[who]] for who in PEER_AND_WE
+    took: dict[SubjectName, list[SubjectCost]] = {
+        name: [one for time in times for one in time[name]] for name in PEER_AND_WE
     }
-    own = {who: _least(rows, lambda one: one.cpu_seconds) for who, rows in took.items()}
+    own = {name: _least(rows, lambda one: one.cpu_seconds) for name, rows in took.items()}
     ratio = own["mimir"] / own["langgraph"]
     figures.ratio(CPU_WITH_CHECK, ratio, of=load.work)
     _report_cpu(figures, load, took)
 
 
 def _report_cpu(
-    figures: Figures, load: Workload, took: Mapping[Who, Sequence[SubjectCost]]
+    figures: Figures, load: Workload, took: Mapping[SubjectName, Sequence[SubjectCost]]
 ) -> None:
-    for who, rows in took.items():
+    for name, rows in took.items():
         best = min(rows, key=_cpu)
         own, run = (s * 1000 / load.tasks for s in (best.cpu_seconds, best.child_seconds))
-        figures.note(f"CPU ms of a task, {load.work}, {who}", f"{own:.1f} + {run:.1f} of programs")
+        figures.note(f"CPU ms of a task, {load.work}, {name}", f"{own:.1f} + {run:.1f} of programs")
 
 
 async def _measure_waiting(services: _MeasurementServices, figures: Figures) -> None:
@@ -221,13 +225,13 @@ async def _measure_waiting(services: _MeasurementServices, figures: Figures) -> 
     load = Workload(tasks=services.scope.tasks)
     walls = services.scope.walls
     # Only the two sides of the goal are repeated more often.
-    times: dict[Who, int] = {"httpx2": walls, **services.both, "mimir": walls}
+    times: dict[SubjectName, int] = {"httpx2": walls, **services.both, "mimir": walls}
     took = await services.measure_repeatedly(times, load, latency=LATENCY)
-    wall = {who: _least(rows, lambda one: one.wall_seconds) for who, rows in took.items()}
+    wall = {name: _least(rows, lambda one: one.wall_seconds) for name, rows in took.items()}
     figures.ratio(WALL, wall["mimir"] / wall["httpx2"], of=str(load))
     figures.ratio(WALL_OF_PEER, wall["langgraph"] / wall["httpx2"], of=str(load))
-    for who, seconds in wall.items():
-        figures.note(f"wall s at 50 ms a call, {who}", seconds)
+    for name, seconds in wall.items():
+        figures.note(f"wall s at 50 ms a call, {name}", seconds)
 
 
 async def _measure_growth(

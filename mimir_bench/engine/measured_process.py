@@ -26,7 +26,7 @@ from mimir_bench.engine.workload import Workload
 from mimir_bench.subprocesses import questions
 from mimir_bench.work_site import create_project, drive_run, make_room, write
 
-Who = Literal["mimir", "httpx2", "openai", "langgraph"]
+SubjectName = Literal["mimir", "httpx2", "openai", "langgraph"]
 # Imports, caches and compiled statements are paid once a process, not once a task.
 WARM = Workload(tasks=4)
 
@@ -35,7 +35,7 @@ WARM = Workload(tasks=4)
 class SubjectOrder:
     """Workload of a subject; the orders of one process differ in load and latency."""
 
-    who: Who
+    subject: SubjectName
     load: Workload
     url: str
     """Of the model server, without `/v1`."""
@@ -84,7 +84,7 @@ async def _mimir(order: SubjectOrder, room: Path) -> Do:
 
 async def _bare(order: SubjectOrder, room: Path) -> Do:
     write(room, workload.project())
-    opened = bare_loop.over_httpx2 if order.who == "httpx2" else bare_loop.over_sdk
+    opened = bare_loop.over_httpx2 if order.subject == "httpx2" else bare_loop.over_sdk
 
     async def do(load: Workload) -> int:
         async with opened(f"{order.url}/v1") as post:
@@ -120,7 +120,7 @@ class _MeasuredEngine:
     @classmethod
     async def warm(cls, order: SubjectOrder, room: Path) -> "_MeasuredEngine":
         """Create a subject and warm it up."""
-        subject = cls(await _MAKERS[order.who](order, room), ServerControl(order.url))
+        subject = cls(await _MAKERS[order.subject](order, room), ServerControl(order.url))
         await subject.measure(WARM, 0.0)
         return subject
 

@@ -78,7 +78,7 @@ def serve_recording(session: CommandSession, recording: Recording, port: Port = 
         try:
             await serving
         finally:
-            # Without it the thread would serve for ever, and the loop would wait for it.
+            # Without it the thread would never end, and the loop would wait for it.
             server.shutdown()
 
     try:

@@ -20,7 +20,7 @@ MAX_HITS = 10
 async def find_memory(
     services: ProjectServices, text: str, *, before: str = ""
 ) -> tuple[MemoryHit, ...]:
-    """Return hand-offs of the user, then notes on similar work and lessons that hold.
+    """Return hand-offs of the user, then notes on similar work and lessons in force.
 
     Args:
         services: Services of the project.
@@ -43,7 +43,7 @@ async def find_memory(
         )
         for node in await found.search_notes(text, limit=MAX_HITS)
     ]
-    # The hand-off comes first: the room may end before the last note.
+    # The hand-off comes first: the token limit may cut the last notes.
     return tuple({one.id: one for one in (*handoff, *hits)}.values())
 
 

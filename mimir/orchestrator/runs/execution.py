@@ -348,7 +348,7 @@ async def _close(services: ProjectServices, run: str, end: RunOutcome, apply: Ap
         outcome=end.outcome,
         # A completed run whose result waits for the user is not done.
         exit_code=exit_code(end.outcome) or int(bool(applied.conflicts or applied.shown)),
-        # A broken check is a fault of the plan: it comes before all else.
+        # A broken check is a fault of the plan: it comes first.
         message=" ".join((*end.broken, *end.red, *end.unanswered)),
         next_step=_next_step(run, end, applied, commit=apply == "commit"),
         branch=end.branch,

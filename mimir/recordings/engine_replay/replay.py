@@ -116,7 +116,7 @@ class RunReplay:
         await self._engage()
         try:
             while (event := self.cursor.next) is not None:
-                # A stalled engine waits for ever: the recording is the only source of outcomes.
+                # A stalled engine waits without end: the recording is the only source of outcomes.
                 async with asyncio.timeout(STALL_SECONDS):
                     await self._play(event)
         except TimeoutError:

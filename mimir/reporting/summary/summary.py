@@ -286,7 +286,7 @@ def _report_failure(task: TaskData) -> QCFailureReport:
 
 
 def _broken_checks(proof: ProofReport) -> Iterator[str]:
-    """Yield the broken checks in words: a fault of the plan comes before all else."""
+    """Yield the broken checks in words: a fault of the plan comes first."""
     for one in proof.checks:
         if one.required and one.state == "broken":
             yield describe_broken_check(one.task, one.check, next(iter(one.findings), ""))

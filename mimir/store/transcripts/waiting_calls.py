@@ -37,7 +37,7 @@ def write_question(
     where = _place_of(place, asked.seq, asked.hash)
     if place.fence is None and not question.is_blocking:
         return "", "before the plan is made, every question waits: leave out `blocking`."
-    # The limits hold for agents: the engine asks for each approval once.
+    # The limits apply to agents: the engine asks for each approval once.
     if question.kind == "input" and (reason := question_rows.refusal(ops, where, question.limits)):
         return "", reason
     id = question_rows.put_question(ops, where, question)

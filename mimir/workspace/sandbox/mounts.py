@@ -45,7 +45,7 @@ class MountRequest:
     extra: Mapping[str, Path] | None = None
     """More read-only files and directories, by path inside."""
     extra_rw: Mapping[str, Path] | None = None
-    """More directories that can be written to, likewise."""
+    """More directories that can be written to, in the same form."""
     first: Mapping[str, str] | None = None
     """Values to put before those of variables that hold lists."""
     tmp_bytes: int = 1 << 30

@@ -98,7 +98,7 @@ async def test_the_server_streams_to_whoever_asks_for_it(url: str):
 
 def test_an_order_survives_the_way_to_the_other_process():
     order = SubjectOrder(
-        who="httpx2", load=Workload(graph="chain", answer_bytes=1000), url="http://x"
+        subject="httpx2", load=Workload(graph="chain", answer_bytes=1000), url="http://x"
     )
     assert read_order(json.dumps(asdict(order))) == order
 
@@ -113,7 +113,7 @@ async def test_growth_is_of_tasks_that_were_measured_one_after_the_other():
     class Slowing(benchmark._MeasurementServices):
         asked: ClassVar[list[int]] = []
 
-        async def take(self, who, load, *, latency=0.0, slots=10):
+        async def take(self, name, load, *, latency=0.0, slots=10):
             self.asked.append(load.tasks)
             return took(load.tasks * 0.02, load)  # twice what it was before
 
