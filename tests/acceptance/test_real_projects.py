@@ -14,7 +14,11 @@ COLOURED = "[pytest]\naddopts = --color=yes\n"
 def python_project(where: Path) -> tuple[Path, str, str, Check]:
     """A package whose version file is generated, with coloured tests and a submodule."""
     library = make_project(where / "library", {"k.py": "K = 5\n"})
-    test = "from pkg import add\nfrom vendor.k import K\n\n\ndef test_add():\n    assert add(2, 3) == K\n"
+    # A build makes a generated file again only if it is older than its source.
+    test = (
+        "from os.path import getmtime\n\nfrom pkg import add\nfrom vendor.k import K\n\n\ndef test_add():\n    assert add(2, 3) == K\n"
+        "    assert getmtime('pkg/_version.py') < getmtime('pkg/__init__.py')\n"
+    )
     files = {
         ".gitignore": "_version.py\n__pycache__/\n.mimir/\n",
         "pytest.ini": COLOURED + "pythonpath = .\n",

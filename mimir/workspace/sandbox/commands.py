@@ -124,7 +124,8 @@ def _copy_files(wanted: mounts.MountRequest) -> None:
             if "/" in path.name:
                 make_directories(wanted.workspace, path.name.rpartition("/")[0])
             shutil.copyfile(path.source, place, follow_symlinks=True)
-            shutil.copymode(path.source, place)
+            # The time too: a build tool must find changed sources newer than their product.
+            shutil.copystat(path.source, place)
 
 
 def require_words(argv: Sequence[str]) -> None:
