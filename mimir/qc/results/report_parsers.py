@@ -93,6 +93,7 @@ def parse_go(data: bytes, found: StateCollector) -> None:
     """Parse the lines of `go test -json`; lines of other programs are mixed with them."""
     found.runners["go"] = None
     running: dict[str, None] = {}
+    failed: dict[str, list[str]] = {}
     for line in data.splitlines():
         if not line.startswith(b"{"):
             continue
@@ -105,9 +106,16 @@ def parse_go(data: bytes, found: StateCollector) -> None:
             running[test] = None
         elif state is not None and name:
             running.pop(test, None)
-            found.add(test, state)
+            if state == "failed":
+                failed.setdefault(package, []).append(test)
+            else:
+                found.add(test, state)
         elif state == "failed":
             running[test] = None  # the package did not build, or ended early
+        elif state == "passed":
+            failed.pop(package, None)  # tests of a framework, whose failures its own tests expect
+    for test in sum(failed.values(), list[str]()):
+        found.add(test, "failed")
     found.add_unfinished(running)
 
 

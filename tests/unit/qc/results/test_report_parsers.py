@@ -77,6 +77,20 @@ def expected(*runners: str) -> ReportRequest:
             },
         ),
         (
+            # Tests of a test framework run failing ones; the package passes.
+            "go-2.gojson",
+            "".join(
+                f'{{"Action":"{action}","Package":"m","Test":"{test}"}}\n'
+                for action, test in (
+                    ("run", "TestA"),
+                    ("fail", "TestInner"),
+                    ("pass", "TestA"),
+                    ("pass", ""),
+                )
+            ),
+            {"m::TestA": "passed"},
+        ),
+        (
             "cargo-1.libtest",
             RUST,
             {
