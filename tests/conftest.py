@@ -80,7 +80,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def frozen_clock() -> FrozenClock:
-    """A clock that moves only when the test says so."""
+    """A clock that only the test moves."""
     return FrozenClock()
 
 

@@ -155,7 +155,7 @@ def test_a_definition_verifies_its_tasks_of_a_plan_too(desk: Desk):
     assert desk.type("replay", done.events[0]["run"]).code == 0
 
 
-def test_a_file_of_a_clone_does_not_decide_which_proof_is_enough(desk: Desk):
+def test_file_of_a_clone_does_not_set_the_required_evidence(desk: Desk):
     define(desk.project / ".agents/agents/lax", "checks")
     script(desk, worker("task-1", answer("It divides.")))
 

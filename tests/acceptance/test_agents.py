@@ -101,7 +101,7 @@ def test_files_are_checked_with_line_and_suggestion(desk: Desk):
     assert (missing.code, "nowhere" in missing.err) == (2, True)
 
 
-def test_a_new_definition_is_usable_at_once(desk: Desk):
+def test_new_definition_can_be_used_at_once(desk: Desk):
     made = desk.type("agents", "new", "code_reviewer")
     assert made.code == 0, made.err
     assert ".agents/agents/code_reviewer/config.yaml" in made.out

@@ -43,7 +43,7 @@ def shell(command: str) -> dict[str, object]:
     [{"text": " "}, {"text": "It is only ha", "finish": "length"}, {"text": "y" * 400_000}],
     ids=["empty", "cut off", "far too long"],
 )
-async def test_no_usable_answer_uses_up_the_attempt_and_keeps_the_work(
+async def test_unusable_answer_uses_up_the_attempt_and_keeps_its_files(
     answer: dict[str, object], tmp_path: Path
 ):
     parts = [
@@ -61,7 +61,7 @@ async def test_no_usable_answer_uses_up_the_attempt_and_keeps_the_work(
     assert invariants.broken(journey.facts) == []
 
 
-async def test_no_usable_answer_again_and_again_uses_up_every_attempt(tmp_path: Path):
+async def test_repeated_unusable_answers_use_up_every_attempt(tmp_path: Path):
     parts = [worker("a", {"text": " ", "repeat": "forever"})]
 
     journey = await travel(start(tmp_path), plan(step("a", max_retries=2)), parts)
@@ -146,7 +146,7 @@ async def test_the_whole_answer_of_a_rejected_attempt_can_be_read_by_the_next(tm
     assert "and that." in str(journey.facts.tool_calls("a", 2)[0]["valueJson"])
 
 
-async def test_citations_that_no_call_holds_reach_the_judge(tmp_path: Path):
+async def test_unsupported_citations_are_in_the_brief_of_qc(tmp_path: Path):
     said = 'It works. [call:1] "1 passed" and [call:7] "3 passed", as asked.'
     parts = [worker("a", shell("echo a > a.txt; echo 1 passed"), said)]
 
@@ -232,7 +232,7 @@ async def test_required_fix_that_is_still_open_fails_the_second_attempt(tmp_path
     assert "Still not done: say please" in ruled.issues
 
 
-async def test_a_long_answer_is_whole_wherever_it_is_looked_at_again(tmp_path: Path):
+async def test_long_answer_is_complete_in_every_later_reader(tmp_path: Path):
     """At the gate, on merged trees and in the file of the deliverable; its task's row holds the beginning alone."""
     long = "".join(f"I looked at file {n}.\n" for n in range(3_000))
     whole = check("sh", "-c", f"test $(wc -c < $MIMIR_ANSWER) -eq {len(long)}")
@@ -285,7 +285,7 @@ async def test_three_deaths_without_an_outcome_end_the_task_and_nothing_else(tmp
     assert invariants.broken(journey.facts) == []
 
 
-async def test_two_deaths_are_forgiven(tmp_path: Path):
+async def test_two_deaths_do_not_fail_a_task(tmp_path: Path):
     project = start(tmp_path)
     async with opened(project, [wrote("a")]) as mimir:
         run = await mimir.create_run(plan(step("a")), PLAN_PATH, only=(), limits=RunBudget())

@@ -111,20 +111,20 @@ def test_a_store_of_a_newer_mimir_is_refused_by_name_and_left_alone(desk: Desk, 
 FOREIGN = {"no store at all": b"Dear diary,\n" * 200, "another program's": b"", "empty": b""}
 
 
-@pytest.mark.parametrize("what", FOREIGN)
+@pytest.mark.parametrize("kind", FOREIGN)
 def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(
-    what: str, desk: Desk, server: PlayServer, tmp_path: Path
+    kind: str, desk: Desk, server: PlayServer, tmp_path: Path
 ):
     file = tmp_path / "diary.db"
-    file.write_bytes(FOREIGN[what])
-    if what == "another program's":
+    file.write_bytes(FOREIGN[kind])
+    if kind == "another program's":
         with closing(sqlite3.connect(file)) as db:
             db.execute("create table songs (name text)")
             db.execute("insert into songs values ('Yesterday')")
             db.commit()
     before = file.read_bytes()
     said = desk.ask(server).type("execute", "plan.md", "--yes", "--store", str(file))
-    if what == "empty":
+    if kind == "empty":
         assert said.code == 0, "an empty file is nobody's"
         return
     assert said.code == 69
@@ -223,7 +223,7 @@ def test_a_commit_where_there_is_no_repository_is_refused_before_any_work(
     assert (refused.code, desk.status()["status"]) == (2, "paused")
 
 
-def test_looking_at_a_store_that_is_not_there_makes_none(desk: Desk, tmp_path: Path):
+def test_read_of_a_missing_store_creates_none(desk: Desk, tmp_path: Path):
     (desk.project / ".mimir").mkdir()
     for words in (("status",), ("report",), ("status", "--store", str(tmp_path / "no" / "x.db"))):
         refused = desk.type(*words)
@@ -262,7 +262,7 @@ class Rummaging(PlayServer):
         return await super()._completion(line, connection, headers, body)
 
 
-def test_a_workspace_that_is_taken_away_loses_nothing(desk: Desk):
+def test_removed_workspace_loses_no_work(desk: Desk):
     with Rummaging(play()) as server:
         server.work = desk.project / ".mimir/work"
         ended = desk.ask(server).type("execute", "plan.md", "--yes")
@@ -294,7 +294,7 @@ def test_a_store_that_may_not_grow_pauses_the_run(desk: Desk, server: PlayServer
     resumed = desk.type("resume")
     assert resumed.code == 0, resumed.out + resumed.err
     assert desk.statuses() == {"a": "completed", "b": "completed"}
-    assert len(asked_twice(server)) <= 1, "only what was answered and could not be written"
+    assert len(asked_twice(server)) <= 1, "only an answered call that could not be written"
     assert desk.type("verify").code == 0
     assert (desk.project / ".mimir/mimir.db").stat().st_size > 200 * 1024, (
         "else it could have ended"

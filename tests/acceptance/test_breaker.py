@@ -218,7 +218,7 @@ async def test_brief_of_a_retry_names_the_limit_that_tripped(tmp_path: Path):
     assert journey.facts.files["a.txt"] == "a\nmore\n"
 
 
-async def test_a_judge_has_fifty_calls(tmp_path: Path):
+async def test_qc_has_fifty_tool_calls(tmp_path: Path):
     looks = {"calls": [calls("read_file", times=70, path="a.txt")]}
     verdict = {"verdict": {"auto": "pass"}}
     said = {**qc("a", looks), "closing": verdict}

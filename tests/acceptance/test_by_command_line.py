@@ -90,7 +90,7 @@ def test_run_with_a_false_claim_exits_with_1_and_reports_the_cause(project: Path
     assert invariants.broken(load(project, run), Outside(before=before)) == []
 
 
-def test_a_run_that_is_whole_ends_with_0_and_is_applied(project: Path):
+def test_completed_run_exits_with_0_and_is_applied(project: Path):
     done = mimir(project, "execute", "plan.md", "--yes", "--only", "good")
 
     assert done.returncode == 0, done.stderr

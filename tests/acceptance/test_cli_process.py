@@ -94,9 +94,7 @@ def test_closed_output_pipe_ends_the_command_without_a_traceback(project: Path):
 
 
 @pytest.mark.parametrize(("kind", "seen"), [("xterm-256color", "\x1b[?25l"), ("dumb", "Limiter")])
-def test_a_terminal_that_was_closed_is_left_as_a_closed_pipe_is(
-    kind: str, seen: str, project: Path
-):
+def test_closed_terminal_is_handled_like_a_closed_pipe(kind: str, seen: str, project: Path):
     terminal = Terminal(execute(HANGING), project, env=environment(TERM=kind))
     terminal.until(seen)
     terminal.hang_up()

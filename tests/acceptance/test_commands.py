@@ -112,7 +112,7 @@ STATUS = {
 EVENT = {"schema": 1, "seq": int, "event": str, "run": str, "task": str, "attempt": int}
 
 
-def test_a_request_becomes_a_plan_a_result_a_report_and_proof(desk: Desk, server: PlayServer):
+def test_request_leads_to_plan_result_report_and_evidence(desk: Desk, server: PlayServer):
     desk.ask(server)
 
     chained = desk.type("chain", REQUEST)
@@ -400,7 +400,7 @@ def test_commands_that_only_read_work_without_a_key(desk: Desk, server: PlayServ
     assert len(server.requests) == asked
 
 
-def test_without_a_key_nothing_is_made_by_asking_for_a_plan(desk: Desk):
+def test_plan_request_without_a_key_creates_nothing(desk: Desk):
     said = desk.type("chain", REQUEST)
     assert (said.code, desk.files(work=True)) == (78, set())
     assert desk.type("status").code == 2

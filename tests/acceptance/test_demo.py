@@ -123,7 +123,7 @@ def test_a_demo_that_is_killed_is_not_recorded(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_request_becomes_a_verified_result(shown: Shown):
+def test_request_leads_to_a_verified_result(shown: Shown):
     assert shown.facts.statuses == dict.fromkeys(TASKS, "completed")
     assert shown.of(EventKind.RUN_FINISHED)[-1].data["outcome"] == "completed"
     assert "completed: 7 of 7 tasks completed in 9 attempts" in shown.said
@@ -277,7 +277,7 @@ def test_the_guides_work_line_by_line_outside_of_the_repository(program: Path, s
     assert seals["ok"] is True
 
 
-def test_a_directory_that_holds_something_is_left_alone(tmp_path: Path):
+def test_non_empty_directory_is_refused_and_unchanged(tmp_path: Path):
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     refused = mimir(tmp_path, "demo", "--directory", ".")
     assert refused.returncode == 2
@@ -285,9 +285,7 @@ def test_a_directory_that_holds_something_is_left_alone(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_a_kill_in_the_middle_of_two_tasks_loses_nothing_and_repeats_nothing(
-    killed: Shown, shown: Shown
-):
+def test_kill_during_two_tasks_loses_and_repeats_no_call(killed: Shown, shown: Shown):
     text = " ".join(killed.said.split())
     struck = re.search(r"SIGKILL ends process (\d+) during (.+?) \d+ model and tool calls", text)
     assert struck is not None

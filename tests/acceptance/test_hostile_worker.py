@@ -248,7 +248,7 @@ def processes() -> list[str]:
     ],
     ids=["weakened", "removed", "moved", "linked"],
 )
-async def test_a_protected_test_decides_as_it_was(command: str, project: Path):
+async def test_protected_test_decides_in_its_original_form(command: str, project: Path):
     parts = [
         worker("a", {"calls": [shell(f"{command}; echo 'VALUE = 2' > a.py")]}, "All tests pass.")
     ]

@@ -103,7 +103,7 @@ async def test_a_file_changed_on_both_sides_is_judged_again_as_it_was_merged(
     assert invariants.broken(journey.facts) == []
 
 
-async def test_a_merge_that_the_judge_rejects_is_tried_again_from_the_merged_tree(
+async def test_merge_rejected_by_qc_is_retried_from_the_merged_tree(
     tmp_path: Path, curtain: Curtain
 ):
     rejected = {"auto": "fail", "issues": ["the lines say the opposite"]}
@@ -200,7 +200,7 @@ async def test_a_clean_merge_that_turns_an_earlier_check_red_is_caught(
 async def test_the_third_failed_integration_ends_the_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """No plan makes a line move under every attempt for sure, so here the merge is said to be red."""
+    """No plan moves the run branch under every attempt for sure, so here the merge is reported as failed."""
 
     async def red(_: TaskIntegration) -> MergeConflict | None:
         return MergeConflict(cause=Cause.INTEGRATION, issues=("it does not fit",))
@@ -272,7 +272,7 @@ async def test_final_gate_names_the_merge_that_integration_accepted_wrongly(
     assert [b.split(": ")[0] for b in invariants.broken(journey.facts)] == ["I2", "I2"]
 
 
-async def test_the_final_gate_stops_a_run_whose_line_was_overwritten(
+async def test_final_gate_stops_a_run_with_an_overwritten_run_branch(
     tmp_path: Path, curtain: Curtain
 ):
     """The second task starts from the first one's result and undoes it: no merge, so only the gate finds it."""
@@ -289,7 +289,7 @@ async def test_the_final_gate_stops_a_run_whose_line_was_overwritten(
     assert invariants.broken(journey.facts) == []
 
 
-async def test_the_markers_name_whose_lines_they_hold(tmp_path: Path, curtain: Curtain):
+async def test_conflict_markers_name_the_origin_of_their_lines(tmp_path: Path, curtain: Curtain):
     parts = [
         worker("first", edit("first", 3), "Done."),
         worker("second", edit("second", 3), "Done.", attempt=1),

@@ -50,7 +50,7 @@ def travelled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Facts, Outside]
     return journey.facts, Outside(before=before, secrets=(SECRET,))
 
 
-def test_a_run_as_it_was_breaks_nothing(travelled: tuple[Facts, Outside]):
+def test_finished_run_violates_no_invariant(travelled: tuple[Facts, Outside]):
     facts, outside = travelled
     assert facts.statuses == {
         "first": "completed",
@@ -74,7 +74,7 @@ def task(facts: Facts, id: str) -> dict[str, object]:
 
 
 def rewrite(facts: Facts, chain: str, change: Callable[[Body], object], **wanted: object) -> None:
-    """Change the first record of a chain whose body says `wanted`, or take it out (`change` returns None); seal the chain anew."""
+    """Change the first record of a chain whose body has `wanted`, or remove it (`change` returns None); seal the chain anew."""
     rows = [row for row in facts.nodes["Evidence"] if row["chain"] == chain]
     bodies = [(str(row["kind"]), json.loads(str(row["body"]))) for row in rows]
     place = next(i for i, (_, body) in enumerate(bodies) if wanted.items() <= body.items())

@@ -59,9 +59,9 @@ def test_a_task_starts_before_the_preamble_of_another_one_is_made_and_the_run_re
         run = processes.start(project, "execute", "plan.md", "--yes", "--record", recording)
         gate.wait_for(2)  # the late preamble and the work on `a`, both without an answer
         gate.open()
-        assert run.wait(PATIENCE) == 0, processes.said(run)
+        assert run.wait(PATIENCE) == 0, processes.output_of(run)
         again = processes.start(project, "replay", recording)
-        assert again.wait(PATIENCE) == 0, processes.said(again)
+        assert again.wait(PATIENCE) == 0, processes.output_of(again)
         facts = load(project, str(newest_run(project, processes.env)["run"]))
 
     assert set(facts.statuses.values()) == {"completed"}
@@ -81,7 +81,7 @@ def test_another_process_makes_the_preambles_that_a_killed_coordinator_leaves(
         coordinator.kill()
         gate.wait_for(2)  # asked again by the process that took over
         gate.open()
-        assert second.wait(PATIENCE) == 0, processes.said(second)
+        assert second.wait(PATIENCE) == 0, processes.output_of(second)
         facts = load(project, str(newest_run(project, processes.env)["run"]))
 
     assert set(facts.statuses.values()) == {"completed"}
@@ -98,12 +98,12 @@ def test_a_paused_run_is_resumed_with_the_preambles_that_it_has(tmp_path: Path, 
         gate.wait_for(2)
         pinned = newest_run(project, processes.env)["run"]
         paused = processes.start(project, "pause", str(pinned))
-        assert paused.wait(PATIENCE) == 0, processes.said(paused)
+        assert paused.wait(PATIENCE) == 0, processes.output_of(paused)
         assert first.wait(PATIENCE) != 0
         again = processes.start(project, "resume", str(pinned))
         gate.wait_for(2)
         gate.open()
-        assert again.wait(PATIENCE) == 0, processes.said(again)
+        assert again.wait(PATIENCE) == 0, processes.output_of(again)
         facts = load(project, str(pinned))
 
     assert set(facts.statuses.values()) == {"completed"}

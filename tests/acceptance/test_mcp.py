@@ -116,7 +116,7 @@ def list_ill_typed(tools: Sequence[Tool]) -> Iterator[tuple[str, str, dict[str, 
             yield tool.name, f"must hold {name}", kept
 
 
-async def test_the_list_is_short_and_bad_input_is_refused_in_own_words(project: Path):
+async def test_mcp_tool_list_is_short_and_bad_input_has_a_clear_error(project: Path):
     async with connected_client(project, ("--tools", "core")) as caller:
         first, second = [await caller.list_as_text() for _ in range(2)]
         answers = [(case, await caller.call(case[0], **case[1])) for case in BAD]

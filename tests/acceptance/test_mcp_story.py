@@ -71,7 +71,7 @@ def connected(project: Path, **variables: str) -> AbstractAsyncContextManager[Ca
 
 
 @pytest.mark.timeout(400)  # seven commands of mimir, one after another
-async def test_a_client_drives_the_whole_story_across_restarts(project: Path):
+async def test_mcp_client_completes_a_run_across_restarts(project: Path):
     path = await plan_request(project)
     run, owner = await execute_until_question(project, path)
     await answer_questions(project, run, owner)

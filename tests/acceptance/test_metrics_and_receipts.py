@@ -54,7 +54,7 @@ async def reported_run(tmp_path):
     return project, run, first, again, twin, known, material
 
 
-async def test_figures_of_a_run_hold_together(reported_run):
+async def test_metrics_of_a_run_are_consistent(reported_run):
     project, run, first, again, twin, known, material = reported_run
 
     # The report is the same whenever it is written.

@@ -196,7 +196,7 @@ def once(patch: pytest.MonkeyPatch, owner: object, name: str, *, at: int = 1) ->
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
-async def test_a_full_disk_pauses_wherever_it_is_met(
+async def test_full_disk_pauses_the_run_at_any_write(
     owner: type, name: str, at: int, tmp_path: Path
 ):
     project = start(tmp_path)

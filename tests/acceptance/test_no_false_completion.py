@@ -1,4 +1,4 @@
-"""A false "completed" is the worst bug: the engine's own observations decide, whatever text worker or QC write."""
+"""A false "completed" is the worst bug: the engine's own observations decide, not the text of worker or QC."""
 
 import json
 from dataclasses import replace
@@ -151,7 +151,7 @@ async def test_code_that_exits_during_its_tests_is_not_completed(tmp_path: Path)
 async def test_work_that_ends_the_program_that_checks_it_is_not_completed(
     tmp_path: Path, run: tuple[str, ...]
 ):
-    """A check of plain assertions says nothing when all is well; the second attempt does the work."""
+    """A check of plain assertions prints nothing when all pass; the second attempt does the work."""
     asked = "from a import double\n\nassert double(2) == 4\n"
     project = {"check_a.py": asked, "Makefile": "check:\n\tpython3 check_a.py\n"}
     task = step("a", files=("a.py",), checks=(check(*run),), max_retries=1)
@@ -251,7 +251,7 @@ SILENCING = {
 
 
 @pytest.mark.parametrize("silencing", SILENCING.values(), ids=SILENCING.keys())
-async def test_the_work_of_one_that_silences_the_tests_of_another_stops_the_run(
+async def test_task_that_disables_the_tests_of_another_stops_the_run(
     silencing: str, tmp_path: Path
 ):
     """The check of the first still ends with 0 on the final tree; but its tests do not speak any more, or not well."""
@@ -274,7 +274,7 @@ async def test_the_work_of_one_that_silences_the_tests_of_another_stops_the_run(
     assert invariants.broken(journey.facts) == []
 
 
-async def test_a_judge_of_95_points_does_not_turn_a_red_check_green(tmp_path: Path):
+async def test_qc_score_of_95_does_not_pass_a_failed_check(tmp_path: Path):
     parts = [
         worker("a", writes("a.txt", "wrong\n"), "Done."),
         qc("a", {"verdict": {"auto": "pass", "score": 95}, "repeat": "forever"}),
@@ -311,7 +311,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("words", GARBAGE.values(), ids=GARBAGE.keys())
-async def test_a_judge_without_a_verdict_ends_the_task_and_uses_up_no_attempt(
+async def test_missing_qc_answer_fails_the_task_without_a_further_attempt(
     words: str, tmp_path: Path
 ):
     parts = [wrote("a"), qc("a", {"text": words, "repeat": "forever"})]

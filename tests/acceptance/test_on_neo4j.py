@@ -65,7 +65,7 @@ def log(tmp_path: Path) -> Path:
 def user(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[User]:
-    """A project with a plan and a model; its runs are in Neo4j unless said otherwise."""
+    """A project with a plan and a model; its runs are in Neo4j by default."""
 
     def called(place: Place, *words: str) -> Said:
         with monkeypatch.context() as patch:
@@ -123,7 +123,7 @@ class Working:
         raise AssertionError(f"no {name}: {self.events[-1:]}")
 
     def until_output(self, words: str) -> str:
-        """Wait until it says this on the standard error."""
+        """Wait until this text is on the standard error."""
         while words not in (line := self.said.get(timeout=PATIENCE_SECONDS)):
             pass
         return line

@@ -1,4 +1,4 @@
-"""A run that stops before its end keeps every phase and holds nothing; it goes on where it was, or is cancelled for good."""
+"""A run that stops early keeps every phase and holds no lease; it resumes at its state, or is cancelled for good."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable

@@ -9,7 +9,7 @@ from tests.support.whole_run import Journey, plan, qc, start, step, travel, work
 
 REJECTED = {"auto": "fail", "issues": ["the tone is wrong"], "requiredFixes": ["find another tone"]}
 OPTIONAL = {"retryReason", "integratedCommit", "integrationRetries", "chainHash", "chainLength"}
-"""Only where there is something to say; the chain is its attempt's alone."""
+"""Properties of optional parts only if they exist; the chain is its attempt's alone."""
 
 
 def names(*phases: int) -> set[str]:

@@ -48,7 +48,9 @@ def test_an_update_writes_dated_prices_and_leaves_the_users_own_and_the_unknown_
     assert own.read_text(encoding="utf-8") == written
 
 
-def test_without_the_extra_the_list_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch):
+def test_missing_price_package_is_refused_with_the_install_command(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setitem(sys.modules, "genai_prices.data_snapshot", None)
     said = desk.type("prices", "update", "gpt-4.1")
     assert said.code == 78

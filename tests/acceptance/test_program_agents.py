@@ -76,7 +76,7 @@ def test_work_of_a_program_is_checked_and_one_retry_succeeds(desk: Desk, tmp_pat
     assert b"sk-canary" not in stored
 
 
-def test_a_program_that_reports_an_error_is_not_believed(desk: Desk, tmp_path: Path):
+def test_program_that_reports_an_error_fails_its_attempt(desk: Desk, tmp_path: Path):
     install(tmp_path, PROGRAM.replace('"is_error": False', '"is_error": True'))
     done = desk.type("invoke", "claude_code", "Do it.", "--check", "test -s out.txt", "--json")
 

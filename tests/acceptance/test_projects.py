@@ -117,7 +117,7 @@ async def test_change_of_the_users_code_during_a_check_is_not_reported(
 
 
 async def test_a_suite_that_was_red_before_the_work_uses_up_no_attempt(tmp_path: Path):
-    red = "def test_that_nobody_mended():\n    assert 1 == 2\n"
+    red = "def test_that_still_fails():\n    assert 1 == 2\n"
     project = start(tmp_path, {**CALCULATOR, "tests/test_old.py": red})
     criteria = (
         Criterion(id="c1", text="a.txt is right", points=Fraction(60), critical=True),

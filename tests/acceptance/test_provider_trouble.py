@@ -207,7 +207,7 @@ def numbered(cases: Iterable[str]) -> dict[str, str]:
     return {f"t{number}": case for number, case in enumerate(cases, start=1)}
 
 
-def test_trouble_that_passes_costs_nothing(desk: Desk):
+def test_short_provider_error_uses_up_no_attempt(desk: Desk):
     tasks = numbered(PASSING)
     desk.write("many.md", render(plan(*map(step, tasks))))
     parts = [
@@ -230,7 +230,7 @@ LASTING = (
 
 
 @pytest.mark.parametrize("fault", LASTING)
-def test_trouble_that_lasts_pauses_the_run_and_fails_no_task(fault: str, desk: Desk):
+def test_lasting_provider_error_pauses_the_run_and_fails_no_task(fault: str, desk: Desk):
     with PlayServer(play(first({**staged(fault, times=99), "text": DONE}))) as server:
         ended = desk.ask(server, **QUICK).type("execute", "one.md", "--yes")
     assert ended.code == 75, ended.out + ended.err
@@ -258,7 +258,7 @@ def odd(id: str, fault: str) -> Part:
     return {**worker(id, *turns, DONE), "closing": {"text": "I had no calls left."}}
 
 
-def test_an_odd_answer_leads_to_a_true_end(desk: Desk):
+def test_unusual_answer_leads_to_a_correct_outcome(desk: Desk):
     tasks = numbered(ODD)
     desk.write("many.md", render(plan(*map(step, tasks))))
     with PlayServer(play(*(odd(id, fault) for id, fault in tasks.items()))) as server:

@@ -1,4 +1,4 @@
-"""Questions of workers: the run goes on without the task that asks, and the answer continues its conversation."""
+"""Questions of workers: the run continues without the task that asks, and the answer continues its conversation."""
 
 import contextlib
 import json

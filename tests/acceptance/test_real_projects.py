@@ -37,7 +37,7 @@ def python_project(where: Path) -> tuple[Path, str, str, Check]:
 
 
 def node_project(where: Path) -> tuple[Path, str, str, Check]:
-    """A package of a workspace, whose dependencies stand above it and write caches."""
+    """A package of a workspace with dependencies in a parent folder that write caches."""
     test = (
         "const { test } = require('node:test');\nconst assert = require('node:assert');\n"
         "const fs = require('node:fs');\nconst modules = require.resolve('dep');\n"

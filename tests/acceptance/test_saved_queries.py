@@ -71,7 +71,7 @@ def run_query(uri):
 
 
 def about(text, run):
-    """Fill in the run, as its comment says."""
+    """Replace the run, as its comment describes."""
     return text.replace("r.id STARTS WITH ''", f"r.id STARTS WITH '{run}'")
 
 
@@ -84,7 +84,7 @@ def names(records):
     return found
 
 
-def test_there_are_the_queries_that_the_page_names():
+def test_all_saved_queries_of_the_page_exist():
     page = (PLACE.parent / "neo4j.md").read_text(encoding="utf-8")
 
     assert len(QUERIES) == 10

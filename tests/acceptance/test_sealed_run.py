@@ -128,7 +128,7 @@ async def test_report_has_the_claim_that_was_false(once: Travelled):
     assert as_texts(claims[0]["detail"])[0] == "All tests pass."
 
 
-async def test_run_that_took_tasks_over_verifies_too(sealed: Travelled):
+async def test_run_with_reused_tasks_verifies(sealed: Travelled):
     kept = plan(*(task for task in TASKS if task.id in ("first", "second", "third")))
     async with opened(sealed.project, sealed.parts) as mimir:
         new = await mimir.create_run(

@@ -104,7 +104,7 @@ def report(here: Place) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_no_key_and_no_secret_is_left_anywhere(tmp_path: Path, server: PlayServer) -> None:
+def test_no_key_and_no_secret_remains_in_any_file(tmp_path: Path, server: PlayServer) -> None:
     here = place(tmp_path, server)
 
     ended = here.run("execute", "plan.md", "--yes", "--debug")

@@ -54,8 +54,8 @@ def test_a_second_process_helps_a_run_and_both_do_tasks(tmp_path: Path, project:
         second = processes.start(project, "worker", "--concurrency", "1")
         gate.wait_for(1)
         gate.open()
-        assert first.wait(PATIENCE) == 0, processes.said(first)
-        assert second.wait(PATIENCE) == 0, processes.said(second)
+        assert first.wait(PATIENCE) == 0, processes.output_of(first)
+        assert second.wait(PATIENCE) == 0, processes.output_of(second)
 
         shape = newest_run(project, processes.env, "--workers")
 
@@ -101,10 +101,10 @@ def test_a_process_in_another_directory_exchanges_commits_through_a_remote(
 ):
     with one_each_side(tmp_path, project, remote) as (processes, gate, first, second):
         gate.open()
-        assert first.wait(PATIENCE) == 0, processes.said(first) + processes.said(second)
-        assert second.wait(PATIENCE) == 0, processes.said(second)
+        assert first.wait(PATIENCE) == 0, processes.output_of(first) + processes.output_of(second)
+        assert second.wait(PATIENCE) == 0, processes.output_of(second)
         verified = processes.start(project, "verify")
-        assert verified.wait(PATIENCE) == 0, processes.said(verified)
+        assert verified.wait(PATIENCE) == 0, processes.output_of(verified)
         run = str(newest_run(project, processes.env)["run"])
 
     facts = load(project, run)
@@ -122,12 +122,12 @@ def test_run_ended_in_a_clone_is_verified_and_applied_in_its_project(
     with one_each_side(tmp_path, project, remote) as (processes, gate, coordinator, away):
         coordinator.kill()
         gate.open()
-        assert away.wait(PATIENCE) == 0, processes.said(away)
+        assert away.wait(PATIENCE) == 0, processes.output_of(away)
         assert not list(project.glob("?.txt"))
         run = str(newest_run(project, processes.env)["run"])
         for words in (("verify", run), ("apply", run)):
             here = processes.start(project, *words)
-            assert here.wait(PATIENCE) == 0, processes.said(here)
+            assert here.wait(PATIENCE) == 0, processes.output_of(here)
 
     facts = load(project, run)
     assert set(facts.statuses.values()) == {"completed"}
@@ -150,8 +150,8 @@ def test_a_process_in_another_project_is_refused(
         gate.wait_for(1)
         run = str(newest_run(project, processes.env)["run"])
         second = processes.start(where, "worker", "--run", run)
-        assert second.wait(PATIENCE) == 69, processes.said(second)
-        said = processes.said(second)
+        assert second.wait(PATIENCE) == 69, processes.output_of(second)
+        said = processes.output_of(second)
     assert run in said
     assert ("another project" if exchanges else "another directory") in said
 
@@ -172,10 +172,10 @@ def test_run_survives_a_killed_coordinator_and_a_leaving_process(tmp_path: Path,
         gate.wait_for(3)
         # In this order: one that is still there might take the chair before it hears that it is to leave.
         others[0].send_signal(signal.SIGTERM)
-        assert others[0].wait(PATIENCE) == 130, processes.said(others[0])
+        assert others[0].wait(PATIENCE) == 130, processes.output_of(others[0])
         coordinator.kill()
         gate.open()
-        assert others[1].wait(PATIENCE) == 0, processes.said(others[1])
+        assert others[1].wait(PATIENCE) == 0, processes.output_of(others[1])
         shape = newest_run(project, processes.env, "--workers")
 
     facts = load(project, str(shape["run"]))

@@ -32,7 +32,7 @@ REJECTED = {"auto": "fail", "issues": ["the tone is wrong"], "requiredFixes": ["
 
 
 def twelve():
-    """The twelve tasks, from their markdown; the checks of `bad` pass, so that QC alone stands against it."""
+    """The twelve tasks, from their markdown; the checks of `bad` pass, so that QC alone rejects it."""
     parsed = parser.parse_document(WALK)
     assert not parsed.findings
     tasks = (
@@ -160,7 +160,7 @@ async def test_no_retry_means_one_attempt(tmp_path: Path):
     assert journey.ending.exit_code == 1
 
 
-async def test_the_same_result_again_ends_the_task_early(tmp_path: Path):
+async def test_equal_results_of_two_attempts_end_the_task_early(tmp_path: Path):
     parts = [wrote("a"), qc("a", FAIL)]
 
     journey = await travel(start(tmp_path), plan(step("a", max_retries=5)), parts)

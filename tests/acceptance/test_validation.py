@@ -108,7 +108,7 @@ def test_a_check_that_turns_red_and_a_check_of_the_caller_refuse_the_result(desk
     assert desk.type("verify", run).code == 0
 
 
-def test_a_judge_adds_issues_and_its_quotes_are_looked_up(desk: Validating):
+def test_validation_by_qc_adds_issues_with_verified_quotes(desk: Validating):
     run = desk.invoke(turns=(READS, answer(f"It divides: {TRUE}.")))["run"]
     demands = ("--requirement", "It divides", "--requirement", "It is fast", "--quality", "Short")
     quote = "return sum(items) / len(items)"

@@ -71,7 +71,7 @@ async def give(store: GraphStore, id: str, transport: str) -> AnswerResult | Mim
 
 
 @pytest.mark.parametrize("kind", EACH_KIND)
-async def test_of_answers_at_one_moment_one_wins_and_the_others_learn_it(
+async def test_one_of_several_concurrent_answers_counts(
     kind: str, tmp_path: Path, frozen_clock: FrozenClock
 ):
     make = partial(KINDS[kind], tmp_path, frozen_clock)

@@ -17,7 +17,7 @@ from mimir.llm.scripted.faults import FAULTS
 from mimir.llm.scripted.loader import parse
 from mimir.llm.scripted.scripted_model import ScriptedEndpoint
 from tests.support.clock import FrozenClock
-from tests.support.model_requests import READ_FILE, question, result, said
+from tests.support.model_requests import READ_FILE, assistant_message, question, result
 from tests.support.script_server import PlayServer
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ async def test_a_conversation_with_a_tool_call(open_play: Open):
     ]
     results = [result(call, "text") for call in first.message.calls]
     second = await model.ask(question(first.message, *results, tools=(READ_FILE,)))
-    assert (second.message, second.finish) == (said("Zeile 1 🙂"), "stop")
+    assert (second.message, second.finish) == (assistant_message("Zeile 1 🙂"), "stop")
 
 
 async def test_answer_has_its_token_usage(open_play: Open):
@@ -119,7 +119,7 @@ async def test_a_missing_usage_is_unknown_not_zero(open_play: Open):
 
 async def test_an_empty_answer_is_an_answer(open_play: Open):
     answer = await open_play("default: [{fault: empty}]").ask(question())
-    assert (answer.message, answer.finish) == (said(""), "stop")
+    assert (answer.message, answer.finish) == (assistant_message(""), "stop")
 
 
 async def test_answer_cut_by_length_has_finish_length(open_play: Open):
@@ -133,10 +133,10 @@ async def test_nothing_of_a_filtered_answer_is_given(open_play: Open):
     answer = await open_play("default: [{text: PASS PASS PASS, fault: content_filter}]").ask(
         question()
     )
-    assert (answer.message, answer.finish) == (said(""), "content_filter")
+    assert (answer.message, answer.finish) == (assistant_message(""), "content_filter")
 
 
-async def test_odd_characters_arrive_encodable(open_play: Open):
+async def test_unusual_characters_of_an_answer_are_encodable(open_play: Open):
     answer = await open_play("default: [{fault: odd_characters}]").ask(question())
     assert answer.message.text == "odd: \ufffd lone, \ufffd nul, \ufffd replacement"
 
@@ -167,7 +167,7 @@ async def test_unreadable_calls_can_be_sent_again(open_play: Open):
     assert (await model.ask(again)).message.text == "done"
 
 
-async def test_a_closing_answer_is_asked_for_with_the_tools_listed(open_play: Open):
+async def test_closing_call_lists_the_tools(open_play: Open):
     model = open_play(
         "parts: [{turns: [{calls: [{tool: read_file}], repeat: forever}], closing: {text: closed}}]"
     )
@@ -240,7 +240,7 @@ async def test_model_error_has_the_requested_wait(
     )
 
 
-async def test_a_play_without_a_line_stops_the_run(open_play: Open):
+async def test_missing_scripted_turn_stops_the_run(open_play: Open):
     with pytest.raises(ModelError, match="has no turn") as caught:
         await open_play("parts: [{role: qc, turns: [x]}]").ask(question())
     assert caught.value.scope == "run"

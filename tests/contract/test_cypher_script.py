@@ -74,7 +74,7 @@ def test_nothing_in_a_value_ends_its_literal(first):
 
 
 def _read(written):
-    """Read a literal as Cypher does: escapes alone, and `replace` where it stands."""
+    """Parse a literal as Cypher does: escapes alone, and `replace` as written."""
     found = re.fullmatch(r"replace\('((?:[^'\\]|\\.)*)', '(<\d+>)', '\\\\'\)|'((?:[^'\\]|\\.)*)'", written)  # fmt: skip
     assert found, written
     body, mark = (found[1], found[2]) if found[2] else (found[3], None)

@@ -128,7 +128,7 @@ async def test_documented_queries_give_the_figures_of_the_report(kind, tmp_path,
 
 
 @pytest.mark.parametrize("kind", EACH_KIND)
-async def test_a_run_that_has_not_begun_has_no_figures_in_either(kind, tmp_path, frozen_clock):
+async def test_run_before_its_start_has_no_metrics_in_either_store(kind, tmp_path, frozen_clock):
     async def write(store: GraphStore) -> None:
         await small_runs.SmallRun(store, frozen_clock).create()
 

@@ -34,7 +34,7 @@ HOSTILE = {
 # Nodes
 
 
-async def test_node_comes_back_as_it_was_put(store):
+async def test_node_is_read_back_unchanged(store):
     row = {
         "id": "r/t", "name": "A task", "runId": "r", "status": "pending", "seq": 3, "priority": 1.5,
         "attempts": 2, "score": 87.25, "released": False, "done": True, "tags": ["b", "a", "b"], "none": [],
@@ -95,7 +95,7 @@ async def test_none_removes_a_property(store, name):
     assert await ids(store, "Task", {name: None}) == ["x"]
 
 
-async def test_none_in_a_new_node_is_not_there(store):
+async def test_none_in_a_new_node_is_no_property(store):
     await put(store, "Task", {"id": "x", "a": None, "status": None})
 
     assert await store.read(lambda reads: reads.get("Task", "x")) == {"id": "x"}
@@ -159,7 +159,7 @@ async def test_delete_takes_the_edges_along(store):
 
 
 @pytest.mark.parametrize("name", ["text", "status"])
-async def test_hostile_text_comes_back_and_is_found(store, name):
+async def test_hostile_text_is_read_back_and_found(store, name):
     for what, text in HOSTILE.items():
         row = {"id": "x", name: text, "tags": [text, "z"]}
         await put(store, "Memory", row, {"id": "y", name: "another"})
@@ -179,7 +179,7 @@ async def test_hostile_text_comes_back_and_is_found(store, name):
 
 
 @pytest.mark.parametrize("id", ["it's", '"`$\\', "a b/c#1", "🧊", "x" * 1000, "%00", "line\nbreak"])
-async def test_hostile_id_is_only_an_id(store, id):
+async def test_hostile_id_is_stored_as_plain_text(store, id):
     await put(store, "Task", {"id": id, "name": "n"}, {"id": "other"})
     await store.write(lambda ops: ops.link("DEPENDS_ON", [(id, "other")]))
 
@@ -234,7 +234,7 @@ async def test_row_that_no_store_could_keep_is_refused_whole(store):
         assert await store.read(lambda reads: reads.get("Task", "y")) == {"id": "y"}, row
 
 
-async def test_number_comes_back_exactly(store):
+async def test_number_is_read_back_exactly(store):
     for number in (0, -1, 2**63 - 1, -(2**63), 0.5, -0.0, 1e300, 5e-324, 1e16):
         await put(store, "Task", {"id": "x", "a": number, "seq": number})
 

@@ -87,7 +87,7 @@ ORDERED = [
 ]  # fmt: skip
 
 
-async def test_order_puts_missing_first_and_ties_by_id(store):
+async def test_missing_values_sort_first_and_equal_ones_by_id(store):
     await six(store)
 
     for order, limit, expected in ORDERED:
@@ -220,7 +220,7 @@ async def test_thousands_of_options_are_one_condition(store):
     assert len(await store.read(lambda reads: reads.labels_of(everyone))) == 3000
 
 
-async def test_counts_are_by_the_value_as_text(store):
+async def test_counts_are_grouped_by_the_value_as_text(store):
     await six(store)
 
     async def counts(by, where):

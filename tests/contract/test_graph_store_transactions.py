@@ -12,7 +12,7 @@ from tests.support.stores import KINDS, ids, opened, put
 # Transactions
 
 
-async def test_work_that_raises_leaves_nothing_behind(store):
+async def test_transaction_that_raises_writes_nothing(store):
     await put(store, "Memory", {"id": "m", "text": "wombat"})
     await put(store, "Task", {"id": "a"}, {"id": "b"})
     before = await store.read(lambda reads: list(reads.dump()))
@@ -33,7 +33,7 @@ async def test_work_that_raises_leaves_nothing_behind(store):
     assert await found(store, "koala") == []
 
 
-async def test_failing_job_takes_no_other_job_with_it(store):
+async def test_failed_write_does_not_fail_the_others_of_its_commit(store):
     def bad(ops):
         ops.upsert("Task", [{"id": "bad"}])
         raise ValueError("bad")
@@ -212,7 +212,7 @@ async def test_several_reads_run_at_once(store):
     assert sorted(places) == [0, 1, 2]
 
 
-async def test_read_sees_the_write_that_came_before_it(store):
+async def test_read_sees_the_earlier_write(store):
     for n in range(50):
         await put(store, "Task", {"id": "a", "n": n})
         assert (await store.read(lambda reads: reads.get("Task", "a")))["n"] == n
@@ -255,7 +255,7 @@ async def test_cancelled_writer_leaves_the_transaction_to_finish(store):
     assert await ids(store, "Task", {}) == ["x", "y"]
 
 
-async def test_cancelled_writer_whose_work_fails_leaves_no_complaint(store):
+async def test_cancelled_writer_with_a_failed_function_logs_no_error(store):
     started, go_on = threading.Event(), threading.Event()
 
     def slow(ops):
@@ -298,7 +298,7 @@ async def test_one_of_many_tasks_wins_each_compare_and_set(store):
     assert sorted(wins) == sorted((r["id"], r["lockedBy"], 1) for r in rows)
 
 
-async def test_two_doors_to_one_store_lose_no_update(store, second):
+async def test_two_connections_to_one_store_lose_no_update(store, second):
     await put(store, "Run", {"id": "r", "n": 0})
 
     def add(ops):

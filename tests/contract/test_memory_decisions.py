@@ -52,7 +52,7 @@ def propose(ops: WriteOps) -> None:
     save_proposals(ops, CheckedProposals(kept=made))
 
 
-async def test_of_decisions_at_one_moment_one_holds_and_the_others_are_refused(
+async def test_one_of_several_concurrent_decisions_counts(
     store: GraphStore, second: Callable[[], AbstractAsyncContextManager[GraphStore]]
 ):
     await store.write(propose)

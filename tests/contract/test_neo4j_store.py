@@ -123,7 +123,7 @@ async def test_schema_has_its_constraints_and_indexes(store, run_query):
     } <= indexed  # fmt: skip
 
 
-async def test_id_cannot_be_given_to_two_nodes_even_by_hand(store, run_query):
+async def test_duplicate_id_is_refused_by_the_schema(store, run_query):
     await put(store, "Task", {"id": "x"})
 
     with pytest.raises(Exception, match="already exists"):
@@ -185,7 +185,7 @@ async def test_removed_store_is_refused(store, run_query):
         await put(store, "Task", {"id": "t"})
 
 
-async def test_time_is_the_servers(store, run_query):
+async def test_time_of_a_transaction_is_that_of_the_server(store, run_query):
     now = await store.read(lambda reads: reads.now())
     (there,) = run_query("RETURN toString(datetime.realtime())")[0]
 
@@ -193,15 +193,15 @@ async def test_time_is_the_servers(store, run_query):
     assert now[:4] == there[:4] != "2030"
 
 
-async def test_open_store_has_a_door_and_leaves_none_behind(tmp_path, frozen_clock, run_query):
+async def test_open_store_has_a_process_node_and_removes_it(tmp_path, frozen_clock, run_query):
     async with opened(store_over(tmp_path, frozen_clock)):
         assert len(run_query("MATCH (d:MimirDoor {_store: $store}) RETURN d.id")) == 1
 
     assert run_query("MATCH (d:MimirDoor {_store: $store}) RETURN d.id") == []
 
 
-async def test_claim_asks_twice_after_the_first_however_much_it_takes(store, monkeypatch):
-    """Claim a free or ended task; all writes go out at once. The run's row came with the lock."""
+async def test_claim_sends_two_queries_after_the_first_for_any_number(store, monkeypatch):
+    """One query reads free and expired tasks, one sends all writes. The row of the run comes with the lock."""
     await start(store, *(task(id) for id in "abcde"))
     await claim(store, limit=1)
     asked = []
@@ -215,7 +215,7 @@ async def test_claim_asks_twice_after_the_first_however_much_it_takes(store, mon
     assert (len(more), len(asked)) == (3, 2)
 
 
-async def test_run_that_comes_with_the_lock_is_as_it_was_when_the_lock_was_had(store, run_query):
+async def test_run_read_with_the_lock_has_its_state_under_the_lock(store, run_query):
     """Two processes: the second waits for the lock while the first changes the run that it will be given."""
     await put(store, "Run", {"id": "r", "number": 0})
     text = str(query("open"))
@@ -247,7 +247,7 @@ async def test_recent_writers_are_counted_with_the_lock(tmp_path, frozen_clock, 
         assert two._backoff._others == 0
 
 
-async def test_password_is_in_nothing_that_is_shown(store, tmp_path):
+async def test_password_is_in_no_output(store, tmp_path):
     address = address_of(tmp_path)
     secret = address.password or "no-password"
 
@@ -301,7 +301,7 @@ async def test_tasks_to_claim_are_found_by_the_index_that_is_for_this_and_planne
     )
     await claim(store, limit=1)
     choosing = [(text, bound) for text, bound in asked if "q0_is_claimState" in bound]
-    assert len(choosing) == 1, "what is free and what is held, together"
+    assert len(choosing) == 1, "free and held tasks together"
 
     for text, bound in choosing:
         assert text.startswith("CYPHER replan=skip")

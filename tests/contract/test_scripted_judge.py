@@ -60,7 +60,7 @@ BARE = TASK.__class__(
     ids=["check and file", "file only", "answer only"],
 )
 @pytest.mark.parametrize("wanted", ["pass", "fail"])
-async def test_its_verdict_is_valid_and_its_quotes_hold(
+async def test_scripted_qc_answer_is_valid_and_its_quotes_are_verified(
     task: Task, outcomes: tuple[CheckOutcome, ...], changed: tuple[ChangedFile, ...], wanted: str
 ):
     given = QCInput(

@@ -71,7 +71,7 @@ def tools(request: pytest.FixtureRequest, tmp_path: Path) -> Toolset:
     return make(tmp_path / "ws")
 
 
-def test_all_tools_of_the_table_are_there(tmp_path: Path):
+def test_all_tools_of_the_table_exist(tmp_path: Path):
     assert [spec.name for spec in all_behind_the_gateway(tmp_path).specs] == list(ALL_TOOLS)
 
 

@@ -218,7 +218,7 @@ def _nodes(reads):
     return [item for item in reads.dump() if len(item) == 2]
 
 
-async def test_empty_store_is_not_taken_for_one_that_was_copied(made, copied):
+async def test_copy_of_an_empty_store_is_refused(made, copied):
     source, target = await made("sqlite", "one"), await made("sqlite", "other")
 
     with pytest.raises(UsageError, match="holds nothing"):
@@ -248,7 +248,7 @@ async def test_no_transaction_carries_more_than_its_bounds(made, copied, frozen_
     assert await everything(target) == await everything(source)
 
 
-async def test_view_that_is_taken_again_is_kept_once(made, frozen_clock):
+async def test_repeated_view_is_stored_once(made, frozen_clock):
     source = await made("sqlite", "one")
     await SmallRun(source, frozen_clock).create()
     with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:

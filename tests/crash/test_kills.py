@@ -1,4 +1,4 @@
-"""A run that dies at a named step goes on where it was: the end is that of the run without a death, and next to nothing is asked twice."""
+"""A run that dies at a named step resumes at it: its end equals that of the run without a death, and almost no call is repeated."""
 
 import contextlib
 import sqlite3

@@ -16,7 +16,7 @@ SCENE = Scene(
 )
 
 
-def test_innocent_task_without_retries_survives_two_kills(forge: Forge, tmp_path: Path):
+def test_task_without_retries_survives_two_kills(forge: Forge, tmp_path: Path):
     root = tmp_path / "root"
     wanted, _ = reference(root, SCENE, forge)
     stage = Stage(root=root, forge=forge, scene=SCENE, wanted=wanted)

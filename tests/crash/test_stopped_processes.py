@@ -28,7 +28,7 @@ def wanted(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> End:
 
 
 @pytest.mark.parametrize("seed", [0, 1], ids=["amid the run", "when all is done"])
-def test_process_that_wakes_up_after_two_leases_writes_nothing_and_ends_its_tools(
+def test_process_continued_after_two_leases_writes_nothing_and_ends_tools(
     seed: int, forge: Forge, tmp_path: Path
 ):
     root = tmp_path / "root"
@@ -40,7 +40,7 @@ def test_process_that_wakes_up_after_two_leases_writes_nothing_and_ends_its_tool
 
 
 @pytest.mark.parametrize("seed", [0, 1], ids=[number.name for number in SIGNALS])
-def test_process_that_is_asked_to_end_gives_back_its_leases_and_leaves_no_child(
+def test_signalled_process_releases_its_leases_and_leaves_no_child(
     seed: int, wanted: End, forge: Forge, tmp_path: Path
 ):
     stage = Stage(root=tmp_path / "root", forge=forge, scene=SMALL, wanted=wanted)

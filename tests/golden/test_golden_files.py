@@ -1,4 +1,4 @@
-"""Golden files of the interfaces for scripts: what the command line prints as JSON, a recording, and a store's dump.
+"""Golden files of the interfaces for scripts: JSON of the command line, a recording, and a store's dump.
 
 Sources are the stores that earlier schemas have written (`tests/stores`), plans with and without findings (`tests/golden/plans`),
 and one new run with a scripted model. `tests/support/golden_parts.py` defines the parts of a document:
@@ -170,7 +170,7 @@ def test_members_codes_and_formatting_are_those_of_the_golden_file(
 
 
 @pytest.mark.parametrize("name", [*NEW_RUN, *CHECKS, *KEPT])
-def test_prose_is_that_of_the_golden_file(name: str, sources: Sources) -> None:
+def test_narrative_equals_the_golden_file(name: str, sources: Sources) -> None:
     compare(FILES / f"{name}.prose.jsonl", sources.parts(name).prose_text(), write=WRITE)
 
 

@@ -51,16 +51,14 @@ async def test_shipped_recording_is_the_one_to_be_changed(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("answer", ["x", 7, {"text": "x"}, {"bytes": -1}, {"bytes": 2**70}])
-async def test_file_that_git_cannot_have_answered_with_is_a_difference(
-    tmp_path: Path, answer: object
-) -> None:
+async def test_file_that_git_cannot_return_is_a_difference(tmp_path: Path, answer: object) -> None:
     content = lines(SHIPPED)
     answered_by_git(content, "file")["answer"] = answer
     found = (await replay(tmp_path, content)).differences
     assert any("Git's answer" in one.detail for one in found)
 
 
-async def test_status_that_there_is_not_is_a_difference(tmp_path: Path) -> None:
+async def test_unknown_status_is_a_difference(tmp_path: Path) -> None:
     content = lines(SHIPPED)
     moved = next(
         line

@@ -38,7 +38,7 @@ def place_of(tmp_path: Path, *parts: Part) -> tuple[Place, list[str]]:
     return place, ["--model", f"play:{play}", "--record", "run.jsonl"]
 
 
-def test_run_that_was_killed_twice_is_recorded_whole_and_replays(tmp_path: Path) -> None:
+def test_run_that_was_killed_twice_is_recorded_completely_and_replays(tmp_path: Path) -> None:
     place, flags = place_of(tmp_path)
     assert place.killed_after(14, "execute", "plan.md", "--yes", *flags)
     assert place.killed_after(2, "resume", *flags)
@@ -60,7 +60,7 @@ def test_run_that_was_killed_twice_is_recorded_whole_and_replays(tmp_path: Path)
     assert "recording-cut" in error[0]
 
 
-def test_other_program_asks_a_recording(tmp_path: Path) -> None:
+def test_other_program_uses_a_recording_as_its_endpoint(tmp_path: Path) -> None:
     place, _ = place_of(tmp_path)
     words = [*MIMIR, "serve-recording", str(shipped_recording.FILE)]
     with PythonProcess(
@@ -74,7 +74,7 @@ def test_other_program_asks_a_recording(tmp_path: Path) -> None:
         assert server.wait() == 130
 
 
-def test_request_that_was_planned_and_worked_on_is_done_again_in_a_clone_more_than_once(
+def test_planned_request_is_repeated_in_a_clone_more_than_once(
     tmp_path: Path,
 ) -> None:
     made, parts = shipped_recording.run()

@@ -159,7 +159,7 @@ async def test_recording_has_retries_a_trip_a_failure_and_a_passed_gate(tape: Pa
     assert {"BreakerTripped", "TaskFailed", "TaskBlocked", "GatePassed"} <= set(kinds)
 
 
-async def test_edited_answer_is_named_by_lane_call_and_first_difference(
+async def test_edited_answer_is_named_by_transcript_call_and_difference(
     project: Path, tape: Path
 ) -> None:
     def change(answer: dict[str, object]) -> None:
@@ -175,7 +175,7 @@ async def test_edited_answer_is_named_by_lane_call_and_first_difference(
     assert first.detail == "message 3 (assistant), characters 1–11: recorded '', now 'Let me see.'"
 
 
-async def test_answer_edited_with_its_line_s_hash_is_found_by_its_lane(
+async def test_answer_edited_with_its_hash_is_found_by_its_transcript(
     project: Path, tape: Path
 ) -> None:
     content = lines(tape)

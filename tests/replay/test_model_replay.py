@@ -30,7 +30,7 @@ from tests.support.whole_run import (
 )
 
 CLOCK = {"calls": [calls("run", argv=["python3", "-c", "import time; print(time.time_ns())"])]}
-"""A tool that never says the same twice."""
+"""A tool with another result at each call."""
 
 
 def trust(project: Path, preamble: Path) -> None:
@@ -52,7 +52,7 @@ def no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect_ex", refuse)
 
 
-async def test_shipped_recording_is_used_whole_and_its_work_completes(tmp_path: Path) -> None:
+async def test_shipped_recording_is_used_completely_and_its_tasks_complete(tmp_path: Path) -> None:
     made, _ = shipped_recording.run()
     project = make_project(tmp_path / "project", shipped_recording.README)
     done = await again(project, made, shipped_recording.FILE)
@@ -134,7 +134,7 @@ async def test_missing_call_is_a_miss(tmp_path: Path) -> None:
     assert done.ending.exit_code == 65
 
 
-async def test_run_whose_preambles_lay_ready_is_done_again_where_none_do(tmp_path: Path) -> None:
+async def test_run_with_cached_preambles_is_repeated_without_a_cache(tmp_path: Path) -> None:
     made, parts = plan(step("a")), [wrote("a")]
     project, file = start(tmp_path), tmp_path / "run.jsonl"
     play = tmp_path / "the.play.yaml"
@@ -154,7 +154,7 @@ async def test_run_whose_preambles_lay_ready_is_done_again_where_none_do(tmp_pat
     assert "its preamble changed" in missed.used.missed[0]
 
 
-async def test_tasks_that_met_in_one_file_come_onto_the_line_in_the_recorded_order(
+async def test_conflicting_tasks_are_merged_in_the_recorded_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = plan(sharer("first"), sharer("second"))

@@ -1,4 +1,4 @@
-"""A server that speaks just enough Bolt to say no: of a wrong version, to a password, to a database, to a write."""
+"""A server with just enough Bolt to refuse: a wrong version, a password, a database, a write."""
 
 import socket
 import struct

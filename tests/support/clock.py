@@ -1,4 +1,4 @@
-"""Time and ids for tests: nothing moves unless the test says so."""
+"""Time and ids for tests: only the test moves the clock."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

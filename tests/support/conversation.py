@@ -24,7 +24,7 @@ def call(name: str = "run", arguments: str = "{}", id: str = "c") -> ToolCall:
     return ToolCall(id=id, name=name, arguments=arguments)
 
 
-def says(
+def reply(
     text: str = "",
     *calls: ToolCall,
     finish: Finish = "stop",

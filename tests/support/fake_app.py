@@ -175,7 +175,7 @@ class FakeMimir:
     """How many of them had happened before."""
     ending: RunResult = DONE
     hangs: bool = False
-    """True: the run goes on until it is cancelled."""
+    """True: the run continues until it is cancelled."""
     rests: bool = True
     """False: cancelled, it does not come to rest."""
     raises: Mapping[str, BaseException] = field(default_factory=dict[str, BaseException])

@@ -21,7 +21,7 @@ PROTECTED = check(
     protect=("tests/test_a.py",),
     tests=("tests/test_a.py",),
 )
-"""The check of such a task: `tests/test_a.py` stands on a module that the worker writes."""
+"""The check of such a task: `tests/test_a.py` imports a module that the worker writes."""
 
 
 def shell(command: str, **more: Any) -> Mapping[str, object]:

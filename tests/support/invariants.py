@@ -145,7 +145,7 @@ def _made_again(facts: Facts, event: Event) -> bool:
 
 
 def _i11(facts: Facts, outside: Outside) -> Iterator[str]:
-    """No secret stands in store, reports, recordings or output."""
+    """No secret is in store, reports, recordings or output."""
     places = [
         path
         for name in (".mimir", "chains", "generated-agents")

@@ -184,5 +184,5 @@ def i13(facts: Facts, _: Outside) -> Iterator[str]:
 
 
 def _about(record: Mapping[str, Any]) -> object:
-    """Return the tree that a run says something of: also where a check's own files were put back."""
+    """Return the tree that a check run decides, also if its check files were restored."""
     return record.get("standsFor") or record.get("tree")

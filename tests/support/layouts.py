@@ -21,7 +21,7 @@ BARE_SAFE = (
     "**Notes:** mind\n**Model:** a table\n**Name:** x\n**ID:** y\n**Notes:**\n- z",
     "See:\n~~~\n<prompt>\n~~~",
 )
-"""Prompts that can stand without any wrapper."""
+"""Prompts that need no wrapper."""
 WRAPPED_ONLY = (
     "### Task 9.9: fake\n**Task ID:** task-9.9\n**Prompt:** no\n**Dependencies:** task-9.8",
     "# Heading\n\n## Other heading\n\ntext",

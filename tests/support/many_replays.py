@@ -77,7 +77,7 @@ def record_hundred(room: Path, kills: int) -> tuple[Path, Path, float]:
 
 
 def record_demo(room: Path) -> tuple[Path, Path]:
-    """Record the demo: its request planned and executed; both runs stand in one file."""
+    """Record the demo: its request planned and executed; both runs are in one file."""
     project = asyncio.run(demo.build(room / "demo"))
     words = ["execute", REQUEST, "--ecko", "--yes", "--record", "demo.jsonl", "--apply", "never"]
     ended = subprocess.run(

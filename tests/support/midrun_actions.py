@@ -14,7 +14,7 @@ Deed = Callable[[], None]
 
 
 class Meanwhile:
-    """Does something once, right before an agent says its next words."""
+    """Does something once, right before the next turn of an agent."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._asked: Counter[str] = Counter()

@@ -24,8 +24,8 @@ def question(
     return ModelRequest(messages=(*brief, *more), **settings)  # type: ignore[arg-type]
 
 
-def said(text: str, *calls: ToolCall) -> Message:
-    """Return an answer of the model as it stands in a later request."""
+def assistant_message(text: str, *calls: ToolCall) -> Message:
+    """Return an answer of the model in the form of a later request."""
     return Message(role="assistant", text=text, calls=calls)
 
 
@@ -47,7 +47,7 @@ class Sleeper:
 
 
 class Middle:
-    """A source of chance that always says one half: no jitter up or down."""
+    """A source of chance that always returns one half: no jitter up or down."""
 
     def __call__(self) -> float:
         return 0.5
@@ -59,7 +59,7 @@ class Troubled:
     def __init__(self, *troubles: Exception, answer: str = "done") -> None:
         self.asked: list[ModelRequest] = []
         self._troubles = list(troubles)
-        self._answer = Answer(message=said(answer))
+        self._answer = Answer(message=assistant_message(answer))
 
     async def ask(self, request: ModelRequest) -> Answer:
         self.asked.append(request)

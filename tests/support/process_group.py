@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mimir.domain.event import Event, EventKind
-from mimir.store.operations import runs
 from tests.support.crash.process_forge import PythonProcess, run_python
 from tests.support.killed_processes import MIMIR, PATIENCE_SECONDS, environment
 
@@ -65,7 +64,7 @@ class Fleet:
         self.started.append(process)
         return process
 
-    def said(self, process: "subprocess.Popen[str]") -> str:
+    def output_of(self, process: "subprocess.Popen[str]") -> str:
         """Return the output of a process so far."""
         return (self.logs / f"{self.started.index(process)}.log").read_text(encoding="utf-8")
 
@@ -89,11 +88,6 @@ def fleet(tmp_path: Path, url: str, **env: str) -> Generator[Fleet]:
         yield made
     finally:
         made.end()
-
-
-async def told(store: object, run: str) -> Sequence[Event]:
-    """Return a run's events."""
-    return await store.read(lambda reads: runs.events(reads, run))  # type: ignore[attr-defined]
 
 
 def holders(events: Sequence[Event]) -> Counter[str]:

@@ -80,7 +80,7 @@ class Counted:
 
 
 class Rolling:
-    """So many requests in any minute; says when the next one would be taken."""
+    """So many requests in any minute; returns the time of the next free one."""
 
     def __init__(self, travel: Travel, a_minute: int) -> None:
         self._travel = travel
@@ -97,7 +97,7 @@ class Rolling:
 
 
 class Bucket:
-    """So many requests a second and so many at once; says whole seconds, as most endpoints do."""
+    """So many requests a second and so many at once; returns whole seconds, as most endpoints do."""
 
     def __init__(self, travel: Travel, a_second: float, at_once: int) -> None:
         self._travel = travel

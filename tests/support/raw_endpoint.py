@@ -1,4 +1,4 @@
-"""An endpoint as its own tests ask it: over HTTP, of a server that says any bytes."""
+"""An endpoint for its own tests: over HTTP, from a server that sends any bytes."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable

@@ -39,7 +39,7 @@ async def record(
     workers: int = 3,
     play: Path | None = None,
 ) -> RunResult:
-    """Run a plan with a play, recorded; the play is written beside the project, or where `play` says."""
+    """Run a plan with a model script, recorded; the script is written beside the project, or to `play`."""
     play = play or project.parent / f"{project.name}.play.yaml"
     play.write_text(yaml.safe_dump({"parts": [*parts, *REST]}), encoding="utf-8")
     async with app.open(project, loaded(project, f"play:{play}"), record=file) as mimir:

@@ -42,7 +42,7 @@ class Git:
             text = str(objects).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
             self._environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = f'"{text}"'
 
-    def say(self, *arguments: str) -> str:
+    def output(self, *arguments: str) -> str:
         """Return the output of git."""
         done = subprocess.run(
             ["git", f"--git-dir={self.directory}", *arguments],
@@ -56,19 +56,19 @@ class Git:
 
     def tree(self, commit: str) -> str:
         """Return a commit's tree."""
-        return self.say("rev-parse", "--verify", f"{commit}^{{tree}}").strip()
+        return self.output("rev-parse", "--verify", f"{commit}^{{tree}}").strip()
 
     def line(self, head: str, base: str) -> list[str]:
         """Return the commits of a line by first parents, oldest first, without its base."""
-        return self.say("rev-list", "--first-parent", "--reverse", f"{base}..{head}").split()
+        return self.output("rev-list", "--first-parent", "--reverse", f"{base}..{head}").split()
 
     def parents(self, commit: str) -> list[str]:
         """Return a commit's parents, the line's first."""
-        return self.say("rev-parse", f"{commit}^@").split()
+        return self.output("rev-parse", f"{commit}^@").split()
 
     def files(self, source: str) -> dict[str, str]:
         """Return path → mode and blob of a commit or tree."""
-        rows = [r for r in self.say("ls-tree", "-r", "-z", source).split("\0") if r]
+        rows = [r for r in self.output("ls-tree", "-r", "-z", source).split("\0") if r]
         return {path: facts for facts, path in (row.split("\t", 1) for row in rows)}
 
     def changed(self, a: str, b: str) -> set[str]:
@@ -78,7 +78,7 @@ class Git:
 
     def text(self, source: str, path: str) -> str:
         """Return a file's text in a commit or tree."""
-        return self.say("cat-file", "blob", f"{source}:{path}")
+        return self.output("cat-file", "blob", f"{source}:{path}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +171,7 @@ class Facts:
     @property
     def branches(self) -> dict[str, str]:
         """Return branch → commit of mimir's branches in a user's repository."""
-        said = Git(self.project / ".git").say(
+        said = Git(self.project / ".git").output(
             "for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads/mimir"
         )
         return dict(line.split(" ") for line in said.splitlines())
@@ -188,7 +188,7 @@ class Outside:
     """Knowledge of an observer outside the engine; each part may be left out."""
 
     secrets: Sequence[str] = ()
-    """Texts that may stand nowhere."""
+    """Texts that may be in no output."""
     output: Sequence[str] = ()
     """The printed output."""
     before: Mapping[str, str] | None = None
@@ -205,7 +205,7 @@ def load(project: Path, run: str, store: GraphStore | None = None) -> Facts:
 
 
 async def gather(project: Path, run: str, store: GraphStore | None = None) -> Facts:
-    """Read a run, of the project's own store if no other is given. No engine may have it open for writing, or it is read as it stands."""
+    """Read a run, of the project's own store by default. No engine may have it open for writing."""
     async with opened(store) if store else store_of(project) as store:
         return await store.read(lambda reads: _read(reads, project, run))
 

@@ -35,7 +35,7 @@ def forms(value: str) -> Iterator[tuple[str, bytes]]:
 
 
 def hits(places: Mapping[str, bytes], names: tuple[str, ...] = tuple(CANARIES)) -> list[str]:
-    """Name every canary that stands in a place, with its form; packed places are unpacked first."""
+    """Name every canary in a place, with its form; packed places are unpacked first."""
     found: list[str] = []
     for place, data in places.items():
         texts = [data, *_unpacked(data)]

@@ -38,7 +38,7 @@ def new_run(plan: Plan | None = None, **fields: Any) -> NewRun:
 
 
 async def start(store: GraphStore, *tasks: Task, released: bool = True, **fields: Any) -> None:
-    """Make a run of these tasks; all of them released, if not said otherwise."""
+    """Make a run of these tasks; all of them released by default."""
     made = new_run(plan(*tasks), **fields)
 
     def work(ops: WriteOps) -> None:

@@ -22,7 +22,7 @@ from mimir.store.transcripts.stored_transcript import StoredTranscript, Work
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """The process is dead."""
 
 
 class World:
@@ -104,7 +104,7 @@ async def recorded(store: Transactions) -> list[tuple[Value, Value, Value]]:
     return [(row["seq"], row["kind"], row["done"]) for row in rows]
 
 
-async def told(store: Transactions, *kinds: EventKind) -> list[Event]:
+async def events_of_kind(store: Transactions, *kinds: EventKind) -> list[Event]:
     """Return the run's events of these kinds."""
     return [e for e in await store.read(lambda r: runs.events(r, "r1")) if e.kind in kinds]
 

@@ -1,4 +1,4 @@
-"""How hard the batteries of tests/trust try: the one place that says so, and the book in which each counts its cases.
+"""Sizes of the batteries of tests/trust, defined here alone, and the record of each battery's cases.
 
 `small` is part of `make test`, `ci` is `make trust`, `full` is `make trust FULL=1`.
 """
@@ -63,7 +63,7 @@ class Cases:
         else:
             self.passed += 1
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return the failures as readable text."""
         more = len(self.failures) - self.SHOWN
         shown = [*self.failures[: self.SHOWN], *([f"… and {more} more"] if more > 0 else [])]

@@ -55,7 +55,7 @@ REST: Sequence[Part] = (
 def check(
     *run: str, criteria: Sequence[str] = ("c1",), kind: CheckKind = "flip", **more: Any
 ) -> Check:
-    """Return a check of this command; its id is `unit` if not said otherwise."""
+    """Return a check of this command; its id is `unit` by default."""
     made = Check(id="unit", criteria=tuple(criteria), run=run, kind=kind)
     return replace(made, **more)
 
@@ -123,7 +123,7 @@ def edit(task: str, line: int) -> dict[str, object]:
 
 
 def sharer(id: str, *needs: str, **fields: object) -> Task:
-    """Return a task whose name must stand in the shared file."""
+    """Return a task that must write its name into the shared file."""
     return step(id, *needs, **{"checks": (holds("shared.txt", f"of {id}"),), **fields})
 
 
@@ -244,7 +244,7 @@ class Curtain:
         patch.setattr(ClaimJournal, "transition", moved)
 
     def hold(self, task: str, *, until: str, attempt: int = 1, role: str = "worker") -> "Curtain":
-        """Let this lane say nothing before task `until` has ended an attempt."""
+        """Hold this transcript before task `until` has ended an attempt."""
         self._waiting[f"{task}/{attempt}/{role}"] = until
         return self
 

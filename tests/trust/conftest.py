@@ -38,7 +38,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         counts = [(TRIED, max(tried, lost)), (FAILED, failed + lost)]
         pyfuncitem.user_properties.extend(counts)
     if isinstance(book, Cases) and book.failures:
-        pytest.fail(book.told(), pytrace=False)
+        pytest.fail(book.describe(), pytrace=False)
     return done
 
 

@@ -1,4 +1,4 @@
-"""A run's bounds of calls, tokens, money and time, over all workers at once and over restarts: never passed, always said, always to be raised."""
+"""A run's limits of calls, tokens, money and time, over all workers and restarts: never exceeded, always reported, always raisable."""
 
 import asyncio
 import random
@@ -80,7 +80,7 @@ def tree(seed: int, size: int) -> tuple[Plan, list[Part]]:
 async def served(
     project: Path, parts: list[Part], run: str, limits: RunBudget, made: Plan
 ) -> RunResult:
-    """Serve a run by a process of its own, so to say: everything is opened anew."""
+    """Serve a run as a new process does: everything is opened anew."""
     play = f"play:{project.parent / f'{project.name}.play.yaml'}"
     prices = {play: {"input": "0.15", "output": "0.60"}}
     async with opened(project, parts, llm__prices=prices) as mimir:
@@ -118,9 +118,9 @@ def paused_truly(ending: RunResult, project: Path, flag: str) -> None:
     assert "paused" in report.casefold()
 
 
-def limits_of(what: Bound, bound: int) -> tuple[RunBudget, str]:
+def limits_of(unit: Bound, bound: int) -> tuple[RunBudget, str]:
     """Return the limits of a run, and the limits of its resume."""
-    match what:
+    match unit:
         case "calls":
             return RunBudget(max_calls=bound), "--max-calls"
         case "tokens":
@@ -129,14 +129,14 @@ def limits_of(what: Bound, bound: int) -> tuple[RunBudget, str]:
             return RunBudget(max_cost=bound), "--max-cost"
 
 
-async def spent(seed: int, size: int, first: int, *, what: Bound, meter: Meter) -> int:
+async def spent(seed: int, size: int, first: int, *, unit: Bound, meter: Meter) -> int:
     """Run a tree with a budget that is raised bit by bit, to its end; how often it paused."""
     made, parts = tree(seed, size)
     with tempfile.TemporaryDirectory() as room:
         project = start(Path(room))
         run, bound, pauses = "", first, 0
         for _ in range(RESUMES):
-            limits, flag = limits_of(what, bound)
+            limits, flag = limits_of(unit, bound)
             ending = await served(project, parts, run, limits, made)
             run = ending.run
             facts = await gather(project, run)
@@ -145,15 +145,15 @@ async def spent(seed: int, size: int, first: int, *, what: Bound, meter: Meter) 
                 break
             paused_truly(ending, project, flag)
             pauses += 1
-            bound += RAISED[what] + (seed % 7 if what == "calls" else 0)
+            bound += RAISED[unit] + (seed % 7 if unit == "calls" else 0)
         assert set(facts.statuses.values()) == {"completed"}, ending
         assert invariants.broken(facts) == []
         return pauses
 
 
-@pytest.mark.parametrize("what", ["calls", "tokens", "money"])
+@pytest.mark.parametrize("unit", ["calls", "tokens", "money"])
 def test_no_tree_of_tasks_goes_over_its_budget(
-    what: Bound, cases: Cases, monkeypatch: pytest.MonkeyPatch
+    unit: Bound, cases: Cases, monkeypatch: pytest.MonkeyPatch
 ):
     pauses: list[int] = []
     together: list[int] = []
@@ -169,10 +169,10 @@ def test_no_tree_of_tasks_goes_over_its_budget(
     def holds(seed: int, size: int, first: int) -> None:
         with monkeypatch.context() as patch:
             meter = Meter().enter(patch)
-            least, more = FIRST[what]
+            least, more = FIRST[unit]
             bound = least + first * more
             with cases.case((seed, size, bound)):
-                made = asyncio.run(spent(seed, size, max(1, bound), what=what, meter=meter))
+                made = asyncio.run(spent(seed, size, max(1, bound), unit=unit, meter=meter))
                 pauses.append(made)
                 together.append(meter.most_at_once)
 

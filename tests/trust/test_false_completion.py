@@ -108,7 +108,7 @@ class _Bench:
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
-async def test_wrong_work_is_never_completed_and_honest_work_is(
+async def test_wrong_work_is_never_completed_and_right_work_is(
     runner: str, tmp_path: Path, frozen_clock: FrozenClock, cases: Cases
 ):
     bench = _Bench(PROJECTS[runner], tmp_path, frozen_clock)

@@ -116,7 +116,7 @@ def test_requests_without_right_token_host_origin_type_or_size_are_refused(serve
     assert site.get(token).status_code == 405
 
 
-def test_clients_that_leave_give_their_places_back_and_a_taken_port_is_named(served: Served):
+def test_left_clients_free_their_places_and_an_occupied_port_is_named(served: Served):
     site, token = served.site, served.tokens["gone"]
     # Given more clients than places, each of which leaves in the middle of its request
     place = ("127.0.0.1", int(site.url.rpartition(":")[2].partition("/")[0]))

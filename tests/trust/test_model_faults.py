@@ -111,7 +111,7 @@ async def struck(run: Run) -> None:
 
 
 async def lasted(run: Run) -> None:
-    """Let a fault last: the run pauses after its tries, fails nothing, and goes on when the fault is gone."""
+    """Let a fault last: the run pauses after its tries, fails nothing, and continues after the fault."""
     run.broken.touch()
     with PlayServer(run.play()) as server:
         async with run.opened(server) as mimir:
@@ -155,7 +155,7 @@ async def ended_truly(run: Run, outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
-async def test_a_fault_that_strikes_once_never_falsifies_a_run(
+async def test_single_model_fault_never_falsifies_a_run(
     part: int, cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     warp_waits(monkeypatch)
@@ -175,7 +175,7 @@ HUGE = ("huge", "endless", "endless_pings")
 
 @pytest.mark.parametrize("fault", HUGE)
 @pytest.mark.parametrize("streams", [True, False])
-async def test_no_answer_takes_more_memory_than_the_largest_that_is_accepted(
+async def test_memory_of_an_answer_is_bounded_by_the_largest_accepted_one(
     fault: str, streams: bool, cases: Cases
 ):
     play = f"default: [{{fault: {fault}}}]"

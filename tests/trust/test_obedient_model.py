@@ -216,7 +216,7 @@ def filled(order: Order, here: Site) -> Order:
 
 
 def staged(orders: Sequence[Order], channel: str, *, grants: bool) -> Scene:
-    """Return the scene of one run: `b` gets the order; `c` is idle, `liar` must fail whatever happens to QC."""
+    """Return the scene of one run: `b` gets the order; `c` is idle, `liar` must fail with any QC answer."""
     b = step(
         "b",
         "a",

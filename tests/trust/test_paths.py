@@ -56,7 +56,7 @@ def tools_of(room: Path) -> FileTools:
 
 
 def fingerprint(outside: Path) -> dict[str, str]:
-    """Return all that lies around the workspace, by content and kind."""
+    """Return all files around the workspace, by content and kind."""
     found: dict[str, str] = {}
     for path in sorted(outside.rglob("*")):
         name = str(path.relative_to(outside))
@@ -204,7 +204,7 @@ async def test_no_name_does_more_than_name_a_file(cases: Cases, room: Path, outs
     await try_all(NAMES, room, outside, cases, every=1)
 
 
-async def test_twins_by_case_or_composition_stay_two_files(cases: Cases, room: Path):
+async def test_names_that_differ_in_case_or_composition_are_two_files(cases: Cases, room: Path):
     tools = tools_of(room)
     for one, other in (("é.txt", "é.txt"), ("B.txt", "b.txt"), ("ﬁ.txt", "fi.txt"), ("ſ", "s")):
         with cases.case((one, other)):
@@ -214,7 +214,7 @@ async def test_twins_by_case_or_composition_stay_two_files(cases: Cases, room: P
             assert (room / other).read_bytes() == f"of {other}".encode()
 
 
-async def test_twins_of_the_engines_names_are_the_engines(cases: Cases, room: Path, outside: Path):
+async def test_variants_of_engine_file_names_are_refused(cases: Cases, room: Path, outside: Path):
     tools, before = tools_of(room), fingerprint(outside)
     for name in ENGINE_TWINS:
         with cases.case(name):
@@ -324,7 +324,9 @@ def attacking(command: Sequence[str]) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.parametrize("attackers", [1, 2])
-async def test_no_race_leads_out(attackers: int, cases: Cases, room: Path, outside: Path):
+async def test_no_race_leaves_the_workspace(
+    attackers: int, cases: Cases, room: Path, outside: Path
+):
     write_files(room, {"file": "inside\n"})
     before = fingerprint(outside)
     command = [sys.executable, link_swapper.__file__, str(room), str(outside / "outside")]
@@ -347,7 +349,7 @@ async def test_no_race_leads_out(attackers: int, cases: Cases, room: Path, outsi
         for process in running:
             said = process.communicate("")[0]
             rounds += int(said.split()[-1])
-    with cases.case("what lies outside"):
+    with cases.case("files outside"):
         now = fingerprint(outside)
         assert {k: v for k, v in now.items() if before.get(k) != v} == {}
         assert before.keys() == now.keys()

@@ -63,7 +63,7 @@ READERS: Mapping[str, tuple[Callable[[str], object], tuple[type[Exception], ...]
         (),
     ),
 }
-"""Reader → how it is called, and how it says no."""
+"""Reader → its call, and its kind of refusal."""
 
 VERDICT = json.dumps(
     {"verdict": "PASS", "score": 90, "criteria": [{"id": "c1", "state": "passed"}]}
@@ -87,7 +87,7 @@ PIECES = (
 
 
 def reads(name: str, text: str) -> None:
-    """Read; every way to say no but the reader's own is a fault."""
+    """Read; any refusal but the reader's own is a fault."""
     reader, noes = READERS[name]
     try:
         reader(text)
@@ -101,7 +101,7 @@ EXAMPLES = sized(small=10, ci=400, full=6000)
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_any_text_is_read_or_refused_in_words(name: str, cases: Cases):
+def test_any_text_is_read_or_refused_with_a_message(name: str, cases: Cases):
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(
         st.sampled_from(SEEDS),
@@ -200,7 +200,7 @@ NO_NUMBERS = (
 )
 
 
-def test_no_odd_number_becomes_a_score_or_an_argument(cases: Cases):
+def test_special_number_becomes_no_score_and_no_argument(cases: Cases):
     for number in NO_NUMBERS:
         with cases.case(number[:20]):
             with pytest.raises(AnswerError):
@@ -221,7 +221,7 @@ LABELS = ("Estimated Tool Calls", "Max Retries", "Time Limit", "Estimated Durati
 ODD = ("NaN", "Infinity", "-3", "1e999", "many", "0x10", "0b1", "9" * 400, "∞", "-∞", "√two")
 
 
-def test_no_odd_number_of_a_plan_becomes_a_default_in_silence(cases: Cases):
+def test_special_number_of_a_plan_becomes_no_silent_default(cases: Cases):
     base = "**Task ID:** t\n**Prompt:**\n<prompt>\nDo it.\n</prompt>\n**Criteria:**\n- a\n"
     plain = {f.code for f in parser.parse_plan(base).findings}
     for label in LABELS:

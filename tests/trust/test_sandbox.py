@@ -105,7 +105,7 @@ async def tried(probe: Probe, number: int, sandbox: Sandbox, here: Site) -> None
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-async def test_no_command_gets_out(
+async def test_no_command_escapes_the_sandbox(
     backend: str, cases: Cases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv(VARIABLE, SECRET)
@@ -125,15 +125,15 @@ async def test_no_command_gets_out(
                     await tried(probe, number, sandbox, here)
 
         await asyncio.gather(*(one(number, probe) for number, probe in enumerate(probes)))
-        with cases.case("what lies around"):
+        with cases.case("files around the workspace"):
             now = here.fingerprint()
             assert {k: v for k, v in now.items() if before.get(k) != v} == {}
             assert before.keys() == now.keys()
-        with cases.case("who was reached"):
+        with cases.case("reached listeners"):
             assert here.reached() == []
 
 
-async def test_the_site_notices_an_attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_attack_site_records_an_attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Without a sandbox the same probes get through: the battery can fail."""
     monkeypatch.setenv(VARIABLE, SECRET)
     bare = Sandbox(SandboxConfig(mode="none"), scratch=tmp_path / "scratch", clock=SystemClock())
@@ -187,9 +187,7 @@ async def test_a_sandbox_that_is_broken_runs_nothing(how: str, cases: Cases, tmp
 
 
 @pytest.mark.parametrize("how", BROKEN)
-async def test_a_sandbox_that_breaks_in_mid_run_runs_nothing_more(
-    how: str, cases: Cases, tmp_path: Path
-):
+async def test_broken_sandbox_runs_no_further_command(how: str, cases: Cases, tmp_path: Path):
     found = made(tmp_path / "scratch")
     assert (await found.probe()).ok
     assert found._way is not None

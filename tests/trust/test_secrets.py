@@ -41,7 +41,7 @@ ENCODED = " ".join(
         quote(CANARIES["token"], safe=""),
     )
 )
-"""Known values, as a model might say them to be clever."""
+"""Known values in forms that a model could choose to hide them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +156,7 @@ def search(project: Path, said: Sequence[str], seen: Mapping[str, bytes]) -> lis
 
 
 @pytest.mark.parametrize("name", sample(list(SCENARIOS), 3))
-def test_no_canary_gets_out(name: str, cases: Cases, settle: Callable[[str], Desk]):
+def test_no_canary_leaves_a_run(name: str, cases: Cases, settle: Callable[[str], Desk]):
     scenario = SCENARIOS[name]
     desk = settle("project")
     desk.write("plan.md", scenario.plan)

@@ -62,7 +62,7 @@ def _is_here(target: str) -> bool:
 
 
 def in_all(nasty: str) -> dict[str, object]:
-    """Return a play in which everybody says it."""
+    """Return a model script with this text in every answer."""
     verdict = {"verdict": {"auto": "fail", "issues": [nasty], "requiredFixes": [nasty], "feedback": nasty}, "repeat": "forever"}  # fmt: skip
     odd = {"calls": [calls("run", command="printf '\\033]52;c;eA==\\a\\033[31m'; cat odd.txt; exit 3"), calls(f"read{nasty}", path=nasty)]}  # fmt: skip
     parts = [
@@ -75,7 +75,7 @@ def in_all(nasty: str) -> dict[str, object]:
 
 
 def plan_text_with(nasty: str) -> str:
-    """Return a plan that says it wherever a plan has room."""
+    """Return a plan with this text in each of its fields."""
     flat = nasty.replace("\n", " ").replace("\r", " ")
     made = plan(step("a", checks=(check("sh", "-c", "cat odd.txt; grep -q ^a a.txt"),)))
     text = (
@@ -106,7 +106,7 @@ def desk(
 
 
 @pytest.mark.parametrize("name", sample(list(NASTY), 1))
-def test_no_text_steers_a_terminal_or_loads_anything(name: str, cases: Cases, desk: Desk):
+def test_no_text_contains_terminal_codes_or_loads_content(name: str, cases: Cases, desk: Desk):
     nasty = NASTY[name]
     desk.write("odd.txt", f"{nasty}\n")
     desk.write("plan.md", plan_text_with(nasty))
@@ -128,7 +128,7 @@ def test_no_text_steers_a_terminal_or_loads_anything(name: str, cases: Cases, de
 
 
 @pytest.mark.parametrize("fault", ["unauthorized", "bad_request"])
-def test_no_words_of_an_endpoint_steer_a_terminal(
+def test_text_of_an_endpoint_has_no_terminal_codes(
     fault: str, cases: Cases, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
     from mimir.llm.scripted import faults

@@ -1,7 +1,7 @@
 """QC's answer, mangled and injected in every way that could turn a deliverable that must not pass into one that does.
 
-No case here may pass: each begins from a verdict that is honestly FAIL, or from a PASS without sufficient evidence. What is read
-of it may be a fault, which goes back to QC, or a verdict that the engine rules against; a pass is false.
+No case here may pass: each begins from a true FAIL, or from a PASS without sufficient evidence. The engine may return
+the answer to QC as invalid, or reject the deliverable; a pass is false.
 """
 
 import json
@@ -153,14 +153,14 @@ def unfounded() -> Iterator[tuple[str, object]]:
         yield f"key {key!r}", {key: "PASS", **changed}
 
 
-def test_no_pass_without_its_evidence_is_believed(cases: Cases):
+def test_pass_without_its_evidence_does_not_count(cases: Cases):
     for name, value in unfounded():
         with cases.case(name):
             assert not passes(json.dumps(value))
             assert not passes(json.dumps(value, ensure_ascii=False))
 
 
-def test_no_red_check_is_talked_green(cases: Cases):
+def test_no_qc_answer_passes_a_failed_check(cases: Cases):
     for words in (PASSING, *(value for _, value in unfounded())):
         with cases.case(words):
             assert not passes(json.dumps(words), green=False)
@@ -170,7 +170,7 @@ def test_no_red_check_is_talked_green(cases: Cases):
 
 
 def tangled() -> Iterator[tuple[str, str]]:
-    """Texts in which a verdict that passes stands beside, around, within or instead of a piece of another."""
+    """Texts with a passing verdict beside, around, within or instead of a piece of another."""
     raw = PASS_TEXT
     joints = ("", "\n", ",", ";", " and ", "\n---\n", "```\n```json\n", "//", "\0", "​", "\u2028")
     for joint in joints:
@@ -210,14 +210,14 @@ def tangled() -> Iterator[tuple[str, str]]:
     yield "as two lines", raw.replace("{", "{\n", 1) + "\n}"
 
 
-def test_no_tangle_of_verdicts_passes(cases: Cases):
+def test_no_combination_of_verdicts_passes(cases: Cases):
     for name, text in tangled():
         for wrapped in (text, f"I looked at it.\n\n{text}\n", f"```json\n{text}\n```"):
             with cases.case(name):
                 assert not passes(wrapped)
 
 
-def test_no_beginning_and_no_end_of_a_verdict_passes(cases: Cases):
+def test_no_prefix_and_no_suffix_of_a_verdict_passes(cases: Cases):
     step = sized(small=7, ci=1, full=1)
     whole = range(1, len(PASS_TEXT), step)
     for text in [PASS_TEXT[:at] for at in whole] + [PASS_TEXT[at:] for at in whole]:
@@ -252,7 +252,7 @@ def test_no_edit_of_an_honest_fail_passes(cases: Cases):
     holds()
 
 
-def test_no_pass_that_is_put_into_a_fail_is_heard(cases: Cases):
+def test_pass_inserted_into_a_fail_does_not_count(cases: Cases):
     @FREELY
     @given(PLACES, PLACES)
     def holds(start: int, end: int) -> None:

@@ -153,7 +153,7 @@ async def test_only_the_work_is_in_the_deliverable(attack: Attack):
 
 
 @pytest.mark.parametrize("name", END_TO_END)
-async def test_only_the_work_turns_a_check_green(name: str, tmp_path: Path):
+async def test_only_the_work_makes_a_check_pass(name: str, tmp_path: Path):
     attack = ATTACKS[name]
     bad = [writes(attack.work, WRONG)]
     for path, text in attack.files.items():

@@ -260,7 +260,7 @@ def key_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield key.lineno, key.value
 
 
-def test_only_the_store_knows_rows_and_stored_names():
+def test_only_the_store_uses_rows_and_stored_names():
     names = stored_names()
     outside = [s for s in product() if not f"{s.module}.".startswith("mimir.store.")]
     rows = (

@@ -1,4 +1,4 @@
-"""Documents that are made from the code say what the code says."""
+"""Generated documents agree with the code."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def test_the_committed_diagrams_are_the_table():
     assert draw_moves.draw(document) == document, "Run: python -m scripts.draw_moves"
 
 
-def test_the_diagram_shows_who_may_let_a_judged_task_fail():
+def test_diagram_shows_the_actors_that_may_fail_a_judged_task():
     assert draw_moves.movers(TaskStatus.QC_EXECUTING, TaskStatus.FAILED) == (
         TransitionActor.MACHINE,
         TransitionActor.SCHEDULING,
@@ -53,7 +53,7 @@ def test_a_document_without_marks_is_refused(text: str):
         draw_moves.put(text, "moves", "new")
 
 
-def test_the_picture_of_a_run_is_drawn_from_a_recording_and_asks_no_other_server():
+def test_picture_of_a_run_is_drawn_from_a_recording_without_a_server():
     drawn = run_picture.picture()
     assert "rejected:" in drawn.replace("&#160;", " ")
     committed = run_picture.PICTURE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the command line ends with, error by error, as the contract's table of exit codes says."""
+"""Exit codes of the command line, error by error, as in the contract's table."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_each_error_ends_the_command_with_its_own_code(error: errors.MimirError,
     assert error.exit_code == exit_code
 
 
-def test_an_error_says_what_and_what_to_do_next():
+def test_error_has_its_message_and_next_step():
     error = errors.ConfigurationError("No model is set.", next_step="Set MIMIR_MODEL.")
     assert str(error) == "No model is set."
     assert error.next_step == "Set MIMIR_MODEL."
@@ -36,7 +36,7 @@ def test_a_place_is_written_as_editors_read_it():
     assert str(at) == "chains/a b/chain-output.md:12:3"
 
 
-def test_every_error_of_the_house_can_be_caught_at_once():
+def test_every_error_has_one_base_class():
     raised = [
         kind
         for kind in vars(errors).values()

@@ -13,7 +13,7 @@ from tests.support.environment import isolate
 from tests.support.projects import git
 
 
-def test_the_network_is_out_of_reach():
+def test_network_is_unreachable():
     with socket.socket() as outside, pytest.raises(SocketConnectBlockedError):
         outside.connect(("192.0.2.1", 443))
 
@@ -39,7 +39,7 @@ def test_unix_sockets_are_in_reach():
 @pytest.mark.parametrize(
     "name", ["OPENAI_API_KEY", "MIMIR_MODEL", "LANGSMITH_TRACING", "GIT_DIR", "XDG_CONFIG_HOME"]
 )
-def test_a_persons_settings_are_taken_away(name: str, tmp_path: Path):
+def test_settings_of_the_user_are_removed(name: str, tmp_path: Path):
     environ = {name: "x", "PATH": "/bin"}
     isolate(environ, tmp_path)
     assert name not in environ
@@ -63,12 +63,12 @@ def test_a_project_is_committed_and_its_test_is_there(tmp_project: Path):
     assert (tmp_project / "tests" / "test_calc.py").is_file()
 
 
-def test_git_helper_says_what_git_said(tmp_path: Path):
+def test_git_helper_fails_with_the_message_of_git(tmp_path: Path):
     with pytest.raises(AssertionError, match="not a git repository"):
         git(tmp_path, "log")
 
 
-def test_time_stands_still_until_it_is_advanced(frozen_clock: FrozenClock):
+def test_frozen_clock_moves_only_by_advance(frozen_clock: FrozenClock):
     before = frozen_clock.monotonic()
     assert frozen_clock.now() == frozen_clock.now() == START
     frozen_clock.advance(90)

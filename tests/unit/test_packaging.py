@@ -1,4 +1,4 @@
-"""Image and services: what the files promise."""
+"""Image and services: the promises of their files."""
 
 import re
 from pathlib import Path

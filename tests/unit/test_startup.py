@@ -1,4 +1,4 @@
-"""A command line that answers at once: what `mimir --help` may not import."""
+"""A command line that answers at once: forbidden imports of `mimir --help`."""
 
 import json
 import re
@@ -36,7 +36,7 @@ START = (sys.executable, "-X", "importtime", "-c", MIMIR)
 
 
 def start_modules(*arguments: str) -> tuple[subprocess.CompletedProcess[str], set[str]]:
-    """Run `mimir` and return what it did and the modules that it imported."""
+    """Run `mimir` and return its result and the imported modules."""
     done = subprocess.run(
         [*START, *arguments],
         stdin=subprocess.DEVNULL,
@@ -53,13 +53,13 @@ def list_imported(printed: str) -> set[str]:
 
 
 def start(*arguments: str) -> tuple[subprocess.CompletedProcess[str], set[str]]:
-    """Run `mimir` and return what it did and the top-level packages that it imported."""
+    """Run `mimir` and return its result and the imported top-level packages."""
     done, modules = start_modules(*arguments)
     return done, {module.partition(".")[0] for module in modules}
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])
-def test_no_heavy_library_is_imported_to_say_what_mimir_is(argument: str):
+def test_version_and_help_import_no_heavy_library(argument: str):
     done, imported = start(argument)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "mimir" in done.stdout
@@ -75,7 +75,7 @@ def test_a_misspelt_command_is_wrong_usage_and_imports_nothing_heavy():
     assert imported & HEAVY == set()
 
 
-def test_what_only_looks_at_a_run_waits_for_no_library_of_agents_or_models():
+def test_commands_that_only_read_import_no_agent_or_model_library():
     opened = [sys.executable, "-c", "import sys, mimir.bootstrap.app; print(*sys.modules)"]
     modules = subprocess.run(opened, capture_output=True, text=True, check=True).stdout.split()
     imported = {module.partition(".")[0] for module in modules}
@@ -105,7 +105,7 @@ ROOMS = (
 
 
 @pytest.mark.parametrize("command", QUICK)
-def test_a_look_at_stored_runs_imports_a_bounded_set_of_modules(
+def test_reading_stored_runs_imports_a_bounded_set_of_modules(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     stored_project(tmp_path)
@@ -114,7 +114,7 @@ def test_a_look_at_stored_runs_imports_a_bounded_set_of_modules(
     assert done.returncode == 0, done.stderr[-2000:]
     assert "run-1" in done.stdout or command == "log"
     assert {m for m in imported if m in NOT_TO_LOOK or m.startswith(ROOMS)} == set()
-    # The interpreter does not list what `import_module` imports: the module of the command.
+    # The interpreter does not list modules of `import_module`: the module of the command.
     ours = {m for m in imported if m.startswith("mimir.cli.commands.")}
     assert ours == {"mimir.cli.commands.options"}
 
@@ -144,7 +144,7 @@ REQUESTS: tuple[dict[str, object], ...] = (
 )
 
 
-def test_the_tools_of_a_server_are_listed_without_what_their_calls_import(
+def test_tool_list_of_the_mcp_server_imports_no_library_of_its_calls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -195,7 +195,9 @@ def test_completion_imports_no_settings_and_no_event_loop(
         {"MIMIR_CONFIG": "{home}/absent.toml"},
     ],
 )
-def test_a_look_finds_the_store_that_the_settings_name(environment: dict[str, str], tmp_path: Path):
+def test_reading_stored_runs_uses_the_store_of_the_settings(
+    environment: dict[str, str], tmp_path: Path
+):
     own = tmp_path / ".config/mimir/mimir.toml"
     own.parent.mkdir(parents=True)
     own.write_text('store = "from-own.db"\n', encoding="utf-8")
@@ -206,7 +208,7 @@ def test_a_look_finds_the_store_that_the_settings_name(environment: dict[str, st
 
 
 @pytest.mark.parametrize("text", ['store = "neo4j://host"', "store = 3", "store = ["])
-def test_a_look_leaves_servers_and_unreadable_files_to_the_settings(text: str, tmp_path: Path):
+def test_reading_stored_runs_leaves_servers_and_unreadable_files(text: str, tmp_path: Path):
     (tmp_path / "own.toml").write_text(text, encoding="utf-8")
     assert local_store.find_uri("", {"MIMIR_CONFIG": str(tmp_path / "own.toml")}) is None
     assert local_store.find_uri("", {"MIMIR_STORE": "bolt://host"}) is None

@@ -28,7 +28,7 @@ Path(f".venv/.installed-{level}").write_text(stamp + "\\n")
 
 
 class Checkout:
-    """A directory with a lock and the real bootstrap.sh, and a PATH that holds only what a test puts there."""
+    """A directory with a lock and the real bootstrap.sh, and a PATH with only the test's programs."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory / "a checkout\twith 'odd' name"
@@ -78,7 +78,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path)
 
 
-def test_a_second_call_needs_no_python_at_all(checkout: Checkout):
+def test_second_start_needs_no_python(checkout: Checkout):
     checkout.interpreter("python3.11", GOOD)
     assert checkout.bootstrap("dev").returncode == 0
     (checkout.path / "python3.11").unlink()
@@ -103,14 +103,14 @@ def test_a_moved_directory_is_installed_anew(checkout: Checkout):
     assert checkout.installed() == ["dev", "dev"]
 
 
-def test_what_tests_need_is_enough_for_the_product_but_not_the_other_way(checkout: Checkout):
+def test_dev_level_includes_runtime_but_not_the_reverse(checkout: Checkout):
     checkout.interpreter("python3", GOOD)
     for level in ("runtime", "dev", "runtime"):
         assert checkout.bootstrap(level).returncode == 0
     assert checkout.installed() == ["runtime", "dev"]
 
 
-def test_pythons_that_are_old_or_do_not_run_are_passed_over(checkout: Checkout):
+def test_old_or_broken_python_is_skipped(checkout: Checkout):
     checkout.interpreter("python3.11", SHIM)
     checkout.interpreter("python3.12", BARE)
     checkout.interpreter("python3", OLD)
@@ -119,20 +119,20 @@ def test_pythons_that_are_old_or_do_not_run_are_passed_over(checkout: Checkout):
     assert checkout.installed() == ["dev"]
 
 
-def test_a_machine_with_an_old_python_only_is_told_so(checkout: Checkout):
+def test_old_python_is_refused_with_its_version(checkout: Checkout):
     checkout.interpreter("python3", OLD)
     done = checkout.bootstrap("dev")
     assert done.returncode == 69
     assert "Python 3.11 or newer is needed; found: python3 (3.9)." in done.stderr
 
 
-def test_a_machine_without_python_is_told_so(checkout: Checkout):
+def test_missing_python_is_refused(checkout: Checkout):
     done = checkout.bootstrap("dev")
     assert done.returncode == 69
     assert "found: none." in done.stderr
 
 
-def test_a_python_without_ensurepip_is_told_the_package_to_install(checkout: Checkout):
+def test_python_without_ensurepip_is_refused_with_the_package_name(checkout: Checkout):
     checkout.interpreter("python3", BARE)
     done = checkout.bootstrap("dev")
     assert done.returncode == 69
@@ -140,7 +140,7 @@ def test_a_python_without_ensurepip_is_told_the_package_to_install(checkout: Che
     assert len(done.stderr.splitlines()) <= 3
 
 
-def test_a_shell_that_would_install_elsewhere_is_not_heard(monkeypatch: pytest.MonkeyPatch):
+def test_variables_of_another_install_target_are_removed(monkeypatch: pytest.MonkeyPatch):
     for name in bootstrap.MEDDLERS:
         monkeypatch.setenv(name, "x")
     environment = bootstrap.environment()

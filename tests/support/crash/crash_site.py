@@ -121,7 +121,7 @@ class Ground:
         trace: Path | None = None,
         watched: Path | None = None,
     ) -> Child:
-        """Start a process; without words the run is begun, or gone on with if it is there."""
+        """Start a process; without arguments it starts the run, or resumes an existing one."""
         words = words or (self.scene.resume if self.find_run() else self.scene.start)
         number = len(list(self.root.glob("err-*")))
         order = Order(

@@ -74,7 +74,7 @@ def slow(scene: Scene) -> Scene:
 
 
 def lose_server(stage: Stage, seed: int, restart: Callable[[], None]) -> Trial:
-    """Kill the server every 5 to 40 seconds while a run goes on; `restart` kills it and starts it again."""
+    """Kill the server every 5 to 40 seconds during a run; `restart` kills it and starts it again."""
     chance = random.Random(seed)
     ended = threading.Event()
     losses = 0

@@ -13,7 +13,7 @@ import json, os, sys
 if "--version" in sys.argv:
     raise SystemExit(print("1.0"))
 task = sys.stdin.read()
-# What a run before it left would show here.
+# Remains of an earlier run would be visible here.
 with open("out.txt", "a") as out:
     out.write("42\\n" if "Attempt 2" in task else "41\\n")
 print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "Done.",

@@ -159,7 +159,7 @@ def with_problems(trial: Trial, problems: list[str]) -> Trial:
 
 
 def _successor(ground: Ground) -> Child:
-    """Start a process that goes on with the run, as soon as the leases allow it; return when it works on a task."""
+    """Start a process that continues the run, as soon as the leases allow it; return when it works on a task."""
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
         child = ground.start()

@@ -1,4 +1,4 @@
-"""One trial: a run that is killed in a certain way, gone on with, and judged."""
+"""One trial: a run that is killed in a certain way, resumed, and judged."""
 
 import random
 import time
@@ -15,7 +15,7 @@ from tests.support.crash.run_checker import End, end_of, judge
 MOST_DEATHS = 2
 """After so many in a row without an outcome a task is let go on: a third one would rightly be its end."""
 EARLY = 0.2
-"""Share of the kills that come before the process has said anything."""
+"""Share of the kills that come before the first output of the process."""
 
 SHORTEST = 1 / 32
 """Of the time until a kill: after this a run is too short to be killed."""

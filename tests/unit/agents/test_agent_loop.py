@@ -15,7 +15,7 @@ from mimir.domain.message import Answer, Message, ModelRequest, ToolCall, ToolRe
 from mimir.domain.usage import TokenUsage
 from mimir.errors import AnswerError, LeaseLost, ModelError, Paused
 from tests.support.clock import FrozenClock
-from tests.support.conversation import BRIEF, CONTEXT, FakeModel, FakeTools, call, says
+from tests.support.conversation import BRIEF, CONTEXT, FakeModel, FakeTools, call, reply
 
 COUNTER = itertools.count()
 
@@ -48,8 +48,8 @@ def greedy(per_message: int) -> Callable[[ModelRequest], Answer]:
 
     def answer(request: ModelRequest) -> Answer:
         if request.tool_choice == "none" or not request.tools:
-            return says("closing answer")
-        return says("", *(another() for _ in range(per_message)), finish="tool_calls")
+            return reply("closing answer")
+        return reply("", *(another() for _ in range(per_message)), finish="tool_calls")
 
     return answer
 
@@ -68,7 +68,7 @@ def assert_protocol_valid(messages: Sequence[Message]) -> None:
 
 
 async def test_conversation_goes_through_tools_to_an_answer():
-    model = FakeModel([says("", call("read_file"), finish="tool_calls"), says("done")])
+    model = FakeModel([reply("", call("read_file"), finish="tool_calls"), reply("done")])
     tools = FakeTools(lambda _c, _n: ToolResult(text="content", tree="t1"))
     talk = await converse(BRIEF, services(model, tools))
     assert talk.answer.text == "done"
@@ -80,28 +80,28 @@ async def test_conversation_goes_through_tools_to_an_answer():
     assert talk.ledger[1].text == "content"
 
 
-async def test_judge_sees_its_calls_under_its_own_label():
-    model = FakeModel([says("", call(), finish="tool_calls"), says("done")])
+async def test_qc_has_its_calls_under_its_own_label():
+    model = FakeModel([reply("", call(), finish="tool_calls"), reply("done")])
     turn = ModelSettings(label="qc", answer_tokens=10, working_tokens=20)
     talk = await converse(BRIEF, services(model, settings=turn))
     assert talk.messages[3].text == "[qc:1]\nresult 1"
 
 
-async def test_turns_that_may_call_tools_have_more_room_than_answers():
+async def test_turns_with_tools_have_a_larger_token_limit_than_answers():
     model = FakeModel(greedy(1))
     await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=2)))
     assert [r.max_tokens for r in model.asked] == [1600, 1600, 400]
 
 
-async def test_agent_without_tools_has_the_room_of_an_answer_and_no_tool_choice():
-    model = FakeModel([says("done")])
+async def test_agent_without_tools_has_the_answer_token_limit_and_no_tool_choice():
+    model = FakeModel([reply("done")])
     await converse(BRIEF, services(model, FakeTools(specs=())))
     assert (model.asked[0].max_tokens, model.asked[0].tool_choice) == (400, "auto")
 
 
 @pytest.mark.parametrize("per_message", [1, 2, 4, 6, 7, 10, 100])
 @pytest.mark.parametrize("limit", [1, 2, 6, 50])
-async def test_exactly_the_limit_is_executed_however_the_model_asks(limit: int, per_message: int):
+async def test_exactly_the_limit_of_calls_is_executed(limit: int, per_message: int):
     model, tools = FakeModel(greedy(per_message)), FakeTools()
     talk = await converse(BRIEF, services(model, tools, CircuitBreaker(limit=limit)))
     assert len(tools.ran) == talk.tool_calls == limit
@@ -112,9 +112,9 @@ async def test_exactly_the_limit_is_executed_however_the_model_asks(limit: int, 
     assert_protocol_valid(talk.messages)
 
 
-async def test_message_that_asks_for_too_much_is_kept_and_its_first_calls_run_in_order():
+async def test_message_with_too_many_calls_is_kept_and_its_first_calls_run():
     wishes = tuple(another() for _ in range(10))
-    model = FakeModel([says("now", *wishes, finish="tool_calls"), says("closing")])
+    model = FakeModel([reply("now", *wishes, finish="tool_calls"), reply("closing")])
     tools = FakeTools()
     talk = await converse(BRIEF, services(model, tools))
     asked = talk.messages[2]
@@ -127,15 +127,15 @@ async def test_message_that_asks_for_too_much_is_kept_and_its_first_calls_run_in
 
 
 async def test_few_calls_that_are_left_are_noted_and_the_note_is_no_part_of_the_tool_log():
-    turns = [says("", *(another() for _ in range(n)), finish="tool_calls") for n in (5, 2)]
-    model = FakeModel([*turns, says("done")])
+    turns = [reply("", *(another() for _ in range(n)), finish="tool_calls") for n in (5, 2)]
+    model = FakeModel([*turns, reply("done")])
     talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=8)))
     noted = [m.text for m in talk.messages if "[engine]" in m.text]
     assert noted == ["[call:7]\nresult 7\n\n[engine] 1 of 8 tool calls left."]
     assert talk.ledger[7].text == "result 7"
 
 
-async def test_closing_turn_lists_the_tools_and_wants_none():
+async def test_closing_call_lists_the_tools_with_tool_choice_none():
     model = FakeModel(greedy(1))
     talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=1)))
     closing = model.asked[-1]
@@ -149,7 +149,7 @@ async def test_closing_turn_lists_the_tools_and_wants_none():
 
 async def test_calls_in_the_closing_answer_are_ignored():
     wish = another()
-    model = FakeModel([says("", another()), says("done so far", wish, finish="tool_calls")])
+    model = FakeModel([reply("", another()), reply("done so far", wish, finish="tool_calls")])
     tools = FakeTools()
     talk = await converse(BRIEF, services(model, tools, CircuitBreaker(limit=1)))
     assert talk.answer.text == "done so far"
@@ -157,21 +157,21 @@ async def test_calls_in_the_closing_answer_are_ignored():
     assert_protocol_valid(talk.messages)
 
 
-async def test_closing_answer_of_calls_alone_is_asked_for_once_more():
-    model = FakeModel([says("", another()), says("", another()), says("words")])
+async def test_closing_answer_of_calls_alone_is_requested_once_more():
+    model = FakeModel([reply("", another()), reply("", another()), reply("words")])
     talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=1)))
     assert talk.answer.text == "words"
     assert_protocol_valid(talk.messages)
     assert talk.tool_calls == 1
     assert talk.message_count == 2
 
-    stubborn = FakeModel([says("", another())] * 3)
+    stubborn = FakeModel([reply("", another())] * 3)
     with pytest.raises(AnswerError, match="empty"):
         await converse(BRIEF, services(stubborn, breaker=CircuitBreaker(limit=1)))
     assert len(stubborn.asked) == 3
 
 
-async def test_trip_is_told_once_before_the_closing_answer_is_asked_for():
+async def test_trip_is_reported_once_before_the_closing_call():
     told: list[tuple[Trip, int]] = []
     model = FakeModel(greedy(1))
 
@@ -188,7 +188,7 @@ async def test_repeated_command_is_warned_and_then_ends_the_use_of_tools():
     same = call("run", '{"argv": ["pytest"]}')
 
     def stuck(request: ModelRequest) -> Answer:
-        return says("gave up") if request.tool_choice == "none" else says("", same)
+        return reply("gave up") if request.tool_choice == "none" else reply("", same)
 
     model, tools = FakeModel(stuck), FakeTools(lambda _c, n: ToolResult(text="red", tree="t"))
     talk = await converse(BRIEF, services(model, tools, CircuitBreaker(limit=50)))
@@ -200,22 +200,25 @@ async def test_repeated_command_is_warned_and_then_ends_the_use_of_tools():
     assert {e.text for e in talk.ledger.values()} == {"red"}
 
 
-async def test_edit_between_equal_commands_goes_on():
+async def test_edit_between_equal_commands_does_not_trip():
     script: list[Answer] = []
     for n in range(4):
-        script += [says("", call("edit_file", f'{{"n": {n}}}')), says("", call("run", "{}"))]
+        script += [
+            reply("", call("edit_file", f'{{"n": {n}}}')),
+            reply("", call("run", "{}")),
+        ]
 
     def result(wish: ToolCall, n: int) -> ToolResult:
         return ToolResult(text="1 failed", tree=f"t{(n + 1) // 2}")
 
     talk = await converse(
         BRIEF,
-        services(FakeModel([*script, says("done")]), FakeTools(result), CircuitBreaker(limit=50)),
+        services(FakeModel([*script, reply("done")]), FakeTools(result), CircuitBreaker(limit=50)),
     )
     assert (talk.trip, talk.tool_calls) == (None, 8)
 
 
-async def test_time_limit_asks_for_the_closing_answer(frozen_clock: FrozenClock):
+async def test_time_limit_leads_to_the_closing_call(frozen_clock: FrozenClock):
     watch = WorkTimer(frozen_clock)
     watch.start()
 
@@ -232,7 +235,7 @@ async def test_time_limit_asks_for_the_closing_answer(frozen_clock: FrozenClock)
     assert "80" not in talk.messages[-2].text
 
 
-async def test_token_limit_counts_what_was_spent_before():
+async def test_token_limit_counts_earlier_use():
     model = FakeModel(lambda r: replace(greedy(1)(r), usage=TokenUsage(output_tokens=10)))
     breaker = CircuitBreaker(limit=50, max_tokens=100)
     talk = await converse(
@@ -244,19 +247,19 @@ async def test_token_limit_counts_what_was_spent_before():
 
 
 async def test_unknown_usage_is_estimated():
-    talk = await converse(BRIEF, services(FakeModel([says("four words of answer")])))
+    talk = await converse(BRIEF, services(FakeModel([reply("four words of answer")])))
     assert talk.usage.input_tokens > 0
     assert talk.usage.output_tokens > 0
 
 
-async def test_recorded_trip_is_taken_at_the_same_message_whatever_the_clock_says():
+async def test_recorded_trip_recurs_at_the_same_message():
     """A resumed lane replays in no time: the clock alone would go past the place where it tripped."""
     calls = [another() for _ in range(5)]
-    script = [says("", wish) for wish in calls]
+    script = [reply("", wish) for wish in calls]
 
     def worker(request: ModelRequest) -> Answer:
         rounds = sum(m.role == "tool" for m in request.messages)
-        return says("closing") if request.tool_choice == "none" else script[rounds]
+        return reply("closing") if request.tool_choice == "none" else script[rounds]
 
     seconds = iter([0.0, 0.0, 61.0])
     first = FakeModel(worker)
@@ -275,9 +278,9 @@ async def test_recorded_trip_is_taken_at_the_same_message_whatever_the_clock_say
     assert after == before
 
 
-async def test_cut_off_calls_are_not_run_and_the_model_is_told_to_write_in_parts():
+async def test_calls_cut_by_length_are_not_run_and_get_advice():
     wish = another()
-    model = FakeModel([says("", wish, finish="length"), says("", another()), says("done")])
+    model = FakeModel([reply("", wish, finish="length"), reply("", another()), reply("done")])
     tools = FakeTools()
     talk = await converse(BRIEF, services(model, tools))
     assert wish not in tools.ran
@@ -288,24 +291,24 @@ async def test_cut_off_calls_are_not_run_and_the_model_is_told_to_write_in_parts
 
 
 async def test_model_that_cuts_off_every_call_ends_with_an_error():
-    model = FakeModel(lambda _r: says("", another(), finish="length"))
+    model = FakeModel(lambda _r: reply("", another(), finish="length"))
     with pytest.raises(AnswerError, match="cut off"):
         await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=50)))
     assert len(model.asked) == replies.CUT_CALLS_ALLOWED + 1
 
 
-async def test_cut_off_text_is_asked_for_again_shorter_and_never_taken():
-    model = FakeModel([says("a long ans", finish="length"), says("short")])
+async def test_cut_text_is_requested_again_shorter_and_never_accepted():
+    model = FakeModel([reply("a long ans", finish="length"), reply("short")])
     talk = await converse(BRIEF, services(model))
     assert (talk.answer.text, talk.finish) == ("short", "stop")
     assert "shorter" in model.asked[1].messages[-1].text
 
     with pytest.raises(AnswerError, match="cut off"):
-        await converse(BRIEF, services(FakeModel([says("a long ans", finish="length")] * 2)))
+        await converse(BRIEF, services(FakeModel([reply("a long ans", finish="length")] * 2)))
 
 
-async def test_cut_off_closing_answer_is_asked_for_again_and_not_counted():
-    model = FakeModel([says("", another()), says("cut", finish="length"), says("whole")])
+async def test_cut_closing_answer_is_requested_again_without_a_count():
+    model = FakeModel([reply("", another()), reply("cut", finish="length"), reply("whole")])
     talk = await converse(BRIEF, services(model, breaker=CircuitBreaker(limit=1)))
     assert talk.answer.text == "whole"
     assert talk.message_count == 2
@@ -313,23 +316,23 @@ async def test_cut_off_closing_answer_is_asked_for_again_and_not_counted():
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])
-async def test_empty_answer_is_asked_for_once_more(text: str):
-    talk = await converse(BRIEF, services(FakeModel([says(text), says("done")])))
+async def test_empty_answer_is_requested_once_more(text: str):
+    talk = await converse(BRIEF, services(FakeModel([reply(text), reply("done")])))
     assert talk.answer.text == "done"
     assert all(m.text.strip() for m in talk.messages)
     with pytest.raises(AnswerError, match="empty"):
-        await converse(BRIEF, services(FakeModel([says(text)] * 2)))
+        await converse(BRIEF, services(FakeModel([reply(text)] * 2)))
 
 
-async def test_good_step_between_two_empty_answers_forgives_the_first():
-    script = [says(""), says("", another()), says(""), says("done")]
+async def test_valid_answer_between_two_empty_ones_resets_their_count():
+    script = [reply(""), reply("", another()), reply(""), reply("done")]
     talk = await converse(BRIEF, services(FakeModel(script)))
     assert talk.answer.text == "done"
 
 
 async def test_reply_far_beyond_its_limit_is_neither_taken_nor_kept():
-    huge = says("x" * 100_000)
-    talk = await converse(BRIEF, services(FakeModel([huge, says("short")])))
+    huge = reply("x" * 100_000)
+    talk = await converse(BRIEF, services(FakeModel([huge, reply("short")])))
     assert talk.answer.text == "short"
     assert sum(len(m.text) for m in talk.messages) < 2000
     with pytest.raises(AnswerError, match="longer"):
@@ -337,7 +340,7 @@ async def test_reply_far_beyond_its_limit_is_neither_taken_nor_kept():
 
 
 async def test_content_filter_ends_the_attempt():
-    model = FakeModel([says("", finish="content_filter")])
+    model = FakeModel([reply("", finish="content_filter")])
     with pytest.raises(ModelError) as caught:
         await converse(BRIEF, services(model))
     assert caught.value.scope == "attempt"
@@ -360,11 +363,11 @@ async def test_errors_of_the_model_pass_unchanged(error: Exception):
 async def test_errors_of_the_tools_pass_unchanged():
     error = Paused("sandbox gone", reason="sandbox")
 
-    def gone(_call: ToolCall, _n: int) -> ToolResult:
+    def raise_error(_call: ToolCall, _n: int) -> ToolResult:
         raise error
 
     with pytest.raises(Paused) as caught:
-        await converse(BRIEF, services(FakeModel([says("", another())]), FakeTools(gone)))
+        await converse(BRIEF, services(FakeModel([reply("", another())]), FakeTools(raise_error)))
     assert caught.value is error
 
 
@@ -373,10 +376,11 @@ async def continued(talk: Conversation, model: FakeModel, **more: object) -> Con
     return await converse(again, services(model, **more), spent=talk.usage)
 
 
-async def test_conversation_goes_on_with_its_budgets_and_numbers():
+async def test_continued_conversation_keeps_its_limits_and_numbers():
     breaker = CircuitBreaker(limit=2)
     first = await converse(
-        BRIEF, services(FakeModel([says("", another()), says("one")]), breaker=breaker)
+        BRIEF,
+        services(FakeModel([reply("", another()), reply("one")]), breaker=breaker),
     )
     model = FakeModel(greedy(2))
     second = await continued(first, model, breaker=breaker)
@@ -387,7 +391,7 @@ async def test_conversation_goes_on_with_its_budgets_and_numbers():
 
 async def test_conversation_that_was_closed_stays_without_tools():
     first = await converse(BRIEF, services(FakeModel(greedy(1)), breaker=CircuitBreaker(limit=1)))
-    model, tools = FakeModel([says("better")]), FakeTools()
+    model, tools = FakeModel([reply("better")]), FakeTools()
     second = await continued(first, model, tools=tools, breaker=CircuitBreaker(limit=1))
     assert model.asked[0].tool_choice == "none"
     assert not tools.ran
@@ -395,7 +399,7 @@ async def test_conversation_that_was_closed_stays_without_tools():
     assert second.message_count == first.message_count
 
 
-async def test_reads_of_one_message_overlap_and_come_back_in_message_order():
+async def test_reads_of_one_message_overlap_and_return_in_message_order():
     both = asyncio.Event()
     waiting: list[str] = []
 
@@ -408,7 +412,7 @@ async def test_reads_of_one_message_overlap_and_come_back_in_message_order():
             return ToolResult(text=call.id)
 
     wishes = (call("read_file", '{"n":1}', id="a"), call("read_file", '{"n":2}', id="b"))
-    talk = await converse(BRIEF, services(FakeModel([says("", *wishes), says("done")]), Reads()))
+    talk = await converse(BRIEF, services(FakeModel([reply("", *wishes), reply("done")]), Reads()))
     assert [m.text for m in talk.messages[3:5]] == ["[call:1]\na", "[call:2]\nb"]
 
 
@@ -431,7 +435,7 @@ def test_no_model_gets_more_calls_or_messages_than_it_is_granted(
 
     def answer(_request: ModelRequest) -> Answer:
         finish, n, text = next(turns)
-        return says(text, *(another() for _ in range(n)), finish=finish)  # type: ignore[arg-type]
+        return reply(text, *(another() for _ in range(n)), finish=finish)  # type: ignore[arg-type]
 
     tools, model = FakeTools(), FakeModel(answer)
     try:

@@ -15,7 +15,7 @@ from tests.support.conversation import BRIEF, call
 NOTHING = TokenUsage()
 
 
-def asks(*calls: ToolCall) -> Message:
+def calling_message(*calls: ToolCall) -> Message:
     return Message(role="assistant", text="", calls=calls)
 
 
@@ -25,7 +25,7 @@ def result(text: str = "ok", tree: str = "t0", *, ran: bool = True) -> Message:
 
 def steps(*pairs: tuple[ToolCall, Message]) -> tuple[Message, ...]:
     """Each call in a message of its own, with its result."""
-    return BRIEF + tuple(m for wish, said in pairs for m in (asks(wish), said))
+    return BRIEF + tuple(m for wish, said in pairs for m in (calling_message(wish), said))
 
 
 def distinct(n: int) -> tuple[Message, ...]:
@@ -51,7 +51,7 @@ def test_limit_is_exact_for_large_estimates(estimate: int):
 def test_first_calls_run_in_order_and_the_rest_is_refused():
     breaker = CircuitBreaker(limit=6)
     wishes = tuple(call(id=str(i)) for i in range(10))
-    allowed, refused = breaker.admit((*BRIEF, asks(*wishes)), wishes)
+    allowed, refused = breaker.admit((*BRIEF, calling_message(*wishes)), wishes)
     assert allowed == wishes[:6]
     assert refused == wishes[6:]
 
@@ -59,7 +59,12 @@ def test_first_calls_run_in_order_and_the_rest_is_refused():
 def test_denied_calls_count_and_those_not_run_do_not():
     breaker = CircuitBreaker(limit=2)
     wishes = (call(), call(), call())
-    messages = (*BRIEF, asks(*wishes), result("denied: no such tool"), result("not run", ran=False))
+    messages = (
+        *BRIEF,
+        calling_message(*wishes),
+        result("denied: no such tool"),
+        result("not run", ran=False),
+    )
     assert len(breaker.admit(messages, wishes).allowed) == 1
 
 
@@ -68,8 +73,8 @@ def test_denied_calls_count_and_those_not_run_do_not():
     [
         (CircuitBreaker(limit=3), distinct(2), 0.0, NOTHING, None),
         (CircuitBreaker(limit=3), distinct(3), 0.0, NOTHING, "tool_calls"),
-        (CircuitBreaker(limit=3), (*BRIEF, *[asks()] * 9), 0.0, NOTHING, "messages"),
-        (CircuitBreaker(limit=3), (*BRIEF, *[asks()] * 8), 0.0, NOTHING, None),
+        (CircuitBreaker(limit=3), (*BRIEF, *[calling_message()] * 9), 0.0, NOTHING, "messages"),
+        (CircuitBreaker(limit=3), (*BRIEF, *[calling_message()] * 8), 0.0, NOTHING, None),
         (CircuitBreaker(limit=3, seconds=60), distinct(1), 59.9, NOTHING, None),
         (CircuitBreaker(limit=3, seconds=60), distinct(1), 60.0, NOTHING, "wall_clock"),
         (CircuitBreaker(limit=3), distinct(1), 1e9, NOTHING, None),
@@ -100,7 +105,7 @@ def test_each_limit_trips_when_it_is_reached_and_not_before(
     assert (trip.kind if trip else None) == kind
 
 
-def test_trip_says_what_was_left():
+def test_trip_has_the_remaining_limits():
     breaker = CircuitBreaker(limit=4, seconds=60, max_tokens=100)
     trip = breaker.find_trip(distinct(2), 60.0, TokenUsage(output_tokens=30))
     assert trip is not None
@@ -180,15 +185,15 @@ def test_cycle_of_two_calls_is_warned_in_its_second_round_and_trips_in_its_third
     cycle = ((TEST, result("red")), (other, result("text")))
     assert kind_after(steps(*cycle, *cycle)) is None
     assert kind_after(steps(*cycle, *cycle, cycle[0])) == "repetition"
-    asked = (*steps(*cycle), asks(TEST))
+    asked = (*steps(*cycle), calling_message(TEST))
     (warned,) = warn_repeated(asked, (result("red"),))
     assert warned.text == "red" + tool_log.REPEATED
 
 
 def test_equal_calls_in_one_message_count_once():
-    batch = (asks(TEST, TEST, TEST), result(), result(), result())
+    batch = (calling_message(TEST, TEST, TEST), result(), result(), result())
     assert kind_after((*BRIEF, *batch, *batch)) is None
-    assert kind_after((*BRIEF, *batch, *batch, asks(TEST), result())) == "repetition"
+    assert kind_after((*BRIEF, *batch, *batch, calling_message(TEST), result())) == "repetition"
 
 
 def test_duration_in_an_output_does_not_make_it_another_result():
@@ -215,17 +220,19 @@ def test_arguments_that_are_no_json_are_compared_as_they_are(arguments: str):
 
 def test_second_time_adds_a_warning_and_numbers_do_not_hide_it():
     first = result(tool_log.number_result("call", 1, "red"))
-    asked = (*steps((TEST, first)), asks(TEST))
+    asked = (*steps((TEST, first)), calling_message(TEST))
     second = result(tool_log.number_result("call", 2, "red"))
     (warned,) = warn_repeated(asked, (second,))
     assert warned.text == "[call:2]\nred" + tool_log.REPEATED
     assert tool_log.result_text(warned) == "red"
-    assert kind_after((*asked, warned, asks(TEST), result("[call:3]\nred"))) == "repetition"
+    assert (
+        kind_after((*asked, warned, calling_message(TEST), result("[call:3]\nred"))) == "repetition"
+    )
 
 
 def test_first_time_and_changed_tree_add_no_warning():
-    assert warn_repeated((*BRIEF, asks(TEST)), (result(),)) == (result(),)
-    asked = (*steps((TEST, result())), asks(TEST))
+    assert warn_repeated((*BRIEF, calling_message(TEST)), (result(),)) == (result(),)
+    asked = (*steps((TEST, result())), calling_message(TEST))
     changed = result(tree="t1")
     assert warn_repeated(asked, (changed,)) == (changed,)
 
@@ -240,7 +247,7 @@ wishes = st.lists(
 
 
 @given(st.integers(1, 12), wishes)
-def test_never_more_than_the_limit_is_let_through(
+def test_circuit_breaker_never_admits_more_than_its_limit(
     limit: int, conversation: list[list[tuple[str, int]]]
 ):
     """The loop's rule on any sequence of messages, trips ignored: even then no call and no message too many."""
@@ -252,7 +259,7 @@ def test_never_more_than_the_limit_is_let_through(
             break
         calls = tuple(call(name, f'{{"n": {n}}}') for name, n in batch)
         asked += len(calls)
-        messages = (*messages, asks(*calls))
+        messages = (*messages, calling_message(*calls))
         allowed, refused = breaker.admit(messages, calls)
         assert (*allowed, *refused) == calls
         messages += tuple(result(str(len(messages))) for _ in allowed)
@@ -263,9 +270,14 @@ def test_never_more_than_the_limit_is_let_through(
     assert count_loop_messages(messages) <= breaker.max_messages
 
 
-def test_ledger_pairs_calls_with_results_by_place_because_ids_may_repeat():
+def test_tool_log_pairs_calls_with_results_by_position():
     wishes = (call("run", "1", id="x"), call("run", "2", id="x"))
-    messages = (*BRIEF, asks(*wishes), result("[call:1]\none", ""), result("[call:2]\ntwo", "t1"))
+    messages = (
+        *BRIEF,
+        calling_message(*wishes),
+        result("[call:1]\none", ""),
+        result("[call:2]\ntwo", "t1"),
+    )
     entries = tool_log.entries(messages)
     assert [(e.number, e.arguments, e.text, e.tree) for e in entries.values()] == [
         (1, "1", "one", ""),
@@ -273,13 +285,13 @@ def test_ledger_pairs_calls_with_results_by_place_because_ids_may_repeat():
     ]
 
 
-def test_ledger_numbers_only_what_ran():
+def test_tool_log_numbers_executed_calls_only():
     messages = (
         *BRIEF,
-        asks(call(), call(), call()),
+        calling_message(call(), call(), call()),
         result("[call:1]\na"),
         result("not run: cut", ran=False),
-        asks(call()),
+        calling_message(call()),
         result("[call:2]\nb"),
     )
     assert {n: e.text for n, e in tool_log.entries(messages).items()} == {1: "a", 2: "b"}

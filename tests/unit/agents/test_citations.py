@@ -30,21 +30,21 @@ def test_equal_citations_are_one():
     assert len(parse_citations('[call:1] "a" and [call:1] "a" and [call:2] "a"')) == 2
 
 
-def test_words_that_the_call_said_are_supported():
+def test_citation_of_the_words_of_a_call_is_supported():
     assert (
         find_unsupported('[call:1] "3 passed in 0.02s", [call:7] `say "hi"`, [call:7]', LEDGER)
         == ()
     )
 
 
-def test_words_that_the_call_did_not_say_are_unsupported():
+def test_citation_of_other_words_is_unsupported():
     assert find_unsupported('[call:1] "4 passed" and [call:9] "3 passed"', LEDGER) == (
         '[call:1] "4 passed": call 1 did not say this',
         '[call:9] "3 passed": there was no call 9',
     )
 
 
-def test_words_of_another_call_are_unsupported():
+def test_citation_of_another_call_is_unsupported():
     assert find_unsupported('[call:7] "3 passed"', LEDGER) == (
         '[call:7] "3 passed": call 7 did not say this',
     )

@@ -1,4 +1,4 @@
-"""The machine of one attempt: what its library may not do behind our backs."""
+"""The machine of one attempt: hidden side effects of its library are excluded."""
 
 from typing import cast
 
@@ -52,7 +52,7 @@ async def test_tracing_of_the_users_environment_is_off(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("entry", range(len(NODES)), ids=NODES)
-async def test_attempt_goes_on_at_the_phase_in_which_it_stands(entry: int):
+async def test_attempt_continues_at_its_current_phase(entry: int):
     done: list[TaskStatus] = []
 
     async def advance(state: AttemptState) -> AttemptState:

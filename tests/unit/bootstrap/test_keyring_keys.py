@@ -15,7 +15,7 @@ def ring(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return ring
 
 
-def test_a_stored_key_is_read_back(ring: ModuleType):
+def test_stored_keyring_key_is_read_back(ring: ModuleType):
     kept: dict[tuple[str, str], str] = {}
     ring.__dict__["set_password"] = lambda service, user, key: kept.update({(service, user): key})
     ring.__dict__["get_password"] = lambda service, user: kept.get((service, user))
@@ -39,7 +39,7 @@ def test_a_broken_keyring_is_named_without_its_text(ring: ModuleType):
     assert "mimir config set llm.endpoints.anthropic.api_key -" in (caught.value.next_step or "")
 
 
-def test_a_keyring_that_hangs_is_given_up(ring: ModuleType):
+def test_keyring_that_hangs_is_abandoned(ring: ModuleType):
     never = threading.Event()
     ring.__dict__["get_password"] = lambda *_: never.wait()
     with pytest.raises(ConfigurationError, match=r"did not answer within 0\.05 s"):

@@ -1,4 +1,4 @@
-"""A project with a plan, and a mimir that answers what the test says."""
+"""A project with a plan, and a mimir with the answers of the test."""
 
 import sys
 from pathlib import Path
@@ -24,7 +24,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeMimir:
-    """What stands in for mimir behind the commands."""
+    """The stand-in for mimir behind the commands."""
     mimir = FakeMimir()
     for name, module in fakes(mimir).items():
         # Both, because `from mimir.bootstrap import app` reads the attribute first.

@@ -42,12 +42,12 @@ def test_a_request_without_quotes_is_its_words(project: Path):
     assert read_request(["Add", "a", "limiter"], project) == "Add a limiter"
 
 
-def test_a_request_comes_from_the_standard_input(project: Path, monkeypatch: pytest.MonkeyPatch):
+def test_request_is_read_from_standard_input(project: Path, monkeypatch: pytest.MonkeyPatch):
     typed(monkeypatch, "Füge\nhinzu\n".encode())
     assert read_request(["-"], project) == "Füge\nhinzu\n"
 
 
-def test_a_request_comes_from_a_file(project: Path):
+def test_request_is_read_from_a_file(project: Path):
     (project / "wish.txt").write_text("Add a limiter", encoding="utf-8")
     assert read_request(["@wish.txt"], project) == "Add a limiter"
 
@@ -103,7 +103,7 @@ def test_a_plan_is_found_by_file_folder_and_slug(name: str, path: str, project: 
 
 
 @pytest.mark.parametrize("name", ["", "limitr", ".", "chains", "x" * 5000, "a\0b", "plan.md/x"])
-def test_what_is_no_plan_is_none(name: str, project: Path):
+def test_argument_that_names_no_plan_finds_none(name: str, project: Path):
     assert find_plan(project, name) is None
 
 
@@ -113,7 +113,7 @@ def test_the_newest_plan_is_meant_where_none_is_named(project: Path):
     assert find_plan_or_newest(project, None) == newest_plan(project)
 
 
-def test_without_a_plan_the_way_to_one_is_said(tmp_path: Path):
+def test_missing_plan_is_refused_with_the_command_to_make_one(tmp_path: Path):
     with pytest.raises(UsageError) as raised:
         newest_plan(tmp_path)
     assert "mimir chain" in str(raised.value.next_step)
@@ -135,24 +135,24 @@ def test_a_request_longer_than_any_file_name_is_a_request(project: Path):
     assert plan_or_request([text], project).request == text
 
 
-def test_a_request_may_come_from_a_file_for_execute_too(project: Path):
+def test_request_of_execute_is_read_from_a_file(project: Path):
     (project / "wish.txt").write_text("Add", encoding="utf-8")
     assert plan_or_request(["@wish.txt"], project).request == "Add"
 
 
-def test_anything_else_names_the_nearest_plan(project: Path):
+def test_unknown_argument_names_the_nearest_plan(project: Path):
     with pytest.raises(UsageError) as raised:
         plan_or_request(["limitr"], project)
     assert raised.value.next_step == "Did you mean limiter?"
 
 
-def test_far_from_every_plan_find_plan_or_newests_are_named(project: Path):
+def test_unknown_plan_names_the_newest_plans(project: Path):
     with pytest.raises(UsageError) as raised:
         find_plan_or_newest(project, "zzzz")
     assert str(raised.value.next_step).startswith("Plans: cache, limiter.")
 
 
-def test_two_arguments_are_one_too_many(project: Path):
+def test_second_argument_is_wrong_usage(project: Path):
     with pytest.raises(UsageError) as raised:
         plan_or_request(["Add", "a", "limiter"], project)
     assert "quotes" in str(raised.value.next_step)
@@ -176,7 +176,7 @@ def test_two_arguments_are_one_too_many(project: Path):
         (["Add a limiter"], ["task-1"], ["Add a limiter"], ["task-1"]),
     ],
 )
-def test_tasks_are_told_from_find_plan_or_newest(
+def test_arguments_are_split_into_plan_and_tasks(
     words: list[str], only: list[str], rest: list[str], tasks: list[str], project: Path
 ):
     assert split_tasks(words, only, project) == (rest, tasks)
@@ -186,12 +186,12 @@ def test_tasks_are_told_from_find_plan_or_newest(
     ("text", "wanted"),
     [("30", 30), ("30m", 30), ("2h", 120), ("90s", 1.5), ("1h30m", 90), ("1.5h", 90), ("2 H", 120)],
 )
-def test_a_time_limit_is_minutes_or_what_it_says(text: str, wanted: float):
+def test_time_limit_is_in_minutes_or_in_its_unit(text: str, wanted: float):
     assert minutes(text) == wanted
 
 
 @pytest.mark.parametrize("text", ["", "0", "-5", "soon", "1d", "nan", "inf", "9" * 400, "m"])
-def test_what_is_no_time_is_refused(text: str):
+def test_invalid_time_limit_is_refused(text: str):
     with pytest.raises(UsageError, match="not a time"):
         minutes(text)
 
@@ -205,6 +205,6 @@ def test_bytes_of_a_path_that_are_no_text_are_escaped(tmp_path: Path):
     assert display_path(tmp_path / os.fsdecode(b"caf\xe9.md"), tmp_path) == "caf\\xe9.md"
 
 
-def test_the_nearest_is_near():
+def test_nearest_name_is_similar():
     assert nearest("exekute", ["execute", "check"]) == "execute"
     assert nearest("zzz", ["execute", "check"]) == ""

@@ -35,21 +35,21 @@ def obeyed_in(text: str) -> set[str]:
 
 
 @given(st.one_of(ANY_TEXT, HOSTILE))
-def test_no_text_makes_a_terminal_obey(text: str):
+def test_no_text_contains_terminal_codes(text: str):
     assert obeyed_in(clean(text)) == set()
     assert obeyed_in(clean_line(text)) == set()
     assert "\x1b" not in clean(text)
 
 
 @given(st.one_of(ANY_TEXT, HOSTILE))
-def test_a_line_is_one_line_and_not_longer_than_asked(text: str):
+def test_line_is_one_line_within_its_limit(text: str):
     line = clean_line(text, 40)
     assert len(line.splitlines()) <= 1
     assert len(line) <= 40
 
 
 @given(st.one_of(ANY_TEXT, HOSTILE))
-def test_what_is_clean_stays_as_it_is(text: str):
+def test_clean_is_idempotent(text: str):
     assert clean(clean(text)) == clean(text)
 
 
@@ -58,7 +58,7 @@ def test_harmless_text_is_not_touched(text: str):
     assert clean(f"{text}\n\t{text}") == f"{text}\n\t{text}"
 
 
-def test_what_stood_there_is_shown():
+def test_control_codes_are_shown_escaped():
     assert clean("a\x1b]0;x\x07b") == "a\\x1b]0;x\\x07b"
     assert clean("user\u202etxt.exe") == "user\\u202etxt.exe"
     assert clean("\U000e0041") == "\\U000e0041"
@@ -68,7 +68,7 @@ def test_colours_of_test_runners_are_left_out():
     assert clean("\x1b[1;31mFAILED\x1b[0m test") == "FAILED test"
 
 
-def test_colours_that_hide_another_sequence_hide_nothing():
+def test_hidden_control_sequence_is_shown_escaped():
     assert clean("\x1b\x1b[31m[2J") == "\\x1b[2J"
 
 
@@ -103,7 +103,7 @@ def test_json_is_one_harmless_line_that_reads_back(text: str):
     assert json.loads(said) == {"text": text}
 
 
-def test_a_stream_without_the_characters_shows_others_instead_of_failing(
+def test_stream_with_a_small_character_set_shows_replacements(
     monkeypatch: pytest.MonkeyPatch,
 ):
     raw = io.BytesIO()
@@ -114,7 +114,7 @@ def test_a_stream_without_the_characters_shows_others_instead_of_failing(
     assert console.glyphs.passed == "+"
 
 
-def test_a_stream_that_was_closed_before_the_start_swallows_what_it_gets(
+def test_console_without_a_stream_discards_output(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr("sys.stdout", None)

@@ -53,14 +53,14 @@ def test_each_error_has_its_exit_code(error: BaseException, code: int):
 
 
 @pytest.mark.parametrize("error", [error for error, _ in TABLE], ids=lambda v: type(v).__name__)
-def test_no_error_takes_more_than_three_lines(error: BaseException):
+def test_no_error_has_more_than_three_lines(error: BaseException):
     told = failure(error)
     lines = told.lines() if told else []
     assert len(lines) <= 3
     assert all("\n" not in line and "Traceback" not in line for line in lines)
 
 
-def test_an_error_says_what_why_and_what_next():
+def test_error_has_the_lines_error_why_and_next():
     told = failure(UsageError("It is busy.\nAnother process\nholds it.", next_step="Wait."))
     assert told is not None
     assert told.lines() == ["error: It is busy.", "why: Another process holds it.", "next: Wait."]
@@ -79,7 +79,7 @@ def test_text_of_a_model_in_an_error_is_harmless_and_bounded():
     assert all("\x1b" not in line and len(line) < 420 for line in told.lines())
 
 
-def test_of_several_errors_the_one_that_a_person_can_act_on_is_told():
+def test_error_group_reports_the_error_that_the_user_can_correct():
     group = ExceptionGroup("both", [ValueError("bug"), ExceptionGroup("", [BusyError("busy")])])
     told = failure(group)
     assert told is not None
@@ -87,7 +87,7 @@ def test_of_several_errors_the_one_that_a_person_can_act_on_is_told():
     assert told.problem == "busy"
 
 
-def test_a_full_disk_says_that_nothing_is_lost():
+def test_full_disk_error_proposes_resume():
     told = failure(OSError(errno.ENOSPC, "No space left on device", "/x/mimir.db"))
     assert told is not None
     assert told.lines()[0] == "error: No space left on device: /x/mimir.db"
@@ -97,11 +97,11 @@ def test_a_full_disk_says_that_nothing_is_lost():
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt(), asyncio.CancelledError(), BrokenPipeError()]
 )
-def test_an_interruption_and_a_closed_pipe_are_no_errors_to_tell(error: BaseException):
+def test_interruption_and_closed_pipe_print_no_error(error: BaseException):
     assert failure(error) is None
 
 
-def test_a_bug_says_how_to_see_more():
+def test_unexpected_error_proposes_the_debug_flag():
     told = failure(KeyError("x"))
     assert told is not None
     assert told.problem == "mimir has a bug: KeyError: 'x'"

@@ -23,7 +23,7 @@ def test_words_that_fit_stay_whole():
     assert lines == ["a word of fifteen letters:", "characteristics"]
 
 
-def test_last_cell_wraps_beside_the_others_or_below_them():
+def test_last_cell_wraps_next_to_or_below_the_others():
     rows = [("id", "n", "title"), ("run-1", "12", "A title of a few words that is long")]
     assert table(rows, 36, right=(1,)) == [
         "id      n  title",

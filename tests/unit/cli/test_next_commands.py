@@ -33,7 +33,7 @@ def test_every_command_of_a_message_is_one_that_the_command_line_takes():
                 assert not is_step, f"{place}: {line} is no command"
                 continue
             named += 1
-            # A sentence may name a command, and tell what it needs in words.
+            # A sentence may name a command, and describe its arguments in words.
             with suppress(BadOptionUsage, MissingParameter):
                 # The second hole of this message is an option with its value.
                 parse(line.replace("resume {} {}", "resume {} --max-calls 9"))
@@ -82,7 +82,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("project")
-def test_what_is_advised_works_when_it_is_typed(capsys: pytest.CaptureFixture[str]):
+def test_each_next_command_is_accepted(capsys: pytest.CaptureFixture[str]):
     """Follow each `next:` line that a command prints, and those of the commands that follow."""
     waiting = ["mimir runs", "mimir", "mimir show /task-1", "mimir status run-9", "mimir check"]
     typed: list[str] = []

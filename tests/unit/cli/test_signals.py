@@ -13,7 +13,7 @@ from mimir.cli.signals import SignalHandler
 
 
 class Noted:
-    """What would have ended the process."""
+    """Exit codes that would have ended the process."""
 
     def __init__(self) -> None:
         self.codes: list[int] = []
@@ -27,7 +27,7 @@ class Noted:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_first_signal_cancels_the_work_and_lets_it_come_to_rest(
+def test_first_signal_cancels_the_work_and_waits_for_its_end(
     number: signal.Signals, request: pytest.FixtureRequest
 ):
     # The tests themselves may have been started by nohup.
@@ -52,7 +52,7 @@ def test_the_first_signal_cancels_the_work_and_lets_it_come_to_rest(
 
 
 @pytest.mark.parametrize(("number", "most"), [(signal.SIGINT, 2), (signal.SIGTERM, 5)])
-def test_a_person_waits_two_seconds_at_most_and_who_ends_a_service_five(
+def test_first_signal_has_a_limit_of_two_or_five_seconds(
     number: signal.Signals, most: float, monkeypatch: pytest.MonkeyPatch
 ):
     given: list[float] = []
@@ -89,7 +89,7 @@ def test_the_second_signal_ends_at_once_and_leaves_the_terminal_in_order():
     assert noted.times_tidied == 1
 
 
-def test_a_signal_while_the_loop_is_busy_is_heard():
+def test_signal_during_a_busy_loop_is_handled():
     noted, steps = Noted(), list[str]()
 
     async def work() -> None:
@@ -103,14 +103,14 @@ def test_a_signal_while_the_loop_is_busy_is_heard():
     assert steps == ["busy until here"]
 
 
-def test_without_a_signal_the_result_comes_back():
+def test_result_is_returned_without_a_signal():
     async def work() -> str:
         return "done"
 
     assert SignalHandler(lambda: None).run(work()) == "done"
 
 
-def test_who_was_started_to_outlive_its_terminal_does():
+def test_ignored_hangup_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     async def work() -> str:
@@ -124,7 +124,7 @@ def test_who_was_started_to_outlive_its_terminal_does():
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_child_that_ended_while_it_was_killed_is_not_told_of(caplog: pytest.LogCaptureFixture):
+def test_warning_about_an_ended_child_is_not_logged(caplog: pytest.LogCaptureFixture):
     noted = Noted()
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""What goes with every command: wrong usage, errors, the common options."""
+"""Behaviour of every command: wrong usage, errors, the common options."""
 
 import os
 from pathlib import Path
@@ -34,7 +34,7 @@ from tests.support.fake_app import FakeMimir, Mimir
         ),
     ],
 )
-def test_wrong_usage_is_two_and_names_the_way_on(
+def test_wrong_usage_exits_with_2_and_a_next_step(
     arguments: list[str], next_step: str, mimir: Mimir, fake: FakeMimir
 ):
     said = mimir(*arguments)
@@ -92,7 +92,7 @@ def test_a_line_of_the_project_that_opens_the_sandbox_is_warned_of(mimir: Mimir,
     assert said.err.startswith("warning: The project's settings name 'sandbox'")
 
 
-def test_a_setting_that_cannot_be_used_is_78(mimir: Mimir, project: Path):
+def test_invalid_setting_exits_with_78(mimir: Mimir, project: Path):
     (project / "mimir.toml").write_text("wrkers = 3\n")
     assert mimir("verify").code == 78
 
@@ -100,7 +100,7 @@ def test_a_setting_that_cannot_be_used_is_78(mimir: Mimir, project: Path):
 @pytest.mark.parametrize(
     "arguments", [["chain", "Add a limiter"], ["execute", "--yes"], ["execute", "Add it", "--yes"]]
 )
-def test_without_a_key_what_is_missing_is_said_at_once_with_the_keyless_way(
+def test_missing_key_is_refused_at_once_with_the_demo_as_next_step(
     arguments: list[str], mimir: Mimir, fake: FakeMimir, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("OPENAI_BASE_URL")
@@ -121,7 +121,7 @@ def test_a_model_that_needs_no_key_of_openai_is_not_refused(
 
 
 @pytest.mark.parametrize("name", ["status", "report", "verify", "resume", "apply"])
-def test_where_mimir_was_never_used_nothing_is_opened_and_nothing_made(
+def test_command_in_an_unused_project_creates_nothing(
     name: str, mimir: Mimir, fake: FakeMimir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "empty").mkdir()

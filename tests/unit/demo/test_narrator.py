@@ -1,4 +1,4 @@
-"""The teller tells what it can read; what is wrong with the store is said by the work."""
+"""The narrator prints the readable events; the run reports a failure of the store."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ class Lost:
         raise Paused("The store was lost.", reason="store")
 
 
-async def test_lost_store_is_told_by_the_work_alone():
+async def test_lost_store_is_reported_by_the_run_alone():
     lost = Lost()
 
     async def work() -> None:
@@ -31,7 +31,7 @@ async def test_lost_store_is_told_by_the_work_alone():
         await Narrator(None, lost).watch("run-1", work())
 
 
-async def test_work_goes_on_while_nothing_can_be_told():
+async def test_run_continues_while_the_narrator_has_no_store():
     lost = Lost()
 
     async def work() -> str:

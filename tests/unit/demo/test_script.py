@@ -1,4 +1,4 @@
-"""The play of the demo: what it promises to show follows from what its models are shown."""
+"""The model script of the demo: its answers follow from the texts that its models get."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def play() -> ModelScript:
 
 
 def turn(play: ModelScript, task: str, attempt: int, brief: str) -> ScriptedTurn:
-    """Return the first thing that a worker says."""
+    """Return the first turn of a worker."""
     scene = ScriptRequest(
         role="worker", task=task, attempt=attempt, lane="worker", brief=brief, last="", turn=0
     )
@@ -32,7 +32,7 @@ def turn(play: ModelScript, task: str, attempt: int, brief: str) -> ScriptedTurn
         ("task-1.4", "FAILED tests/test_markdown.py::test_a_bar_in_a_cell_does_not_end_it"),
     ],
 )
-def test_a_second_attempt_mends_the_first_only_if_it_is_shown_the_failure(
+def test_second_scripted_attempt_repairs_only_a_shown_failure(
     play: ModelScript, task: str, failure: str
 ):
     told = turn(play, task, 2, f"Attempt 2 of 3\n{failure}\n")

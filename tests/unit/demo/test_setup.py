@@ -1,4 +1,4 @@
-"""Where the demo keeps its runs: in a file of its own, unless it is told to use another store."""
+"""The demo keeps its runs in a file of its own, unless an option names another store."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from mimir.cli.main import run
 from mimir.demo import entry, setup
 
 
-def test_what_the_person_has_set_is_not_used_for_a_demo(
+def test_demo_ignores_the_store_setting_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("MIMIR_STORE", "neo4j://team")
@@ -28,7 +28,7 @@ def test_what_the_person_has_set_is_not_used_for_a_demo(
         (("--store", "neo4j://db", "demo"), "neo4j://db"),
     ],
 )
-def test_store_of_the_command_line_is_where_the_demo_plays(
+def test_demo_uses_the_store_of_the_command_line(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], store: str
 ):
     played: list[str] = []

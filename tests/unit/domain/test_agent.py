@@ -1,4 +1,4 @@
-"""The table of rights: what a role may never do, whatever a plan says."""
+"""The table of rights: a role never gets a forbidden tool, even if a plan grants it."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_only_the_worker_and_qc_run_commands():
 
 
 @pytest.mark.parametrize("role", sorted(ROLES))
-def test_a_role_grants_only_tools_that_there_are_and_each_once(role: str):
+def test_role_grants_existing_tools_once_each(role: str):
     tools = ROLES[role].tools
     # A plan can name the tools of workers only; `probe` is the PM's alone.
     assert set(tools) <= {*ALL_TOOLS, *(["probe"] if role == "pm" else [])}
@@ -26,5 +26,5 @@ def test_a_role_grants_only_tools_that_there_are_and_each_once(role: str):
     ("role", "tokens"),
     [("ecko", 4000), ("pm", 16_000), ("agentinator", 8000), ("worker", 4000), ("qc", 4000)],
 )
-def test_closing_answers_are_bounded_as_the_contract_says(role: str, tokens: int):
+def test_closing_answer_of_each_role_has_its_token_limit(role: str, tokens: int):
     assert ROLES[role].answer_tokens == tokens

@@ -23,7 +23,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("script", ENDS)
-def test_only_a_writer_whose_reader_has_ended_is_forgiven(script: str):
+def test_broken_pipe_is_accepted_only_after_the_end_of_its_reader(script: str):
     argv = forgive_broken_pipes(("bash", "-o", "pipefail", "-c", script))
 
     assert subprocess.run(argv, capture_output=True).returncode == ENDS[script]

@@ -33,7 +33,7 @@ from mimir.domain.command_causes import (
         ),
     ],
 )
-def test_cause_in_the_output_names_what_helps(output: str, advice: str):
+def test_known_cause_in_the_output_has_advice(output: str, advice: str):
     assert advice in explain_failure(output)
 
 

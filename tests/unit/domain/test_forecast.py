@@ -28,7 +28,7 @@ def test_four_of_five_runs_fall_into_the_range(quantity: str):
     assert 150 <= inside <= 170
 
 
-def test_without_samples_it_is_a_wide_guess():
+def test_estimate_without_samples_has_a_wide_range():
     found = forecast_run(["a", "b"], {})
     assert found.samples == 0
     assert found.calls.high == 16 * found.calls.low

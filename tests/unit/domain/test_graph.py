@@ -28,7 +28,7 @@ def test_a_task_is_ready_when_all_that_it_waits_for_is_done():
     assert DIAMOND.ready(set("abcde")) == ()
 
 
-def test_a_failure_blocks_exactly_what_waits_for_it():
+def test_failure_blocks_exactly_the_descendants():
     assert DIAMOND.downstream("a") == {"b", "c", "d"}
     assert DIAMOND.downstream("c") == {"d"}
     assert DIAMOND.downstream("e") == frozenset()
@@ -74,7 +74,7 @@ def test_ten_thousand_tasks_in_one_chain_are_fine():
 
 @settings(deadline=None, derandomize=True, max_examples=50)
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=10))
-def test_either_there_is_an_order_or_a_cycle_is_shown(edges: list[list[int]]):
+def test_graph_has_an_order_or_a_named_cycle(edges: list[list[int]]):
     tasks = tuple(
         Task(
             id=str(n),

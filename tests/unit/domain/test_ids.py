@@ -9,7 +9,7 @@ NAMES = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,11}", fullmatch=True)
 NUMBERS = st.integers(min_value=0, max_value=99_999)
 
 
-def test_names_say_where_a_thing_belongs():
+def test_ids_contain_run_task_attempt_and_role():
     lane = ids.lane_id("r1", "task-1.1", 2, "worker")
     assert ids.task_id("r1", "task-1.1") == "r1/task-1.1"
     assert ids.attempt_id("r1", "task-1.1", 2) == "r1/task-1.1/2"

@@ -29,7 +29,7 @@ def test_value_of_another_type_counts_as_absent(read, good, empty):
             assert read(other) == empty
 
 
-def test_arrays_keep_only_items_of_the_wanted_type():
+def test_arrays_keep_only_items_of_the_given_type():
     mixed = [VALUE, "x", 1, None]
 
     assert json_value.as_objects(mixed) == [VALUE]

@@ -1,4 +1,4 @@
-"""Money is counted in whole units and written as what it is."""
+"""Money is counted in whole units and written exactly."""
 
 from decimal import Decimal
 
@@ -20,13 +20,13 @@ from mimir.domain.usage import ChargedUsage, TokenUsage
         (10**17, "100000.00"),
     ],
 )
-def test_units_are_written_whole(amount: int, written: str):
+def test_units_are_written_as_integers(amount: int, written: str):
     assert money.format_money(amount) == written
     assert money.units(Decimal(written)) == amount
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "0.0000000000001"])
-def test_what_cannot_be_counted_exactly_is_refused(text: str):
+def test_inexact_amount_of_money_is_refused(text: str):
     with pytest.raises(ValueError, match="no amount of money"):
         money.units(Decimal(text))
 

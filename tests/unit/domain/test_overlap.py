@@ -50,7 +50,7 @@ GLOBS = st.sampled_from(
 
 
 @given(st.lists(st.lists(GLOBS, max_size=3), max_size=8), st.data())
-def test_a_set_of_globs_is_met_by_what_overlaps_one_of_them(sets, data):
+def test_glob_set_meets_each_overlapping_glob(sets, data):
     gone = data.draw(st.lists(st.integers(0, 7), unique=True, max_size=4))
     held = GlobSet()
     for globs in sets:
@@ -67,7 +67,7 @@ def test_a_set_of_globs_is_met_by_what_overlaps_one_of_them(sets, data):
     assert held == again
 
 
-def test_asking_a_large_set_compares_with_what_begins_alike_only(monkeypatch):
+def test_large_glob_set_compares_only_equal_beginnings(monkeypatch):
     held = GlobSet()
     held.add(f"src/part{n}/**" for n in range(1_000))
     held.add(["docs/*.md"])

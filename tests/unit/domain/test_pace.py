@@ -17,7 +17,7 @@ def test_lower_bound_is_the_longer_of_critical_path_and_work_on_all_agents():
     assert together.left_seconds == 0
 
 
-def test_an_open_task_takes_the_mean_of_the_ended_ones_or_what_it_has_taken():
+def test_open_task_is_estimated_by_the_mean_or_its_own_time():
     tasks = {
         "a": TaskTime(seconds=10, has_ended=True),
         "b": TaskTime(seconds=4, dependencies=("a",)),
@@ -41,5 +41,5 @@ def test_an_open_task_takes_the_mean_of_the_ended_ones_or_what_it_has_taken():
         },
     ],
 )
-def test_without_an_ended_task_or_with_a_cycle_nothing_is_said(tasks: dict[str, TaskTime]):
+def test_pace_without_an_ended_task_or_with_a_cycle_is_none(tasks: dict[str, TaskTime]):
     assert measure_pace(tasks, 2) is None

@@ -1,4 +1,4 @@
-"""Values of the plan: shares of criteria, and what a check executes."""
+"""Values of the plan: shares of criteria, and the arguments of a check."""
 
 from fractions import Fraction
 
@@ -81,7 +81,7 @@ def test_no_criteria_have_no_shares():
         ("cat < in > out", ("bash", "-o", "pipefail", "-c", "cat < in > out")),
     ],
 )
-def test_what_a_check_executes(run: tuple[str, ...] | str, argv: tuple[str, ...]):
+def test_check_command_is_split_into_arguments(run: tuple[str, ...] | str, argv: tuple[str, ...]):
     assert Check(id="K1", criteria=("C1",), run=run).argv == argv
 
 
@@ -95,7 +95,7 @@ def test_a_task_without_a_qc_role_is_reviewed_by_a_derived_one():
     assert task.reviewer == "Reviewer of: Backend engineer"
 
 
-def test_a_given_qc_role_is_in_force():
+def test_qc_role_of_the_plan_is_used():
     task = Task(id="task-1", title="T", prompt="P", worker_role="W", qc_role="Security reviewer")
     assert task.reviewer == "Security reviewer"
 

@@ -1,4 +1,4 @@
-"""The table of legal moves, move by move: what is not listed here is refused."""
+"""The table of legal moves, move by move: any move outside the list is refused."""
 
 from itertools import product
 

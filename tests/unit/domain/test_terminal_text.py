@@ -1,4 +1,4 @@
-"""What a person sees of an output full of terminal codes."""
+"""Visible text of an output full of terminal codes."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from mimir.domain.terminal_text import visible_text
         ("dos\r\nlines\r\n", "dos\nlines\n"),
     ],
 )
-def test_person_sees_no_code_and_no_overwritten_text(printed: str, seen: str):
+def test_visible_text_has_no_control_codes_or_overwritten_text(printed: str, seen: str):
     assert visible_text(printed) == seen
 
 

@@ -1,4 +1,4 @@
-"""Tokens: sums of what was used, and the estimate that bounds what will be."""
+"""Tokens: sums of use, and the estimate that limits further use."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ COUNTS = st.integers(min_value=0, max_value=10**9)
 @pytest.mark.parametrize(
     ("text", "tokens"), [("", 0), ("a", 1), ("abc", 1), ("abcd", 2), ("é" * 7, 4), ("\ud800", 1)]
 )
-def test_estimates_of_examples(text: str, tokens: int):
+def test_token_estimates_of_examples(text: str, tokens: int):
     assert estimate(text) == tokens
 
 

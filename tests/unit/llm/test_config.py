@@ -31,7 +31,7 @@ def test_a_trailing_slash_and_spaces_do_not_matter():
         f"http://{'a' * 300}/v1",
     ],
 )
-def test_an_address_that_can_never_work_is_refused_by_the_settings_name(url: str):
+def test_impossible_address_is_refused_by_the_name_of_its_setting(url: str):
     with pytest.raises(ConfigurationError, match=r"llm\.base_url") as caught:
         EndpointConfig(base_url=url)
     assert caught.value.exit_code == 78
@@ -51,7 +51,7 @@ def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str):
     assert key not in str(caught.value)
 
 
-def test_the_key_stands_in_no_representation():
+def test_key_is_in_no_representation():
     config = EndpointConfig(api_key=KEY, headers={"x-api-key": "header-secret-1"})
     assert KEY not in repr(config)
     assert "header-secret-1" not in repr(config)
@@ -71,7 +71,7 @@ def test_the_key_is_hidden_in_every_form_that_an_endpoint_may_echo():
         assert shown == "got [secret]."
 
 
-def test_a_placeholder_key_does_not_garble_messages():
+def test_placeholder_key_is_not_redacted_from_messages():
     assert EndpointConfig(base_url="http://x/v1", api_key="x").veil("next to x") == "next to x"
 
 
@@ -95,7 +95,7 @@ def test_a_header_that_cannot_be_sent_is_refused(name: str, value: str):
 
 
 @pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding", "Expect", "upgrade"])
-def test_a_header_that_says_how_a_request_is_sent_is_refused(name: str):
+def test_transport_header_is_refused(name: str):
     with pytest.raises(ConfigurationError, match=name):
         EndpointConfig(headers={name: "5"})
 

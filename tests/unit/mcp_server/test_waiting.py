@@ -1,4 +1,4 @@
-"""Calls of tools end in time, whatever the store and the started command do."""
+"""Calls of tools end in time, with any state of the store and the started command."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -140,7 +140,7 @@ def test_a_call_ends_in_fifty_seconds_with_the_run_and_the_next_call(
         assert answer.content["next"], answer.content
 
 
-async def test_a_call_that_the_store_never_answers_is_ended_in_own_words():
+async def test_call_without_an_answer_of_the_store_ends_with_a_clear_error():
     async def work() -> ToolAnswer:
         await asyncio.Event().wait()
         raise AssertionError
@@ -149,7 +149,7 @@ async def test_a_call_that_the_store_never_answers_is_ended_in_own_words():
         await end_in_time(work, 0.0)
 
 
-async def test_a_time_limit_of_the_work_itself_keeps_its_own_words():
+async def test_time_limit_of_the_run_keeps_its_own_message():
     async def work() -> ToolAnswer:
         raise TimeoutError
 

@@ -33,7 +33,7 @@ def quiet() -> MachineInfo:
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Stand one benchmark in for all; what it counts is the list's number."""
+    """Replace all benchmarks by one; its count is the list's number."""
     held = [7]
 
     async def run(order: entry.BenchOptions, say: entry.Say, keep: entry.Keep) -> BenchResult:
@@ -100,7 +100,7 @@ async def test_a_document_is_written_and_a_history_grows_by_a_line(
     kept = [json.loads(line) for line in history.read_text().splitlines()]
     assert [one["benchmarks"][0]["rows"][0]["count"] for one in kept] == [7, 8]
 
-    # The last line of a history is what is compared with.
+    # The last line of a history is the one to compare with.
     assert await entry.bench(Screen(), entry.BenchOptions(compare=history), quiet) == 0
 
 
@@ -111,7 +111,7 @@ async def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(tmp
         )
 
 
-async def test_whoever_interrupts_it_keeps_what_is_finished(
+async def test_interrupted_benchmark_keeps_its_finished_rows(
     counts: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     whole = entry.BENCHMARKS["stones"]
@@ -136,7 +136,7 @@ async def test_whoever_interrupts_it_keeps_what_is_finished(
     assert second["aside"]["interrupted"]
 
 
-async def test_a_machine_on_which_times_mean_little_is_spoken_of(counts: list[int]):
+async def test_busy_machine_is_named_in_the_result(counts: list[int]):
     screen = Screen()
     await entry.bench(screen, entry.BenchOptions(json=True), lambda: MachineInfo(cores=1, load=3.5))
 

@@ -16,7 +16,7 @@ def measured(ratio: float, count: int = 3, goals: Sequence[Goal] = ()) -> Figure
     return made
 
 
-def test_a_figure_stands_beside_its_goal_and_only_ours_has_one():
+def test_only_the_figure_of_mimir_has_a_goal():
     goals = (Goal(figure="wall over floor", most=1.1, of="mimir"),)
     said = "\n".join(figures.lines(measured(1.3, goals=goals).result(), "what it costs"))
 
@@ -43,7 +43,7 @@ def test_a_ratio_far_below_its_goal_may_change_by_a_share_of_the_goal(now: float
     assert len(differences(old, [measured(now, goals=goals).result()])) == differs
 
 
-def test_a_count_may_not_differ_at_all_and_is_what_the_hash_is_of():
+def test_changed_count_is_a_difference_and_changes_the_hash():
     old = measured(1.0).result()
     new = measured(1.0, count=4).result()
 

@@ -18,10 +18,10 @@ def test_the_interval_is_that_of_the_literature(hits: int, tries: int, low: floa
     assert wilson(hits, tries) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_of_nothing_nothing_is_known():
+def test_interval_without_trials_is_0_to_1():
     assert wilson(0, 0) == (0.0, 1.0)
 
 
-def test_more_tries_make_it_narrower():
+def test_more_trials_make_the_interval_narrower():
     widths = [high - low for low, high in (wilson(9 * n, 10 * n) for n in (1, 10, 100))]
     assert widths == sorted(widths, reverse=True)

@@ -68,7 +68,7 @@ ROW = '{"schema": 1, "benchmarks": [{"name": "faults", "rows": [%s]}]}'
         ROW % '{"caught": {"check": "9"}}',
     ],
 )  # fmt: skip
-def test_a_file_of_another_kind_is_refused_with_what_to_do(old: str):
+def test_old_result_of_another_kind_is_refused_with_a_next_step(old: str):
     with pytest.raises(UsageError, match="cannot be compared") as refused:
         older(old)
     assert refused.value.next_step == "Write one with: mimir bench --json > OLD.json"
@@ -93,5 +93,5 @@ def test_a_table_is_laid_out_and_empty_columns_are_left_out():
         (1, 9999, "0.1 %"),
     ],
 )
-def test_a_share_never_says_all_of_less_than_all(part: int, whole: int, said: str):
+def test_share_below_the_whole_is_never_100_percent(part: int, whole: int, said: str):
     assert share(part, whole) == said

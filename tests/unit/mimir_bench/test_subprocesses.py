@@ -18,7 +18,7 @@ def left(room: Path) -> list[str]:
     return [path.name for path in room.iterdir()]
 
 
-async def test_a_part_that_fails_says_why_and_leaves_nothing_behind(room: Path):
+async def test_failed_subprocess_names_its_cause_and_leaves_no_process(room: Path):
     with pytest.raises(UnavailableError, match="JSONDecodeError"):
         await ask("mimir_bench.schedule.schedule_run", "this is no order")
 
@@ -67,7 +67,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def part(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A part that says how often it was asked, where its temporary files are, and what."""
+    """A part that returns the number of its calls, its temporary folder, and its argument."""
     place = tmp_path_factory.mktemp("parts")
     (place / "a_part.py").write_text(PART)
     (place / "a_part_once.py").write_text(ONCE)
@@ -75,7 +75,7 @@ def part(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFacto
     return "a_part"
 
 
-async def test_a_part_answers_as_often_as_it_is_asked(room: Path, part: str):
+async def test_subprocess_answers_each_call(room: Path, part: str):
     async with answering_process(part) as asked:
         answers = [(await asked(word)).split() for word in ("one", "two")]
         (place,) = left(room)
@@ -103,7 +103,5 @@ async def test_a_part_that_fails_after_its_answer_is_a_failure(room: Path, part:
     assert left(room) == []
 
 
-async def test_a_part_that_was_asked_once_may_wait_until_nothing_more_is_asked(
-    room: Path, part: str
-):
+async def test_subprocess_that_waits_after_its_only_call_answers(room: Path, part: str):
     assert await ask(f"{part}_once", "one") == "one\n"

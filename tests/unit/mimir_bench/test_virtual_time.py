@@ -17,14 +17,14 @@ async def passed(job: object) -> float:
     return clock.time() - began
 
 
-def test_an_hour_of_waiting_is_over_at_once():
+def test_hour_of_waiting_passes_on_the_virtual_clock():
     async def hour(loop: VirtualLoop) -> float:
         return await passed(asyncio.gather(*(asyncio.sleep(n) for n in (60, 3600, 1800))))
 
     assert virtual_time.run(hour) == 3600
 
 
-def test_the_clock_stands_still_while_a_thread_or_a_program_is_at_work():
+def test_virtual_clock_waits_for_a_thread_or_a_program():
     async def beside_a_timer(loop: VirtualLoop) -> float:
         timer = asyncio.ensure_future(asyncio.sleep(3600))
         took = await passed(asyncio.to_thread(time.sleep, 0.01))
@@ -36,7 +36,7 @@ def test_the_clock_stands_still_while_a_thread_or_a_program_is_at_work():
     assert virtual_time.run(beside_a_timer) == 0
 
 
-def test_the_clock_stands_still_while_a_store_it_knows_writes(tmp_path):
+def test_virtual_clock_waits_for_a_write_of_its_store(tmp_path):
     async def writing(loop: VirtualLoop) -> float:
         store: GraphStore = VirtualTimeStore(SqliteStore(tmp_path / "a.db", FrozenClock()), loop)
         await store.init()
@@ -50,7 +50,7 @@ def test_the_clock_stands_still_while_a_store_it_knows_writes(tmp_path):
     assert virtual_time.run(writing) == 0
 
 
-def test_timeouts_strike_in_their_order():
+def test_timeouts_apply_in_order():
     async def limited(loop: VirtualLoop) -> float:
         began = loop.time()
         try:
@@ -63,8 +63,8 @@ def test_timeouts_strike_in_their_order():
     assert virtual_time.run(limited) == 30
 
 
-def test_the_clock_stands_still_until_a_program_that_was_told_something_has_answered():
-    async def told(loop: VirtualLoop) -> float:
+def test_virtual_clock_waits_for_the_answer_of_a_program():
+    async def answered_program(loop: VirtualLoop) -> float:
         timer = asyncio.ensure_future(asyncio.sleep(3600))
         words = "import sys, time; sys.stdin.read(); sys.stdin.close(); time.sleep(0.05); print('heard')"
         pipe = asyncio.subprocess.PIPE
@@ -75,10 +75,10 @@ def test_the_clock_stands_still_until_a_program_that_was_told_something_has_answ
         timer.cancel()
         return took
 
-    assert virtual_time.run(told) == 0
+    assert virtual_time.run(answered_program) == 0
 
 
-def test_the_clock_stands_still_while_somebody_watches_a_pipe():
+def test_virtual_clock_waits_for_a_watched_pipe():
     async def watching(loop: VirtualLoop) -> float:
         timer = asyncio.ensure_future(asyncio.sleep(3600))
         there, here = os.pipe()

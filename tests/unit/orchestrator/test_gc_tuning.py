@@ -17,7 +17,7 @@ def as_it_was():
     gc.unfreeze()
 
 
-def test_meanwhile_it_looks_less_often_and_not_at_what_was_there():
+def test_reduced_collection_raises_the_threshold_and_freezes_objects():
     before = gc.get_threshold()
     with reduced_collection():
         assert gc.get_threshold()[0] > before[0]
@@ -26,14 +26,14 @@ def test_meanwhile_it_looks_less_often_and_not_at_what_was_there():
     assert gc.get_freeze_count() == 0
 
 
-def test_it_is_as_it_was_after_a_failure_too():
+def test_garbage_collection_is_restored_after_a_failure():
     before = gc.get_threshold()
     with pytest.raises(KeyError), reduced_collection():
         raise KeyError
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
 
 
-def test_whoever_turned_it_off_finds_it_off():
+def test_disabled_garbage_collection_stays_disabled():
     gc.disable()
     with reduced_collection():
         assert (gc.isenabled(), gc.get_freeze_count()) == (False, 0)

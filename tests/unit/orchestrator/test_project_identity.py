@@ -28,9 +28,7 @@ async def id_of(project: Path, store: SqliteStore) -> str:
     return await project_identity.project_id(project, room, history, store)
 
 
-async def test_clone_is_the_same_project_and_keeps_its_name_whatever_becomes_of_it(
-    tmp_path: Path, store: SqliteStore
-):
+async def test_clone_and_moved_project_keep_the_project_id(tmp_path: Path, store: SqliteStore):
     project = make_project(tmp_path / "here")
     git(tmp_path, "clone", "--quiet", project.as_uri(), "there")
     first = await id_of(project, store)
@@ -44,7 +42,9 @@ async def test_clone_is_the_same_project_and_keeps_its_name_whatever_becomes_of_
     assert project_ids.find_project_id(moved, moved / ".mimir") == first
 
 
-async def test_directory_without_commits_is_known_by_its_path(tmp_path: Path, store: SqliteStore):
+async def test_directory_without_commits_is_identified_by_its_path(
+    tmp_path: Path, store: SqliteStore
+):
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.mkdir()
@@ -55,9 +55,7 @@ async def test_directory_without_commits_is_known_by_its_path(tmp_path: Path, st
     assert found[0] == project_ids.find_project_id(one, one / ".nothing")
 
 
-async def test_project_that_the_store_knows_by_its_path_keeps_that_name(
-    tmp_path: Path, store: SqliteStore
-):
+async def test_project_stored_by_its_path_keeps_that_id(tmp_path: Path, store: SqliteStore):
     project = make_project(tmp_path / "here")
     before = project_ids.find_project_id(project, project / ".nothing")
     await store.write(lambda ops: ops.upsert("Project", [{"id": before, "name": "here"}]))
@@ -65,7 +63,7 @@ async def test_project_that_the_store_knows_by_its_path_keeps_that_name(
     assert await id_of(project, store) == before
 
 
-async def test_what_cannot_be_published_is_not_written(store: SqliteStore):
+async def test_write_that_cannot_be_published_is_rolled_back(store: SqliteStore):
     async def lost() -> None:
         raise WorkspaceError("The remote is gone.")
 

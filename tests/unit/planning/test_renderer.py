@@ -1,4 +1,4 @@
-"""What is rendered is read back as it was, whatever the plan's texts hold."""
+"""A rendered plan is read back unchanged, with any texts in the plan."""
 
 from hypothesis import example, given, settings
 

@@ -18,7 +18,7 @@ from tests.support.small_run import RUN
 
 
 class Reporters:
-    """Models by role; keeps what each was asked."""
+    """Models by role; keeps the requests of each."""
 
     def __init__(self, said: str | Exception = "Words.", **answer: object) -> None:
         self._said = said
@@ -39,14 +39,14 @@ class Reporters:
 
 
 @pytest.fixture
-async def told(whole) -> RunSummary:
+async def summary_of_run(whole) -> RunSummary:
     return summarise(await whole.store.read(partial(gather, run=RUN)))
 
 
-async def test_each_failed_task_and_the_run_get_their_words(told):
+async def test_each_failed_task_and_the_run_get_a_narrative(summary_of_run):
     reporters = Reporters()
 
-    prose = await write_prose(told, reporters, None)
+    prose = await write_prose(summary_of_run, reporters, None)
 
     assert prose == Narrative(run="Words.", tasks={"task-2": "Words."})
     assert reporters.opened == [("qc_reporter", 1), ("pm_reporter", 1)]
@@ -57,9 +57,9 @@ async def test_each_failed_task_and_the_run_get_their_words(told):
     assert all("Rules that always hold" in system for system in systems)
 
 
-async def test_reporters_are_told_the_computed_facts_and_whose_they_are(told):
+async def test_brief_of_a_reporter_has_the_computed_facts(summary_of_run):
     reporters = Reporters()
-    await write_prose(told, reporters, None)
+    await write_prose(summary_of_run, reporters, None)
     of_task, of_run = (request.messages[1].text for request in reporters.asked)
     assert of_task.startswith("Task: task-2\nAttempt 1 of 1\n")
     assert "failure report" in of_task
@@ -70,9 +70,9 @@ async def test_reporters_are_told_the_computed_facts_and_whose_they_are(told):
     assert "task-1, attempt 1: The worker claimed success" in of_run
 
 
-async def test_play_server_tells_the_reporters_apart_without_a_header(told):
+async def test_model_server_recognises_each_reporter_without_a_header(summary_of_run):
     reporters = Reporters()
-    await write_prose(told, reporters, None)
+    await write_prose(summary_of_run, reporters, None)
     callers = [
         caller(
             {}, {"messages": [{"role": m.role, "content": m.text} for m in request.messages]}, {}
@@ -84,12 +84,12 @@ async def test_play_server_tells_the_reporters_apart_without_a_header(told):
     ]  # fmt: skip
 
 
-async def test_question_is_the_same_after_a_resume(told):
+async def test_question_is_the_same_after_a_resume(summary_of_run):
     """Else a killed run would ask its reporters twice."""
-    later = replace(told, ended="2031-01-01T00:00:00.000000Z", elapsed_seconds=9.0)
-    resumed = [d for d in told.decisions if d.task]
+    later = replace(summary_of_run, ended="2031-01-01T00:00:00.000000Z", elapsed_seconds=9.0)
+    resumed = [d for d in summary_of_run.decisions if d.task]
     first, second = Reporters(), Reporters()
-    await write_prose(told, first, None)
+    await write_prose(summary_of_run, first, None)
     await write_prose(replace(later, decisions=tuple(resumed)), second, None)
     assert first.asked == second.asked
 
@@ -104,8 +104,8 @@ async def test_question_is_the_same_after_a_resume(told):
         StoreError("gone"),
     ],
 )
-async def test_whatever_goes_wrong_there_is_no_prose(told, error):
-    assert await write_prose(told, Reporters(error), None) == NO_PROSE
+async def test_failed_reporter_gives_no_narrative(summary_of_run, error):
+    assert await write_prose(summary_of_run, Reporters(error), None) == NO_PROSE
 
 
 @pytest.mark.parametrize(
@@ -117,64 +117,68 @@ async def test_whatever_goes_wrong_there_is_no_prose(told, error):
         {"message": Message(role="assistant", text=" \n\x00\u200b")},
     ],
 )  # fmt: skip
-async def test_answer_that_is_not_whole_is_none(told, answer):
-    assert await write_prose(told, Reporters(**answer), None) == NO_PROSE
+async def test_incomplete_answer_of_a_reporter_is_no_narrative(summary_of_run, answer):
+    assert await write_prose(summary_of_run, Reporters(**answer), None) == NO_PROSE
 
 
-async def test_one_reporter_that_fails_leaves_the_other(told):
+async def test_one_reporter_that_fails_leaves_the_other(summary_of_run):
     class OnlyPm(Reporters):
         async def __call__(self, role: str, number: int) -> "Reporters":
             if role == "qc_reporter":
                 raise PlanError("preambles/qc-failure.md cannot be read")
             return await super().__call__(role, number)
 
-    assert await write_prose(told, OnlyPm(), None) == Narrative(run="Words.")
+    assert await write_prose(summary_of_run, OnlyPm(), None) == Narrative(run="Words.")
 
 
-async def test_words_are_bounded_and_without_control_characters(told):
-    prose = await write_prose(told, Reporters("a\x1b[31mb\u202e" + "c" * 50_000), None)
+async def test_narrative_is_bounded_and_without_control_characters(summary_of_run):
+    prose = await write_prose(summary_of_run, Reporters("a\x1b[31mb\u202e" + "c" * 50_000), None)
     assert prose.run.startswith("abccc")
     assert len(prose.run) == 12_000
 
 
-async def test_input_is_bounded_however_large_the_run_is(told):
-    many = tuple(replace(told.tasks[2], id=f"task-{n}", feedback="x" * 5000) for n in range(3000))
+async def test_input_is_bounded_however_large_the_run_is(summary_of_run):
+    many = tuple(
+        replace(summary_of_run.tasks[2], id=f"task-{n}", feedback="x" * 5000) for n in range(3000)
+    )
     said = tuple(f"Warning {n}: {'x' * 200}" for n in range(3000))
     reporters = Reporters()
-    await write_prose(replace(told, tasks=many, warnings=said), reporters, None)
+    await write_prose(replace(summary_of_run, tasks=many, warnings=said), reporters, None)
     text = reporters.asked[-1].messages[1].text
     assert estimate(text) < MOST_INPUT_TOKENS + 200
     assert "further parts are left out here" in text
 
 
-async def test_of_a_large_run_the_tasks_that_are_not_completed_are_told_of_first(told):
-    done = replace(told.tasks[0], status="completed")
+async def test_brief_of_a_large_run_has_open_tasks_first(summary_of_run):
+    done = replace(summary_of_run.tasks[0], status="completed")
     many = [replace(done, id=f"task-{n}") for n in range(3000)]
     many[2500] = replace(done, id="task-2500", status="blocked")
     reporters = Reporters()
-    await write_prose(replace(told, tasks=tuple(many)), reporters, None)
+    await write_prose(replace(summary_of_run, tasks=tuple(many)), reporters, None)
     text = reporters.asked[-1].messages[1].text
     told_of = [row.split()[1] for row in text.splitlines() if ", criteria {" in row]
     assert told_of == [*(f"task-{n}" for n in range(MOST_TASKS - 1)), "task-2500"]
     assert "- and 2900 more tasks" in text
 
 
-async def test_settings_of_a_role_are_used(told):
+async def test_settings_of_a_role_are_used(summary_of_run):
     choices = {"pm_reporter": ModelChoice(model="big", temperature=None, max_tokens=77)}
     reporters = Reporters()
-    await write_prose(told, reporters, None, choices=choices)
+    await write_prose(summary_of_run, reporters, None, choices=choices)
     assert [(r.model, r.temperature, r.max_tokens) for r in reporters.asked] == [
         ("", 0.0, 2000), ("big", None, 77),
     ]  # fmt: skip
 
 
-async def test_projects_own_preamble_is_used(told):
+async def test_projects_own_preamble_is_used(summary_of_run):
     reporters = Reporters()
-    await write_prose(told, reporters, {"preambles/pm-report.md": "Write in rhymes.\n"}.get)
+    await write_prose(
+        summary_of_run, reporters, {"preambles/pm-report.md": "Write in rhymes.\n"}.get
+    )
     assert reporters.asked[-1].messages[0].text.startswith("Write in rhymes.")
 
 
-def test_prose_is_kept_and_read_again():
+def test_narrative_is_stored_and_read_again():
     prose = Narrative(run="a\n`b`", tasks={"t": "ü"})
     assert Narrative.load(prose.dump()) == prose
 
@@ -182,5 +186,5 @@ def test_prose_is_kept_and_read_again():
 @pytest.mark.parametrize(
     "text", ["", "x", "[]", "null", '{"run": 3, "tasks": []}', '{"tasks": {"t": 1}}', "[" * 100_000]
 )
-def test_prose_that_cannot_be_read_is_none(text):
+def test_unreadable_narrative_is_none(text):
     assert Narrative.load(text) == NO_PROSE

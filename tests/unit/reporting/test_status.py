@@ -1,4 +1,4 @@
-"""Where a run stands, as scripts read it: the shape is a promise."""
+"""State of a run in the JSON form for scripts: the shape is a promise."""
 
 import json
 from functools import partial
@@ -26,7 +26,7 @@ def by_id(found: dict[str, object]) -> dict[str, dict[str, object]]:
     return {task["id"]: task for task in found["tasks"]}
 
 
-async def test_what_scripts_rely_on_is_there(whole):
+async def test_status_has_all_promised_members(whole):
     found = await shaped(whole, RunStatus.FAILED)
     assert found.keys() >= PROMISED
     assert (found["schema"], found["run"], found["status"], found["outcome"]) == (
@@ -36,7 +36,7 @@ async def test_what_scripts_rely_on_is_there(whole):
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-async def test_tasks_stand_in_the_plans_order_with_what_became_of_their_criteria(whole):
+async def test_status_lists_tasks_in_plan_order_with_criteria_counts(whole):
     found = await shaped(whole, RunStatus.FAILED)
     assert [(t["id"], t["status"], t["attempts"], t["score"]) for t in found["tasks"]] == [
         ("task-0", "completed", 1, 100.0),
@@ -68,7 +68,7 @@ async def test_criteria_are_those_of_the_newest_verdict(store, frozen_clock):
     assert first == {"executed": 0, "judged": 0, "unverified": 1, "failed": 1}
 
 
-async def test_run_under_way_has_no_outcome_and_says_what_waits_for_whom(store, frozen_clock):
+async def test_status_of_an_active_run_has_waiting_tasks_and_no_outcome(store, frozen_clock):
     run = SmallRun(store, frozen_clock)
     await run.create()
     await run.claim("task-2")
@@ -130,7 +130,7 @@ async def test_calls_of_an_accepted_task_are_its_own_figure_and_those_of_a_faile
     assert (tasks["task-0"]["tool_calls"], tasks["task-2"]["tool_calls"]) == (3, 1)
 
 
-async def test_a_task_whose_place_was_damaged_is_still_told(whole):
+async def test_task_without_a_position_is_in_the_status(whole):
     damaged = ids.task_id(RUN, "task-2")
     await whole.store.write(lambda ops: ops.patch("Task", damaged, {"seq": None}))
 

@@ -1,4 +1,4 @@
-"""Attempts think one after another: who has its answer goes on to its next question before the next one begins."""
+"""Attempts take CPU turns: an attempt with an answer reaches its next call before the next attempt begins."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ ANSWER = Answer(message=Message(role="assistant", text="!"))
 
 
 class Asked:
-    """Models that answer when they are told to."""
+    """Models that answer on a signal of the test."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails
@@ -39,7 +39,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
+async def test_cpu_turns_are_taken_in_request_order():
     all_of_them, order = CpuTurns(), []
     turns = [CpuTurn(all_of_them) for _ in range(3)]
     await turns[0].acquire()
@@ -61,7 +61,7 @@ async def test_turns_are_taken_in_the_order_in_which_they_were_wanted():
     assert not all_of_them.lock.locked()
 
 
-async def test_turn_is_taken_and_given_as_often_as_one_likes():
+async def test_cpu_turn_may_be_taken_and_yielded_repeatedly():
     turns = CpuTurns()
     turn = CpuTurn(turns)
     turn.yield_turn()
@@ -75,7 +75,7 @@ async def test_turn_is_taken_and_given_as_often_as_one_likes():
     assert turns.lock.locked()
 
 
-async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them(monkeypatch):
+async def test_model_call_yields_the_cpu_turn_and_its_answer_waits(monkeypatch):
     monkeypatch.setattr("mimir.scheduling.cpu_turns.AT_ONCE_SECONDS", 0.0)
     turns, models = CpuTurns(), Asked()
     mine, other = CpuTurn(turns), CpuTurn(turns)
@@ -94,7 +94,7 @@ async def test_others_think_while_a_model_is_asked_and_its_answer_waits_for_them
     mine.yield_turn()
 
 
-async def test_question_is_on_its_way_before_the_next_one_begins_to_think():
+async def test_call_is_sent_before_the_next_attempt_takes_a_cpu_turn():
     turns, order = CpuTurns(), []
     mine, other = CpuTurn(turns), CpuTurn(turns)
     await mine.acquire()
@@ -103,7 +103,7 @@ async def test_question_is_on_its_way_before_the_next_one_begins_to_think():
         await other.acquire()
         order.append("the next one thinks")
 
-    async def ask() -> None:  # an HTTP client sends what it was given in a task of its own
+    async def ask() -> None:  # an HTTP client sends the request in a task of its own
         await asyncio.ensure_future(send())
 
     async def send() -> None:
@@ -128,7 +128,7 @@ async def test_model_that_fails_leaves_no_turn_behind():
     assert not turns.lock.locked()
 
 
-async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
+async def test_cancelled_wait_for_a_cpu_turn_blocks_no_other():
     turns = CpuTurns()
     first, gone, last = CpuTurn(turns), CpuTurn(turns), CpuTurn(turns)
     await first.acquire()
@@ -142,16 +142,16 @@ async def test_who_is_stopped_while_it_waits_keeps_nobody_waiting():
     assert not turns.lock.locked()
 
 
-async def test_turn_that_is_not_given_away_ends_by_itself():
+async def test_cpu_turn_that_is_not_yielded_ends_by_itself():
     turns = CpuTurns()
     await CpuTurn(turns).acquire()
     await CpuTurn(turns).acquire()  # would wait for ever otherwise
 
 
-async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away():
+async def test_wait_for_a_program_yields_the_cpu_turn():
     turns = CpuTurns()
     mine = CpuTurn(turns)
-    give_way()  # nobody's
+    give_way()  # no attempt's
     await mine.acquire()
     YIELD_TURN.set(mine.yield_turn)
 
@@ -163,7 +163,7 @@ async def test_whatever_waits_for_a_program_gives_the_turn_of_its_attempt_away()
     assert not turns.lock.locked()
 
 
-async def test_where_models_answer_at_once_nobody_waits_for_a_turn(monkeypatch):
+async def test_fast_model_needs_no_cpu_turn(monkeypatch):
     monkeypatch.setattr("mimir.scheduling.cpu_turns.AT_ONCE_SECONDS", 3600.0)
     turns, models = CpuTurns(), Asked()
     mine, other = CpuTurn(turns), CpuTurn(turns)

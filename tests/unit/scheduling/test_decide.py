@@ -43,7 +43,7 @@ def released(commands: Sequence[Command]) -> list[str]:
 
 
 def carry_out(at: RunSnapshot) -> list[Command]:
-    """Do what is decided, as the coordinator does, until nothing is left to do at once."""
+    """Carry out the decisions, as the coordinator does, until nothing is left to do at once."""
     done: list[Command] = []
     while commands := [c for c in decide(at) if not isinstance(c, FinishRun)]:
         for command in commands:
@@ -68,12 +68,12 @@ def test_task_is_released_when_its_own_dependencies_are_done_and_no_barrier_hold
     assert at.status["b"] is TaskStatus.PENDING
 
 
-def test_deciding_twice_decides_the_same():
+def test_repeated_decision_is_equal():
     at = snapshot(task("a"), task("b", "a"))
     assert decide(at) == decide(at)
 
 
-def test_descendants_of_a_failure_are_blocked_and_the_rest_goes_on():
+def test_descendants_of_a_failure_are_blocked_and_other_tasks_continue():
     at = snapshot(task("bad"), task("x", "bad"), task("y", "x"), task("good"), task("z", "good"))
     carry_out(at)
     at.apply("bad", TaskStatus.FAILED)
@@ -147,7 +147,7 @@ def test_incremental_snapshot_equals_one_that_is_built_anew(seed: int):
     assert all(status in TERMINAL for status in at.status.values())
 
 
-def test_ten_thousand_tasks_are_decided_at_the_cost_of_what_changed():
+def test_decisions_on_ten_thousand_tasks_cost_only_the_changes():
     tasks = [task(f"t{n}", *([f"t{n - 100}"] if n >= 100 else [])) for n in range(10_000)]
     at = snapshot(*tasks)
     carry_out(at)
@@ -161,7 +161,7 @@ def test_ten_thousand_tasks_are_decided_at_the_cost_of_what_changed():
     assert time.process_time() - started < 30
 
 
-def test_a_decision_looks_at_one_of_those_that_write_the_same_file():
+def test_decision_reads_one_of_the_tasks_that_write_the_same_file():
     at = snapshot(*(task(f"t{n:04}", files=["one.py"], minutes=n) for n in range(1, 500)))
     order: list[str] = []
     while at.open:

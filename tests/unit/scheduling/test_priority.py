@@ -1,4 +1,4 @@
-"""What a task weighs in the longest remaining path."""
+"""Weight of a task in the longest remaining path."""
 
 from mimir.domain.plan import Plan, Task
 from mimir.scheduling.priority import weights
@@ -15,7 +15,7 @@ def task(id: str, role: str, minutes: float | None = None, calls: int | None = N
     )
 
 
-def test_minutes_count_before_calls_and_both_before_what_was_learned():
+def test_weight_prefers_minutes_then_calls_then_learned_estimates():
     plan = Plan(
         title="t",
         tasks=(

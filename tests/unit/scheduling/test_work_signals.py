@@ -1,4 +1,4 @@
-"""Who is woken when: the coordinator by tasks that move, idle agents by work that may be there."""
+"""Wakes: the coordinator by tasks that move, idle agents by work that may be there."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from tests.support.stored_run import start, task
 from tests.support.stores import Around, opened
 
 
-async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_past(
+async def test_agent_pool_claims_only_after_the_decision_of_its_coordinator(
     crew: RunServices,
 ):
     work = Work()
@@ -33,7 +33,7 @@ async def test_pool_takes_nothing_that_the_coordinator_beside_it_has_not_looked_
             await work.until(1)
 
 
-async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: RunServices):
+async def test_agent_pool_continues_after_its_coordinator_left(crew: RunServices):
     work = Work()
     pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(1)
@@ -44,7 +44,7 @@ async def test_pool_goes_on_when_the_coordinator_beside_it_has_left(crew: RunSer
 
 
 class Told(WorkSignals):
-    """The bells, noting when the coordinator says that it has decided."""
+    """The signals, with a record of the coordinator's decisions."""
 
     __slots__ = ("events",)
 
@@ -102,7 +102,7 @@ class CountedLooks(Around):
 
 
 @pytest.mark.parametrize("is_here", [True, False])
-async def test_store_is_asked_for_work_only_where_the_process_cannot_know(
+async def test_store_is_polled_for_work_only_without_a_local_signal(
     crew: RunServices, store: SqliteStore, frozen_clock: FrozenClock, *, is_here: bool
 ):
     work, counted = Work(), CountedLooks(store)
@@ -126,7 +126,7 @@ async def test_store_is_asked_for_work_only_where_the_process_cannot_know(
             await crew.store.read(lambda r: r.now())
 
 
-async def test_task_that_is_offered_is_taken_unasked(
+async def test_available_task_is_claimed_without_a_poll(
     crew: RunServices, store: SqliteStore, frozen_clock: FrozenClock
 ):
     work, counted = Work(), CountedLooks(store)
@@ -144,7 +144,7 @@ async def test_task_that_is_offered_is_taken_unasked(
             assert (work.begun[-1], counted.looks) == ("b", looks)
 
 
-async def test_all_who_hear_a_bell_are_awake_a_step_of_the_loop_later():
+async def test_signal_wakes_all_its_waiters_in_one_loop_step():
     wake = WorkSignals()
     waiting = [
         asyncio.ensure_future(wait)
@@ -164,7 +164,7 @@ async def test_all_who_hear_a_bell_are_awake_a_step_of_the_loop_later():
     wake.wake_idle()
 
 
-async def test_agent_is_idle_in_the_step_in_which_its_task_came_to_rest(crew: RunServices):
+async def test_agent_is_idle_in_the_step_in_which_its_task_ended(crew: RunServices):
     work = Work()
     pool = AgentPool(crew, work, StopSignal())
     await pool.spawn(len(TASKS))

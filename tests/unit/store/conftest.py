@@ -42,7 +42,7 @@ def store_path(tmp_path):
 
 @pytest.fixture
 async def store(request, tmp_path, frozen_clock):
-    """A store whose time stands still."""
+    """A store with a frozen clock."""
     if request.param == "sqlite":
         made = SqliteStore(tmp_path / "mimir.db", frozen_clock)
     else:
@@ -56,7 +56,7 @@ async def store(request, tmp_path, frozen_clock):
 
 @pytest.fixture
 def world():
-    """What calls of a lane do."""
+    """Effects of the calls of a transcript."""
     return World()
 
 

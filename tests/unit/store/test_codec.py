@@ -25,7 +25,7 @@ def finite(value):
 @pytest.mark.parametrize("kind", [Plan, Verdict, CheckOutcome, QCFailureReport])
 @settings(max_examples=25)
 @given(data=st.data())
-def test_value_comes_back_from_json_as_it_was(kind, data):
+def test_value_is_decoded_from_json_unchanged(kind, data):
     value = data.draw(st.from_type(kind).filter(finite))
 
     assert decode(kind, unpack(pack(encode(value)))) == value
@@ -47,7 +47,7 @@ def test_fractions_are_exact_and_enums_are_their_values():
 CHECK = {"id": "u", "criteria": ["c"], "run": ["pytest"], "kind": None, "tests": None, "protect": [], "required": True, "timeout_seconds": 60.0}  # fmt: skip
 
 
-def test_field_that_came_later_has_its_default():
+def test_field_of_a_later_version_has_its_default():
     early = {"id": "u", "criteria": ["c"], "run": "pytest -q"}
 
     assert decode(Check, early) == Check(id="u", criteria=("c",), run="pytest -q")
@@ -72,12 +72,12 @@ def test_missing_field_without_a_default_is_an_error():
 
 
 @pytest.mark.parametrize("points", ["x", "1/0", 3, "nan"])
-def test_what_is_no_fraction_is_an_error(points):
+def test_invalid_fraction_is_refused(points):
     with pytest.raises(StoreError, match="points"):
         decode(Criterion, {"id": "c", "text": "t", "points": points, "critical": False})
 
 
-def test_what_is_no_value_of_the_domain_is_refused():
+def test_value_outside_the_domain_is_refused():
     @dataclass(frozen=True)
     class Odd:
         what: bytes
@@ -89,7 +89,7 @@ def test_what_is_no_value_of_the_domain_is_refused():
         decode(Odd, {"what": "x"})
 
 
-def test_what_tasks_have_in_common_is_held_once():
+def test_equal_texts_of_tasks_share_one_object():
     given = encode(Plan(title="p", tasks=(stored_run.task("a"), stored_run.task("b"))))
 
     one, other = decode(Plan, unpack(pack(given))).tasks

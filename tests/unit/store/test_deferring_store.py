@@ -1,4 +1,4 @@
-"""What may wait is committed with the next write: nothing that follows from it is done before, and nothing of it is lost by a failure."""
+"""Deferred writes are committed with the next write: nothing that follows from one is done before, and a failure loses none."""
 
 import pytest
 
@@ -19,11 +19,11 @@ def put(name):
 
 
 async def names(store):
-    """Return what is there."""
+    """Return the existing names."""
     return [row["id"] for row in await store.read(lambda r: r.find("Artifact", {}, order=("id",)))]
 
 
-async def test_what_waits_is_written_first_and_in_the_same_transaction(store, door):
+async def test_deferred_writes_precede_the_next_write_in_its_transaction(store, door):
     seen = []
     door.later(put("first"))
     door.later(lambda ops: seen.append(ops.get("Artifact", "first")))
@@ -35,7 +35,7 @@ async def test_what_waits_is_written_first_and_in_the_same_transaction(store, do
     assert await names(store) == ["first"]
 
 
-async def test_what_waits_goes_on_waiting_when_a_write_fails(store, door):
+async def test_deferred_writes_survive_a_failed_write(store, door):
     def refuse(_ops):
         raise Paused("no", reason="budget")
 
@@ -75,9 +75,7 @@ async def test_an_answer_is_stored_with_the_call_that_follows_from_it(store, run
     assert await recorded(store) == [*done, (3, "model", True)]
 
 
-async def test_a_process_that_dies_with_an_answer_asks_once_more_and_goes_on_as_before(
-    store, run, world, door
-):
+async def test_process_that_dies_with_a_deferred_answer_repeats_one_call(store, run, world, door):
     lane = await opened(door, later=door.later)
     await ask(lane, world, "m0")
     await ask(lane, world, "m1")  # its answer dies with the process

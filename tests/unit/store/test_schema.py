@@ -22,7 +22,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_packed_json_comes_back_and_every_store_can_carry_it(value):
+def test_packed_json_is_unpacked_and_fits_every_store(value):
     packed = pack(value)
 
     assert unpack(packed) == value
@@ -38,7 +38,7 @@ FLOATS = st.floats(allow_nan=False, allow_infinity=False)
         JSON, st.lists(st.sampled_from([0.00001, 1e16, 5e-324, 1.5e300, -0.0, 2**64, None])), FLOATS
     )
 )
-def test_one_form_is_that_of_the_standard_library(value):
+def test_output_equals_that_of_the_standard_library(value):
     """Hashes of stores and recordings are made over it: no writer may ever write it in another way."""
     text = json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -49,7 +49,7 @@ def test_one_form_is_that_of_the_standard_library(value):
 
 @given(JSON | st.lists(st.integers(-(2**70), 2**70) | st.floats()), st.booleans(), st.booleans())
 def test_stored_json_is_read_as_the_standard_library_reads_it(value, ascii_only, is_indented):
-    """Also what somebody else wrote, and what `pack` would not write: the types too, and the order of keys."""
+    """Also text of other writers that `pack` would not write: the types too, and the order of keys."""
     text = json.dumps(value, ensure_ascii=ascii_only, indent=1 if is_indented else None)
 
     assert repr(unpack(text)) == repr(json.loads(text))
@@ -94,12 +94,12 @@ def test_packed_json_is_readable():
 @pytest.mark.parametrize(
     "value", [float("nan"), float("inf"), {"a": object()}, b"x", {1, 2}, {(1, 2): 3}]
 )
-def test_what_is_no_json_cannot_be_packed(value):
+def test_value_that_is_no_json_cannot_be_packed(value):
     with pytest.raises(StoreError, match="JSON"):
         pack(value)
 
 
-def test_value_that_is_too_deep_is_an_error_not_a_crash():
+def test_too_deep_value_is_an_error():
     deep = []
     for _ in range(100_000):
         deep = [deep]

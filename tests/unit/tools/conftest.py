@@ -1,4 +1,4 @@
-"""What several tests of the tools' room need."""
+"""Fixtures of several tests of tools."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Reads overlap, effects follow one another, results stand in message order."""
+"""Reads overlap, effects follow one another, results are in message order."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from tests.support.fake_tools import CONTEXT, FakeLane, spec, wish
 
 
 class Watched:
-    """Reads that wait for a gate, effects; notes what runs at the same time."""
+    """Reads that wait for a gate, effects; records the calls that run at the same time."""
 
     specs = (spec("look"), spec("act", read_only=False))
 
@@ -74,7 +74,7 @@ async def test_an_unknown_tool_is_no_effect_and_has_its_result():
 
 
 @given(st.lists(st.sampled_from(["look", "act", "none"]), max_size=12))
-async def test_the_lane_is_in_message_order_whatever_the_mix(names: list[str]):
+async def test_transcript_has_calls_in_message_order(names: list[str]):
     lane = FakeLane()
     tools = gateway([Watched()], granted=("look", "act"), transcript=lane, redact=str)
     calls = [wish(name, {"text": str(i)}, id=str(i)) for i, name in enumerate(names)]
@@ -103,7 +103,7 @@ class Failing:
         return ToolResult(text="")
 
 
-async def test_an_end_of_the_run_lets_reads_finish_and_begins_nothing_more():
+async def test_pause_during_a_batch_finishes_reads_and_starts_no_call():
     tools = Failing()
     calls = [wish("look", id="paused"), wish("look", id="slow"), wish("act", id="later")]
     with pytest.raises(Paused):

@@ -33,7 +33,7 @@ def raising(error: Exception) -> Callable[[ToolCall], Awaitable[ToolResult]]:
     return answer
 
 
-def saying(result: ToolResult) -> Callable[[ToolCall], Awaitable[ToolResult]]:
+def answering(result: ToolResult) -> Callable[[ToolCall], Awaitable[ToolResult]]:
     async def answer(call: ToolCall) -> ToolResult:
         return result
 
@@ -173,7 +173,7 @@ async def test_a_granted_tool_that_is_not_there_is_denied():
     )
 
 
-async def test_a_quota_refuses_what_is_beyond_it_also_on_a_replay():
+async def test_quota_refuses_further_calls_live_and_replayed():
     lane = FakeLane()
     limits = {"read_file": 2}
     tools = build(Obedient(READ, WRITE), lane, quota=CallQuota(limits))
@@ -209,7 +209,7 @@ async def test_a_replayed_call_serves_the_record_and_runs_nothing():
 async def test_neither_model_nor_journal_sees_a_secret():
     said = ToolResult(text=f"key: {SECRET} and {SECRET.encode().hex()}")
     lane = FakeLane()
-    tools = build(Obedient(READ, answer=saying(said)), lane)
+    tools = build(Obedient(READ, answer=answering(said)), lane)
     result = await tools.call(wish("read_file", {"text": f"echo {SECRET}"}), CONTEXT)
     assert result.text == "key: [redacted:secret] and [redacted:secret]"
     assert SECRET not in repr(lane.rows)
@@ -224,7 +224,7 @@ async def test_no_refusal_repeats_a_secret():
     assert SECRET not in repr(lane.rows)
 
 
-async def test_the_models_mistake_becomes_words():
+async def test_mistake_of_the_model_becomes_an_error_text():
     error = ToolError("What happened.", next_step="What to do.")
     result = await build(Obedient(READ, answer=raising(error)), FakeLane()).call(
         wish("read_file"), CONTEXT
@@ -289,7 +289,7 @@ async def test_a_disk_that_is_full_at_the_snapshot_pauses_too():
     ],
     ids=["paused", "lease lost", "workspace gone", "cancelled"],
 )
-async def test_what_the_engine_must_act_on_passes_through(error: Exception):
+async def test_engine_error_passes_through_the_gateway(error: Exception):
     lane = FakeLane()
     with pytest.raises(type(error)):
         await build(Obedient(READ, answer=raising(error)), lane).call(wish("read_file"), CONTEXT)
@@ -298,15 +298,15 @@ async def test_what_the_engine_must_act_on_passes_through(error: Exception):
 
 async def test_a_result_without_bound_is_cut_with_a_mark():
     said = ToolResult(text="a" * (MAX_RESULT_CHARS + 5))
-    result = await build(Obedient(READ, answer=saying(said)), FakeLane()).call(
+    result = await build(Obedient(READ, answer=answering(said)), FakeLane()).call(
         wish("read_file"), CONTEXT
     )
     assert result.text.endswith("a\n[5 more characters left out: ask for less at once]")
 
 
-async def test_what_utf8_cannot_hold_is_written_as_its_escape():
+async def test_unencodable_text_is_written_as_its_escape():
     lane = FakeLane()
-    tools = build(Obedient(READ, answer=saying(ToolResult(text="a\udcffb"))), lane)
+    tools = build(Obedient(READ, answer=answering(ToolResult(text="a\udcffb"))), lane)
     result = await tools.call(wish("read_file", id="\ud800"), CONTEXT)
     assert result.text == "a\\udcffb"
     await tools.call(ToolCall(id="1", name="\ud800", arguments="\udfff"), CONTEXT)
@@ -332,7 +332,7 @@ async def test_a_title_is_one_short_line():
     assert lane.rows[0].title == "read_file a \\u001b[1mb " + "c" * 62 + "…"
 
 
-async def test_the_place_in_the_lane_is_taken_before_the_first_wait():
+async def test_position_in_the_transcript_is_reserved_before_the_first_wait():
     lane = FakeLane()
     tools = build(Obedient(READ, WRITE), lane)
     calls = [tools.call(wish("read_file", {"text": str(i)}), CONTEXT) for i in range(20)]

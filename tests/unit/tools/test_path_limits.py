@@ -1,4 +1,4 @@
-"""What is not an agent's to see or write stays out of its hands, and it is told why."""
+"""Hidden and protected paths stay out of an agent's reach, with a reason in the refusal."""
 
 import os
 from pathlib import Path
@@ -79,7 +79,7 @@ READS = {
 
 
 @pytest.mark.parametrize(("path", "said"), READS.items(), ids=READS)
-async def test_reading_past_the_walls_is_denied(tools: FileTools, path: str, said: str):
+async def test_read_outside_the_scope_is_denied(tools: FileTools, path: str, said: str):
     result = await tools.call(wish("read_file", {"path": path}), CONTEXT)
     assert result.text == said.format(path)
     assert result.denied
@@ -104,7 +104,7 @@ WRITES = {
 
 @pytest.mark.parametrize(("path", "said"), WRITES.items(), ids=WRITES)
 @pytest.mark.parametrize("tool", ["write_file", "edit_file", "delete_file"])
-async def test_writing_past_the_walls_is_denied(
+async def test_write_outside_the_scope_is_denied(
     tools: FileTools, tmp_path: Path, path: str, said: str, tool: str
 ):
     arguments = {
@@ -178,7 +178,7 @@ def normal_or_refusal(path: str) -> str | ToolError:
         max_size=6,
     )
 )
-def test_a_normal_path_stays_below_the_top(parts: list[str]):
+def test_normalised_path_stays_below_the_root(parts: list[str]):
     path = "/".join(parts)
     plain = normal_or_refusal(path)
     if isinstance(plain, ToolError):
@@ -190,7 +190,7 @@ def test_a_normal_path_stays_below_the_top(parts: list[str]):
 
 
 @pytest.mark.parametrize("path", ["", ".", "./", "a\0b", "x" * 256, "a/" * 600 + "b"])
-def test_a_path_that_names_nothing_is_refused(path: str):
+def test_path_without_a_file_name_is_refused(path: str):
     with pytest.raises(ToolError) as refused:
         normalise_path(path)
     assert not isinstance(refused.value, CallDenied)

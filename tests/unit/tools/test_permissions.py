@@ -1,4 +1,4 @@
-"""What nothing grants is denied, and who refuses is named."""
+"""A tool without a grant is denied, and the refusal names its source."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ LISTS = st.lists(NAMES, max_size=6).map(tuple)
 
 
 @given(LISTS, LISTS, LISTS, LISTS, NAMES)
-def test_granted_is_what_plan_role_and_policy_all_grant(
+def test_tool_is_granted_only_by_plan_role_and_policy(
     role: tuple[str, ...],
     plan: tuple[str, ...],
     allow: tuple[str, ...],
@@ -32,7 +32,7 @@ def test_no_grant_is_a_denial():
     assert not ToolPolicy(allow=()).permits("read_file")
 
 
-def test_a_policy_speaks_in_globs():
+def test_tool_policy_uses_globs():
     policy = ToolPolicy(deny=("memory_*", "run"))
     rights = ToolRights(role="worker", role_tools=ALL_TOOLS, policy=policy)
     assert rights.granted_tools(ALL_TOOLS) == (
@@ -54,9 +54,9 @@ def test_a_policy_speaks_in_globs():
         ),
     ],
 )
-def test_the_reason_names_who_refuses(rights: ToolRights, said: str):
+def test_refusal_of_a_tool_names_its_source(rights: ToolRights, said: str):
     assert rights.why("run") == said
 
 
-def test_where_nobody_knows_better_the_tool_is_named():
+def test_refusal_without_a_reason_names_the_tool():
     assert not_granted("run") == "'run' was not granted to this agent."

@@ -94,7 +94,7 @@ async def place(empty_place: Place) -> Place:
 
 
 class RealClock:
-    """A clock that runs; durations of real commands are what it is for."""
+    """A clock that runs, for durations of real commands."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

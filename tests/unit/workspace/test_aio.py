@@ -1,4 +1,4 @@
-"""Blocking work that is cancelled: nobody goes on before it is done."""
+"""Blocking work that is cancelled: no caller continues before it is done."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from tests.unit.workspace.conftest import Place
 
 
 class Slow:
-    """Work that goes on until it is let go, and says when it has begun."""
+    """Work that runs until it is released, and signals its start."""
 
     def __init__(self) -> None:
         self.has_begun = asyncio.Event()
@@ -33,13 +33,13 @@ async def _turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_value_and_error_come_back():
+async def test_value_and_error_are_returned():
     assert await to_thread_shielded(int, "7") == 7
     with pytest.raises(ValueError, match="invalid literal"):
         await to_thread_shielded(int, "seven")
 
 
-async def test_whoever_is_cancelled_waits_for_the_work_however_often():
+async def test_cancelled_caller_waits_for_its_thread():
     slow = Slow()
     waiting = asyncio.ensure_future(to_thread_shielded(slow))
     await slow.has_begun.wait()
@@ -72,4 +72,4 @@ async def test_cancelled_checkout_makes_nothing_after_it_was_cleared_away(
     slow.may_end.set()
     with pytest.raises(asyncio.CancelledError):
         await checkout
-    assert where.exists()  # it was made before the caller heard, who can remove it now
+    assert where.exists()  # it was made before the caller, which can remove it now, was notified

@@ -1,4 +1,4 @@
-"""Programs are heard of by the loop: no thread for each, whatever is done to the loop meanwhile."""
+"""The loop is notified of ended programs: no thread for each, under any use of the loop meanwhile."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ async def started() -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(*WAITS, stdin=asyncio.subprocess.PIPE)
 
 
-async def test_of_a_program_is_heard_without_a_thread():
+async def test_end_of_a_program_is_notified_without_a_thread():
     await GitCommand(directory=None).run("version")
     before = threading.active_count()
     programs = [await started() for _ in range(5)]
@@ -27,7 +27,7 @@ async def test_of_a_program_is_heard_without_a_thread():
     assert [program.returncode for program in programs] == [0, 1, 2, 3, 4]
 
 
-async def test_a_program_is_heard_of_though_the_loop_is_set_again_meanwhile():
+async def test_end_of_a_program_is_notified_after_another_loop_was_set():
     listen()
     program = await started()
     asyncio.set_event_loop(asyncio.get_running_loop())
@@ -42,7 +42,7 @@ async def test_a_killed_program_has_its_signal():
     assert await program.wait() == -9
 
 
-def test_each_loop_hears_of_its_own_programs():
+def test_each_loop_is_notified_of_its_own_programs():
     async def one(length: int) -> int | None:
         listen()
         program = await started()
@@ -57,7 +57,7 @@ def test_each_loop_hears_of_its_own_programs():
     assert found == [2, 2]
 
 
-def test_an_application_keeps_its_own_choice(monkeypatch: pytest.MonkeyPatch):
+def test_child_watcher_of_the_application_is_kept(monkeypatch: pytest.MonkeyPatch):
     chosen: list[object] = [object()]
     monkeypatch.setattr(asyncio, "get_child_watcher", lambda: chosen[-1], raising=False)
     monkeypatch.setattr(asyncio, "set_child_watcher", chosen.append, raising=False)
@@ -67,7 +67,7 @@ def test_an_application_keeps_its_own_choice(monkeypatch: pytest.MonkeyPatch):
 
 if sys.version_info < (3, 12):  # newer ones decide for themselves, as the module says
 
-    async def test_a_thread_is_there_where_no_descriptor_can_be_had(
+    async def test_thread_waits_for_a_program_without_a_free_descriptor(
         monkeypatch: pytest.MonkeyPatch,
     ):
         def refused(pid: int) -> int:

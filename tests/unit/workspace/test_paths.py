@@ -1,4 +1,4 @@
-"""No path leads out of a tree, and every refusal says what to do."""
+"""No path leads out of a tree, and every refusal has a next step."""
 
 import os
 import socket
@@ -35,14 +35,14 @@ def test_file_is_written_and_read_back(root: Path) -> None:
     assert tree.size("new/deep/file.txt") == 5
 
 
-def test_part_of_a_file_can_be_read(root: Path) -> None:
+def test_part_of_a_file_is_read(root: Path) -> None:
     tree = DirectoryTree(root)
     tree.write("f", b"0123456789")
     assert tree.read("f", offset=2, max_bytes=3) == b"234"
     assert tree.read("f", offset=100) == b""
 
 
-def test_large_file_is_refused_whole_and_readable_in_parts(
+def test_large_file_is_refused_but_readable_in_parts(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "MAX_READ_BYTES", 4)
@@ -109,7 +109,7 @@ def test_many_files_are_written_through_no_linked_directory(root: Path) -> None:
         ("src/app.py/x", "not a directory"),
     ],
 )
-def test_bad_path_is_refused_with_words_to_act_on(root: Path, path: str, said: str) -> None:
+def test_bad_path_is_refused_with_a_next_step(root: Path, path: str, said: str) -> None:
     with pytest.raises(ToolError) as refusal:
         DirectoryTree(root).read(path)
     assert said in str(refusal.value)
@@ -255,7 +255,7 @@ def test_walk_reads_paths_longer_than_the_system_takes(root: Path) -> None:
     assert DirectoryTree(root).read(f"{name}/" * 60 + "leaf") == b""
 
 
-def test_walk_does_not_go_down_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_walk_is_limited_in_depth(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "MAX_DEPTH", 2)
     (root / "a/b/c").mkdir(parents=True)
     (root / "a/b/in").write_text("")
@@ -269,7 +269,7 @@ def test_endless_tree_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) ->
         DirectoryTree(root).walk()
 
 
-def test_hidden_names_are_not_there(root: Path) -> None:
+def test_hidden_names_are_absent_from_the_tree(root: Path) -> None:
     (root / "chains").mkdir()
     (root / "chains/plan.md").write_text("reasoning")
     tree = DirectoryTree(root, hidden=["chains"])
@@ -278,7 +278,7 @@ def test_hidden_names_are_not_there(root: Path) -> None:
         tree.read("./chains/plan.md")
 
 
-def test_lost_workspace_is_named_for_the_person(tmp_path: Path) -> None:
+def test_lost_workspace_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="cannot be opened"):
         DirectoryTree(tmp_path / "gone").read("a")
 
@@ -311,7 +311,7 @@ def _tried(act: object) -> object:
         return refusal
 
 
-def test_no_race_leads_out(attacked: Path) -> None:
+def test_no_race_leaves_the_workspace(attacked: Path) -> None:
     tree = DirectoryTree(attacked)
     outside = attacked.parent / "outside"
     caught = done = 0

@@ -35,7 +35,7 @@ def test_owner_that_leaves_is_forgotten(tmp_path: Path):
     assert ProcessLocks(tmp_path).find_dead() == frozenset()
 
 
-def test_owner_that_could_not_give_back_what_it_held_counts_as_dead(tmp_path: Path):
+def test_process_that_left_with_leases_counts_as_dead(tmp_path: Path):
     owners = ProcessLocks(tmp_path)
     owners.live("me")
     owners.leave("me", holds=True)

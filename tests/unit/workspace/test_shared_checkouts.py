@@ -1,4 +1,4 @@
-"""Attempts that only look share a directory; whoever changes something gets one of its own."""
+"""Attempts that only read share a directory; an attempt that changes a file gets one of its own."""
 
 import asyncio
 from pathlib import Path
@@ -25,7 +25,7 @@ async def both(lending: SharedCheckouts, base: BaseCommit) -> tuple[SharedChecko
     return first, second
 
 
-async def test_those_who_look_at_one_tree_share_a_directory(
+async def test_borrowers_of_one_tree_share_a_directory(
     lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit]
 ) -> None:
     first, second = await both(lending, started[1])
@@ -33,7 +33,7 @@ async def test_those_who_look_at_one_tree_share_a_directory(
     assert (first.where / "calc.py").is_file()
 
 
-async def test_the_only_one_who_looks_may_keep_it_as_its_workspace(
+async def test_only_borrower_may_keep_the_checkout_as_workspace(
     lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit], tmp_path: Path
 ) -> None:
     history, base = started
@@ -48,7 +48,7 @@ async def test_the_only_one_who_looks_may_keep_it_as_its_workspace(
     assert (again.where / "calc.py").read_text() != "changed"
 
 
-async def test_a_directory_that_another_looks_at_stays_where_it_is(
+async def test_borrowed_directory_is_not_moved(
     lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit], tmp_path: Path
 ) -> None:
     first, second = await both(lending, started[1])
@@ -58,7 +58,7 @@ async def test_a_directory_that_another_looks_at_stays_where_it_is(
     assert await lending.keep(second, tmp_path / "own")
 
 
-async def test_only_the_last_directory_that_nobody_looks_at_is_left(
+async def test_only_the_last_returned_checkout_is_kept(
     lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit]
 ) -> None:
     base = started[1]
@@ -70,7 +70,7 @@ async def test_only_the_last_directory_that_nobody_looks_at_is_left(
     assert not list(loans[0].where.parent.glob(f"{loans[0].where.name}.index*"))
 
 
-async def test_what_could_not_be_lent_can_be_asked_for_again(
+async def test_failed_borrow_can_be_repeated(
     lending: SharedCheckouts, started: tuple[GitHistory, BaseCommit]
 ) -> None:
     base = started[1]

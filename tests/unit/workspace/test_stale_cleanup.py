@@ -16,7 +16,7 @@ def left_behind(work: Path) -> list[Path]:
     return [*(work / room for room in rooms), *(work / "history.git" / lock for lock in locks)]
 
 
-def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path):
+def test_only_the_remains_of_killed_processes_are_removed(tmp_path: Path):
     rooms = left_behind(tmp_path)
     (tmp_path / "history.git/refs/heads/mimir/run-1").touch()
     kept = tmp_path / "run-1" / "a" / "1.1"
@@ -34,7 +34,7 @@ def test_nothing_is_swept_while_another_process_lives(tmp_path: Path):
     assert all(room.exists() for room in rooms)
 
 
-def test_what_a_process_makes_that_starts_meanwhile_stays(tmp_path: Path):
+def test_directory_of_a_new_process_is_not_removed(tmp_path: Path):
     left_behind(tmp_path)
     new = tmp_path / "checks" / "check-new"
 
@@ -46,7 +46,7 @@ def test_what_a_process_makes_that_starts_meanwhile_stays(tmp_path: Path):
     assert new.is_dir()
 
 
-def test_process_is_alone_when_all_others_are_gone(tmp_path: Path):
+def test_process_is_alone_when_all_others_are_dead(tmp_path: Path):
     mine, other = ProcessLocks(tmp_path), ProcessLocks(tmp_path)
     mine.live("me")
     assert mine.is_alone()

@@ -1,4 +1,4 @@
-"""Whatever a worker left can be removed, and nothing else is."""
+"""Any files of a worker can be removed, and no other file is."""
 
 import os
 from pathlib import Path
@@ -50,12 +50,14 @@ def test_nesting_deeper_than_paths_and_recursion_is_removed(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
 
 
-def test_removing_nothing_is_no_error(tmp_path: Path) -> None:
+def test_removal_of_a_missing_tree_is_no_error(tmp_path: Path) -> None:
     tree_removal.remove_tree(tmp_path / "no")
     tree_removal.remove_tree(tmp_path / "no/such")
 
 
-def test_what_resists_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_that_cannot_be_removed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def busy(*args: object, **kwargs: object) -> None:
         raise OSError(16, "Device or resource busy")
 
@@ -65,7 +67,7 @@ def test_what_resists_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         tree_removal.remove_tree(tmp_path / "mounted")
 
 
-def test_empty_directories_go(tmp_path: Path) -> None:
+def test_empty_directories_are_removed(tmp_path: Path) -> None:
     for name in ("empty/deep", "full"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "full/file").write_text("x")

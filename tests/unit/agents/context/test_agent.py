@@ -75,7 +75,7 @@ def test_shares_and_critical_pieces_are_the_window(
         assert used + critical == window
 
 
-def test_full_shares_are_30_40_and_30_percent_and_what_is_left_flows_down():
+def test_context_shares_are_30_40_30_percent_and_the_rest_moves_on():
     def budgets(**needs: tuple[int, int]) -> list[int]:
         given = {share: ShareNeed(critical=c, other=o) for share, (c, o) in needs.items()}
         return list(divide_window(1_000, given).values())  # pyright: ignore[reportArgumentType]

@@ -23,7 +23,7 @@ def test_changed_lines_are_those_of_the_new_file():
     assert find_changed_lines("") == {}
 
 
-def test_names_of_the_prompt_find_their_lines_and_prose_finds_none():
+def test_identifiers_of_the_prompt_select_lines_and_plain_words_none():
     assert (
         find_named_lines(BIG, "Change `refill_bucket` so that words of the file stay.")[0] == 2000
     )

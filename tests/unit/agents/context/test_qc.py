@@ -42,11 +42,11 @@ def test_qc_sees_the_number_of_passed_tests():
         (ran(None), "killed"),
     ],
 )
-def test_end_of_a_command_is_said_in_words(run: CheckRun, words: str):
+def test_end_of_a_check_run_is_described(run: CheckRun, words: str):
     assert f"after the work: {words}\n" in check_text(replace(OUTCOME, after=run), TASK)
 
 
-def test_marks_on_a_check_are_told():
+def test_properties_of_a_check_are_in_the_brief_of_qc():
     text = check_text(
         replace(
             OUTCOME, flaky=True, self_authored=True, inferred=True, findings=("proves\nnothing",)
@@ -68,7 +68,7 @@ def test_answer_is_a_source_only_where_no_file_was_changed():
     assert quotable_sources(bare)["answer"] == "All tests pass."
 
 
-def test_what_may_be_quoted_is_what_stands_in_the_blocks():
+def test_quotable_sources_are_the_blocks_of_the_brief():
     given = replace(
         QC, cited={7: "3 passed"}, changed=(*QC.changed, ChangedFile(path="b", status="deleted"))
     )
@@ -85,7 +85,7 @@ def test_long_answer_is_cut_with_a_mark_and_a_reference():
     assert any(w.name == "answer" for w in context.receipt.withheld)
 
 
-def test_qc_is_told_claims_findings_and_the_neighbourhood():
+def test_brief_of_qc_has_claims_findings_and_related_tasks():
     related = (
         RelatedTask(id="t9", title="Far", status="pending", distance=2, relation="needed_by"),
         RelatedTask(id="t1", title="Near", status="completed", distance=1, relation="needs"),
@@ -182,7 +182,7 @@ def test_no_content_can_close_its_fence_or_forge_a_header(text: str):
     assert match[2].split() == text.split()
 
 
-def test_receipt_counts_the_whole_prompt_and_what_the_role_may_not_see():
+def test_receipt_counts_the_prompt_and_the_withheld_pieces():
     other = replace(TASK, id="task-9", dependencies=(), prompt="secret plan " * 100)
     plan = Plan(title="P", tasks=(TASK, other), reasoning="Because of alternatives " * 50)
     planning = get_task_context("pm", PM).receipt

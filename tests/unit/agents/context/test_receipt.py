@@ -34,7 +34,7 @@ def receipt(
     )
 
 
-def test_reduction_is_what_was_not_given_of_all_there_was():
+def test_reduction_is_the_withheld_share_of_all_tokens():
     one = receipt(given("a", 10), withheld=(WithheldPiece(name="r", why="role", tokens=90),))
     two = receipt(given("b", 30), withheld=(WithheldPiece(name="f", why="budget", tokens=70),))
     assert reduction_ratio([one, two]) == pytest.approx(0.8)
@@ -52,7 +52,7 @@ def test_deduplication_counts_each_piece_once_over_the_fleet():
     assert deduplication_ratio([]) == 0
 
 
-def test_fingerprints_of_a_fleet_remember_the_first_lane_and_count_uses():
+def test_fingerprints_keep_the_first_transcript_and_count_uses():
     fleet = [receipt(given("a", 1), lane="one"), receipt(given("a", 1), given("b", 1), lane="two")]
     assert [(f.content, f.first_seen, f.use_count) for f in merge_fingerprints(fleet)] == [
         ("a", "one", 2),
@@ -98,7 +98,7 @@ def test_record_that_is_no_receipt_is_refused(
     st.lists(st.integers(0, 9)),
     st.lists(st.tuples(st.sampled_from(get_args(Why)), st.integers(0, 9))),
 )
-def test_sums_are_those_of_the_whole_receipt(tokens, withheld):
+def test_sums_equal_those_of_the_complete_receipt(tokens, withheld):
     pieces = tuple(WithheldPiece(name="w", why=why, tokens=count) for why, count in withheld)
     one = receipt(*(given("a", count) for count in tokens), withheld=pieces)
 

@@ -42,7 +42,7 @@ def test_worker_gets_its_task_with_the_prompt_byte_for_byte():
 
 
 @pytest.mark.parametrize("context", [worker(), qc()])
-def test_criteria_stand_in_one_line_each_with_their_share_of_100_points(context: AgentContext):
+def test_each_criterion_is_one_line_with_its_share_of_100_points(context: AgentContext):
     lines = [line for line in context.text.splitlines() if line.startswith("- [")]
     assert lines == [
         "- [c1] (44.44 pts, critical) refills at the rate",
@@ -51,7 +51,7 @@ def test_criteria_stand_in_one_line_each_with_their_share_of_100_points(context:
     ]
 
 
-def test_whole_points_are_written_whole():
+def test_integer_points_are_written_as_integers():
     even = replace(TASK, criteria=(Criterion(id="a", text="x"), Criterion(id="b", text="y")))
     assert "- [a] (50 pts) x" in worker(task=even).text
 
@@ -69,7 +69,7 @@ def test_form_of_the_answer_closes_the_system_message():
     assert planner.messages[0].text == "You plan.\n\nMarkdown."
 
 
-def test_equal_inputs_give_equal_bytes_and_the_lane_is_not_among_them():
+def test_context_depends_on_its_inputs_but_not_on_the_transcript_name():
     one = get_task_context("worker", WORKER, lane="run-a/task/1/worker")
     two = get_task_context("worker", WORKER, lane="run-b/task/1/worker")
     assert one.messages == two.messages
@@ -81,7 +81,7 @@ def test_another_roles_input_is_refused():
         get_task_context("worker", QC)  # type: ignore[call-overload]
 
 
-def test_small_context_file_is_whole_and_large_one_is_cut_with_a_mark():
+def test_small_context_file_is_complete_and_large_one_is_cut_with_a_mark():
     files = (
         FileView(path="api.py", size=13, text="def f(): ...\n"),
         FileView(path="docs/big.md", size=60_000, text="line of text\n" * 4000),
@@ -150,7 +150,7 @@ def test_five_dependencies_are_shown_and_further_ones_named():
     assert "6 short" not in text
 
 
-def test_summary_that_two_dependencies_share_is_said_once():
+def test_summary_of_two_dependencies_is_given_once():
     one, two = dependencies(2, answer="")
     context = worker(dependencies=(replace(one, answer="Same."), replace(two, answer="Same.")))
     assert context.text.count("Same.") == 1
@@ -200,7 +200,7 @@ EARLIER = (
 )
 
 
-def test_retry_is_told_everything_that_is_known():
+def test_brief_of_a_retry_has_all_earlier_attempts_and_fixes():
     fixes = ("Take the lock", "Write\nthe docs")
     text = worker(attempt=3, earlier=EARLIER, required_fixes=fixes).text
     for words in (
@@ -252,7 +252,7 @@ def test_critical_pieces_are_never_cut():
 
 @given(st.integers(0, 3000), st.integers(0, 40), st.integers(0, 6000))
 def test_parts_keep_their_budgets(budget: int, files: int, length: int):
-    """Of what can be cut, no more stands there than the budget and one line for each piece that is referenced."""
+    """Of cuttable content, the context has no more than the budget and one line for each referenced piece."""
     views = tuple(FileView(path=f"{n}.py", size=length, text="x" * length) for n in range(files))
     shown = worker(files=views, budgets=ContextBudgets(files=budget)).text.count("x")
     assert shown <= budget * 3.5 + 3 * files + 40

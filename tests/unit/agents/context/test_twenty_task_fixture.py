@@ -1,4 +1,4 @@
-"""What the receipts of a named fleet say: the figures that the documentation prints."""
+"""Figures of the receipts of a named fleet, as the documentation prints them."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ def percent(share: float) -> str:
     return f"{share * 100:.2f} %"
 
 
-def test_documented_figures_are_what_is_measured():
+def test_documented_figures_equal_the_measured_ones():
     receipts = fixture.fleet()
     workers = [one for one in receipts if one.role == "worker"]
     assert len(receipts) == 46
@@ -38,7 +38,7 @@ def test_documented_figures_are_what_is_measured():
     assert documented("deduplication over the fleet") == percent(deduplication_ratio(receipts))
 
 
-def test_the_report_counts_from_plain_properties_what_the_receipts_say():
+def test_report_computes_the_ratios_of_the_receipts_from_properties():
     receipts = fixture.fleet()
     tally, node = MetricTally(), {"id": "r/t/1", "taskId": "t", "seq": 1, "status": "completed"}
     for one in receipts:
@@ -71,7 +71,7 @@ def test_a_receipt_does_not_grow_with_the_plan():
     assert lines(1) == lines(50) == len(fixture.planner().given) + 2
 
 
-def test_nothing_of_what_is_withheld_for_the_role_stands_in_a_context():
+def test_content_withheld_for_the_role_is_absent_from_the_context():
     receipt: ContextReceipt = fixture.worker(19, 1).receipt
     hidden = {one.name for one in receipt.withheld if one.why == "role"}
     assert {"plan:reasoning", "plan:goal", "pm:research", "19 other tasks"} <= hidden

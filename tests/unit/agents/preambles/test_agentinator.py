@@ -19,7 +19,7 @@ from mimir.domain.message import Answer, ModelRequest
 from mimir.domain.plan import NO_REVIEWER
 from mimir.errors import AnswerError, ModelError, Paused, PlanError
 from mimir.llm.protocol import ChatModel
-from tests.support.conversation import FakeModel, says
+from tests.support.conversation import FakeModel, reply
 
 ROLE = "Python engineer who knows concurrency"
 GOOD = "# Engineer\n\n" + "\n\n".join(
@@ -31,7 +31,7 @@ class Opened:
     """Counts the lanes that were opened, one a generated preamble."""
 
     def __init__(self, *script: Answer | Exception) -> None:
-        self.model = FakeModel(script or [says(GOOD)] * 9)
+        self.model = FakeModel(script or [reply(GOOD)] * 9)
         self.numbers: list[int] = []
 
     async def __call__(self, number: int) -> ChatModel:
@@ -78,7 +78,7 @@ async def test_role_costs_one_call_and_then_a_file(tmp_path: Path):
     assert [p.name for p in generated(tmp_path)] == [Path(made.path).name]
 
 
-async def test_file_says_what_it_was_made_from(tmp_path: Path):
+async def test_preamble_file_names_its_sources(tmp_path: Path):
     made = await agentinator(tmp_path, Opened()).preamble("worker", f"  {ROLE}: fast\n")
     values, body = frontmatter.split_frontmatter((tmp_path / made.path).read_text(), made.path)
     assert values == {
@@ -131,7 +131,7 @@ async def test_equal_roles_of_one_plan_cost_one_call(tmp_path: Path):
     assert len(opened.model.asked) == 1
 
 
-async def test_lane_of_a_role_is_the_same_when_the_roles_before_it_were_found(tmp_path: Path):
+async def test_transcript_of_a_role_does_not_depend_on_cached_roles(tmp_path: Path):
     await agentinator(tmp_path, Opened()).preamble("worker", ROLE)
     opened = Opened()
     maker = agentinator(tmp_path, opened)
@@ -182,13 +182,13 @@ async def test_shared_preamble_costs_another_project_no_call(tmp_path: Path):
     found = await agentinator(two, opened, shared=shared).preamble("worker", ROLE)
     assert (made.origin, found.origin, len(opened.model.asked)) == ("made", "found", 1)
     assert (two / found.path).read_text() == (one / made.path).read_text()
-    # What is unusable in the cache is generated again.
+    # An unusable cached file is generated again.
     (shared / Path(made.path).name).write_text("no front matter")
     again = await agentinator(three, opened, shared=shared).preamble("worker", ROLE)
     assert (again.origin, len(opened.model.asked)) == ("made", 2)
 
 
-async def test_lock_of_a_run_that_died_holds_nobody_up(tmp_path: Path):
+async def test_preamble_lock_of_a_dead_run_is_free(tmp_path: Path):
     library = PreambleCache(own_preambles(tmp_path), tmp_path / "locks")
     part = templates.load_template("worker", None)
     recipe = PreambleKey(kind="worker", role=ROLE, template=part, guidance=part, model="")
@@ -221,11 +221,11 @@ async def test_changed_file_is_ignored_until_the_user_trusts_it(tmp_path: Path):
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (says("# Short"), "characters"),
-        (says(GOOD + "x" * 10_000), "characters"),
-        (says(GOOD.replace("## Output", "## Else")), "lacks the section 'Output'"),
-        (says(GOOD, finish="length"), "not complete"),
-        (says(GOOD + "\x1b[31m"), "control"),
+        (reply("# Short"), "characters"),
+        (reply(GOOD + "x" * 10_000), "characters"),
+        (reply(GOOD.replace("## Output", "## Else")), "lacks the section 'Output'"),
+        (reply(GOOD, finish="length"), "not complete"),
+        (reply(GOOD + "\x1b[31m"), "control"),
         (ModelError("no luck", scope="call"), "no luck"),
         (ModelError("filtered", scope="attempt"), "filtered"),
         (AnswerError("nothing"), "nothing"),
@@ -234,7 +234,7 @@ async def test_changed_file_is_ignored_until_the_user_trusts_it(tmp_path: Path):
 async def test_failed_generation_falls_back_to_the_template_and_is_not_cached(
     tmp_path: Path, answer: Answer | Exception, why: str
 ):
-    opened = Opened(answer, says(GOOD))
+    opened = Opened(answer, reply(GOOD))
     maker = agentinator(tmp_path, opened)
     used = await maker.preamble("worker", ROLE)
     assert (used.origin, used.path) == ("template", "")
@@ -255,14 +255,16 @@ async def test_failed_generation_falls_back_to_the_template_and_is_not_cached(
 @pytest.mark.parametrize(
     "error", [ModelError("401", scope="run"), Paused("budget", reason="budget")]
 )
-async def test_what_stops_every_call_is_not_covered_up(tmp_path: Path, error: Exception):
+async def test_error_that_stops_every_call_is_raised_by_the_agentinator(
+    tmp_path: Path, error: Exception
+):
     with pytest.raises(type(error)) as caught:
         await agentinator(tmp_path, Opened(error)).preamble("worker", ROLE)
     assert caught.value is error
 
 
 def test_fence_around_the_whole_answer_is_taken_off():
-    assert accept_generated(says(f"```markdown\n{GOOD}\n```")) == GOOD.strip()
+    assert accept_generated(reply(f"```markdown\n{GOOD}\n```")) == GOOD.strip()
 
 
 async def file_of(project: Path) -> tuple[Preamble, Path]:
@@ -271,7 +273,7 @@ async def file_of(project: Path) -> tuple[Preamble, Path]:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "says"),
+    ("old", "new", "line", "message"),
     [
         ("kind: worker", "kind worker", 3, "is not `key: value`"),
         ("kind: worker", "kind: worker\nkind: worker", 4, "twice"),
@@ -284,13 +286,13 @@ async def file_of(project: Path) -> tuple[Preamble, Path]:
     ],
 )
 async def test_damaged_head_is_refused_with_file_and_line(
-    tmp_path: Path, old: str, new: str, line: int, says: str
+    tmp_path: Path, old: str, new: str, line: int, message: str
 ):
     made, file = await file_of(tmp_path)
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new, 1))
     own_preambles(tmp_path).trust(made.path)
-    with pytest.raises(PlanError, match=re.escape(says)) as caught:
+    with pytest.raises(PlanError, match=re.escape(message)) as caught:
         await agentinator(tmp_path, Opened()).preamble("worker", ROLE)
     assert str(caught.value.at) == f"{made.path}:{line}:1"
 

@@ -76,7 +76,7 @@ def test_projects_own_file_wins_and_is_another_version(tmp_path: Path):
     )
 
 
-def test_edited_template_is_another_version_even_if_nobody_counts_it_up(tmp_path: Path):
+def test_edited_template_has_another_version(tmp_path: Path):
     (tmp_path / "preambles").mkdir()
     file = tmp_path / "preambles" / "worker.md"
     file.write_text("One.")

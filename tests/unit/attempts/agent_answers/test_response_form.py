@@ -10,7 +10,7 @@ from mimir.errors import AnswerError
 from tests.support.agent_corpus import answer
 
 
-def test_an_answer_may_stand_between_words():
+def test_answer_may_be_inside_other_text():
     read = read_answer(f"Here it is:\n```json\n{answer('Right.')}\n```")
 
     assert (read.analysis, read.confidence, read.self_reported) == ("Right.", "high", "complete")

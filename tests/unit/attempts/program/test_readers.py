@@ -1,4 +1,4 @@
-"""What the output of each program says: its answer, its usage, and whether it is a success."""
+"""Readers of each program's output: its answer, its usage, and whether it is a success."""
 
 import json
 

@@ -66,7 +66,7 @@ def test_secret_is_read_from_standard_input_and_never_shown(
         (("run.workers", "many"), "Setting 'run.workers' is invalid"),
     ],
 )
-def test_setting_that_cannot_be_used_is_refused_before_it_is_written(
+def test_invalid_setting_is_refused_before_its_write(
     words: tuple[str, ...], problem: str, mimir: Mimir, own: Path, project: Path
 ):
     said = mimir("config", "set", *words)
@@ -101,7 +101,7 @@ def test_words_are_completed_without_hidden_names(project: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_script_asks_mimir(shell: str, mimir: Mimir):
+def test_completion_script_calls_mimir(shell: str, mimir: Mimir):
     said = mimir("completion", shell)
     assert said.code == 0
     assert "mimir __complete" in said.out

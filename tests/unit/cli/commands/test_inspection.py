@@ -9,7 +9,7 @@ from mimir.errors import ConfigurationError
 from tests.support.fake_app import RUN, FakeDiagnosis, FakeMimir, FakeVerified, Mimir
 
 
-def test_status_says_where_each_task_stands(mimir: Mimir, fake: FakeMimir):
+def test_status_has_one_line_per_task(mimir: Mimir, fake: FakeMimir):
     fake.state = {"elapsed_seconds": 62, "calls": 12, "tokens": 3456, "title": "Limiter"}
     said = mimir("status")
     assert said.code == 0
@@ -47,7 +47,7 @@ def test_verify_names_each_record_that_is_broken(mimir: Mimir, fake: FakeMimir):
     assert shape["problems"] == ["run-1/task-0/1#00003: edited"]
 
 
-def test_doctor_fails_on_what_nothing_works_without(mimir: Mimir, fake: FakeMimir):
+def test_doctor_fails_on_a_missing_requirement(mimir: Mimir, fake: FakeMimir):
     no_model = FakeDiagnosis(subject="model", ok=False, detail="none", fix="Set MIMIR_MODEL.")
     fake.diagnoses = (FakeDiagnosis(subject="git", ok=True, detail="2.39"), no_model)
     said = mimir("doctor")
@@ -58,7 +58,7 @@ def test_doctor_fails_on_what_nothing_works_without(mimir: Mimir, fake: FakeMimi
     assert mimir("doctor", "--json").shape["ok"] is False
 
 
-def test_alone_mimir_says_where_one_is_in_twelve_lines(
+def test_mimir_without_arguments_shows_plan_and_run_in_twelve_lines(
     mimir: Mimir, fake: FakeMimir, project: Path
 ):
     (project / ".mimir" / "mimir.db").touch()
@@ -85,7 +85,7 @@ def test_in_an_empty_directory_it_opens_nothing_and_names_the_keyless_way(
     assert list((tmp_path / "empty").iterdir()) == []
 
 
-def test_a_store_that_cannot_be_read_does_not_stand_in_the_way(
+def test_mimir_without_arguments_accepts_an_unreadable_store(
     mimir: Mimir, fake: FakeMimir, project: Path
 ):
     (project / ".mimir" / "mimir.db").touch()

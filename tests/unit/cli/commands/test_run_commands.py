@@ -1,4 +1,4 @@
-"""`chain`, `execute`, `resume`, `cancel`, `apply`: what they hand on, what they say, how they end."""
+"""`chain`, `execute`, `resume`, `cancel`, `apply`: their arguments, output and exit codes."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ def ended(outcome: RunStatus, code: int, /, **more: object) -> RunResult:
     return replace(DONE, outcome=outcome, exit_code=code, **more)  # pyright: ignore[reportArgumentType]
 
 
-def test_chain_plans_the_request_and_says_what_to_do_next(mimir: Mimir, fake: FakeMimir):
+def test_chain_plans_the_request_and_prints_the_next_command(mimir: Mimir, fake: FakeMimir):
     said = mimir("chain", "Add a limiter", "--ecko", "--model", "m", "--output", "new.md")
     assert said.code == 0
     assert fake.calls("plan") == [("Add a limiter", True, "new.md", "m")]
@@ -66,7 +66,7 @@ def test_chain_for_scripts_is_one_object(mimir: Mimir, fake: FakeMimir):
     assert [task["id"] for task in said.shape["tasks"]] == ["task-0"]  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType]
 
 
-def test_execute_runs_the_newest_plan_and_says_where_everything_is(mimir: Mimir, fake: FakeMimir):
+def test_execute_runs_the_newest_plan_and_prints_its_results(mimir: Mimir, fake: FakeMimir):
     said = mimir("execute", "--yes")
     assert said.code == 0
     assert fake.calls("create_run") == [
@@ -88,7 +88,7 @@ def test_execute_runs_the_newest_plan_and_says_where_everything_is(mimir: Mimir,
     ]
 
 
-def test_execute_hands_on_what_its_flags_say(mimir: Mimir, fake: FakeMimir):
+def test_execute_passes_on_its_flags(mimir: Mimir, fake: FakeMimir):
     budget = ["--max-calls", "9", "--max-tokens", "99", "--time-limit", "2h", "--max-cost", "0.5"]
     more = ["--workers", "7", "--apply", "never", "--from", "run", "--model", "m"]
     said = mimir("execute", "limiter", "--yes", "--only", "task-0", *budget, *more)
@@ -116,7 +116,7 @@ def test_the_outcome_is_the_exit_code(outcome: RunStatus, code: int, mimir: Mimi
     assert outcome.value in said.out.splitlines()
 
 
-def test_a_failed_run_names_how_to_keep_what_is_done(mimir: Mimir, fake: FakeMimir):
+def test_failed_run_proposes_to_reuse_its_completed_tasks(mimir: Mimir, fake: FakeMimir):
     fake.ending = ended(RunStatus.FAILED, 1, applied=(), message="task-1 failed.")
     said = mimir("execute", "--yes")
     assert "failed: task-1 failed." in said.out
@@ -125,7 +125,7 @@ def test_a_failed_run_names_how_to_keep_what_is_done(mimir: Mimir, fake: FakeMim
     )
 
 
-def test_a_paused_run_says_why_and_how_to_go_on(mimir: Mimir, fake: FakeMimir):
+def test_paused_run_prints_cause_and_next_step(mimir: Mimir, fake: FakeMimir):
     fake.ending = STOPPED
     said = mimir("execute", "--yes")
     assert said.code == 75
@@ -133,7 +133,7 @@ def test_a_paused_run_says_why_and_how_to_go_on(mimir: Mimir, fake: FakeMimir):
     assert said.out.splitlines()[-1] == f"next: {STOPPED.next_step}"
 
 
-def test_files_that_the_person_changed_are_named(mimir: Mimir, fake: FakeMimir):
+def test_execute_names_files_that_the_user_changed(mimir: Mimir, fake: FakeMimir):
     fake.ending = ended(RunStatus.COMPLETED, 0, applied=(), conflicts=("b.py", "c.py"))
     said = mimir("execute", "--yes")
     assert "not applied: you changed these files during the run: b.py, c.py" in said.out
@@ -158,7 +158,7 @@ def test_for_scripts_there_are_events_and_nothing_else(mimir: Mimir, fake: FakeM
     assert said.err == ""
 
 
-def test_for_scripts_a_pause_is_explained_beside_the_events(mimir: Mimir, fake: FakeMimir):
+def test_pause_with_json_events_is_explained_on_standard_error(mimir: Mimir, fake: FakeMimir):
     fake.ending = STOPPED
     said = mimir("execute", "--yes", "--json")
     assert said.code == 75
@@ -177,12 +177,12 @@ def test_execute_of_a_request_plans_and_runs(mimir: Mimir, fake: FakeMimir):
     assert fake.calls("create_run")[0][:2] == (("task-0",), "chains/limiter/chain-output.md")
 
 
-def test_execute_of_a_request_for_scripts_tells_of_the_run_alone(mimir: Mimir):
+def test_execute_of_a_request_as_json_has_events_of_the_run_only(mimir: Mimir):
     said = mimir("execute", "Add a limiter", "--yes", "--json")
     assert [json.loads(line)["run"] for line in said.out.splitlines()] == [RUN]
 
 
-def test_a_request_whose_plan_cannot_run_is_65_and_nothing_is_run(mimir: Mimir, fake: FakeMimir):
+def test_request_with_an_invalid_plan_exits_with_65_without_a_run(mimir: Mimir, fake: FakeMimir):
     fake.planned = FakePlanned(findings=(FINDING,), exit_code=65)
     said = mimir("execute", "Add a limiter", "--yes")
     assert said.code == 65
@@ -194,7 +194,7 @@ def test_flags_of_a_request_are_refused_with_a_plan(mimir: Mimir):
     assert mimir("execute", "limiter", "--ecko", "--yes").code == 2
 
 
-def test_a_plan_with_errors_is_65_before_anything_is_opened(
+def test_plan_with_errors_exits_with_65_before_the_store_opens(
     mimir: Mimir, fake: FakeMimir, project: Path
 ):
     plan = project / "chains" / "limiter" / "chain-output.md"
@@ -207,7 +207,7 @@ def test_a_plan_with_errors_is_65_before_anything_is_opened(
     assert fake.opened == []
 
 
-def test_resume_goes_on_with_new_totals(mimir: Mimir, fake: FakeMimir):
+def test_resume_continues_with_new_limits(mimir: Mimir, fake: FakeMimir):
     fake.told_before = 1
     fake.story = (CREATED, event(EventKind.RUN_RESUMED))
     said = mimir("resume", "run", "--workers", "2", "--max-calls", "50", "--model", "m")
@@ -229,7 +229,7 @@ def test_the_bounds_of_a_request_hold_for_planning_and_work_together(mimir: Mimi
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "1e3", "nan", "0.0000001", "100001", "2 EUR", "٣"])
-def test_what_is_no_amount_of_money_is_wrong_usage(amount: str, mimir: Mimir, fake: FakeMimir):
+def test_invalid_amount_of_money_is_wrong_usage(amount: str, mimir: Mimir, fake: FakeMimir):
     for command in (["execute", "limiter", "--yes"], ["resume"]):
         said = mimir(*command, f"--max-cost={amount}")
         assert said.code == 2
@@ -237,7 +237,7 @@ def test_what_is_no_amount_of_money_is_wrong_usage(amount: str, mimir: Mimir, fa
     assert fake.opened == []
 
 
-def test_a_run_that_was_begun_without_applying_is_resumed_so(mimir: Mimir, fake: FakeMimir):
+def test_run_started_without_apply_is_resumed_without_apply(mimir: Mimir, fake: FakeMimir):
     fake.state = {"apply": "never"}
     mimir("resume")
     mimir("resume", "--apply", "commit")
@@ -252,13 +252,13 @@ def test_cancel_ends_the_run_that_is_named(mimir: Mimir, fake: FakeMimir):
     assert mimir("cancel", "run-1", "--json").shape["outcome"] == "cancelled"
 
 
-def test_a_run_that_is_not_there_names_the_nearest(mimir: Mimir):
+def test_unknown_run_id_names_the_nearest_one(mimir: Mimir):
     said = mimir("cancel", "walk")
     assert said.code == 2
     assert said.err.splitlines()[-1] == "next: Nearest: run-1."
 
 
-def test_apply_brings_files_or_names_what_was_changed(mimir: Mimir, fake: FakeMimir):
+def test_apply_names_applied_or_conflicting_files(mimir: Mimir, fake: FakeMimir):
     assert mimir("apply", "--commit").out.splitlines() == ["1 file applied.", "  a.py"]
     assert fake.calls("apply") == [(RUN, True)]
     fake.ending = ended(RunStatus.COMPLETED, 0, applied=(), conflicts=("b\x1b[2J.py",))

@@ -41,7 +41,7 @@ def test_unknown_form_is_refused_with_the_nearest(mimir: Mimir, fake: FakeMimir)
     assert "Formats: cypher, jsonl, mermaid." in mimir("export", "--format", "xml").err
 
 
-def test_migrate_says_what_is_there_now(mimir: Mimir, fake: FakeMimir):
+def test_migrate_prints_the_copied_runs_and_counts(mimir: Mimir, fake: FakeMimir):
     said = mimir("migrate", ".mimir/mimir.db", "neo4j://db", "--run", RUN)
 
     assert fake.calls("migrate") == [(".mimir/mimir.db", "neo4j://db", RUN)]
@@ -66,5 +66,5 @@ def test_run_that_is_worked_on_is_not_migrated(mimir: Mimir, fake: FakeMimir):
     ]
 
 
-def test_migrate_wants_two_stores(mimir: Mimir):
+def test_migrate_needs_two_stores(mimir: Mimir):
     assert mimir("migrate", "a.db").code == 2

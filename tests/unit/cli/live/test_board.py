@@ -48,7 +48,7 @@ def test_names_and_limits_are_known_before_anything_happens():
     ]
 
 
-def test_tasks_of_a_run_that_nobody_described_are_known_from_its_first_event():
+def test_board_gets_the_tasks_from_the_first_event():
     assert list(fold(RunBoard(), [CREATED]).rows) == ["task-0", "task-1"]
 
 
@@ -92,7 +92,7 @@ def test_a_verdict_shows_its_score():
     assert board.rows["task-0"].phase == "rejected"
 
 
-def test_a_retry_says_why_and_the_next_attempt_begins_anew():
+def test_board_shows_the_cause_of_a_retry_and_resets_the_next_attempt():
     why = {"reason": "check_failed", "issues": ["test_adds failed"]}
     retried = moved(EventKind.TASK_RETRIED, TaskStatus.PREPARING_RETRY, **why)
     board = after(retried)
@@ -103,7 +103,7 @@ def test_a_retry_says_why_and_the_next_attempt_begins_anew():
     assert (row.attempt, row.calls, row.note, row.score) == (2, 0, "", None)
 
 
-def test_the_last_rejection_stays_in_sight_and_the_preambles_do_not():
+def test_live_output_keeps_the_last_rejection_and_drops_preambles():
     made = event(EventKind.PREAMBLE_MADE, role="worker")
     assert after(made).note == "preamble: worker"
     started = event(EventKind.ATTEMPT_STARTED, "task-1", 1)
@@ -119,7 +119,7 @@ def test_a_task_that_ended_has_its_time():
     assert row.until == row.since + 3
 
 
-def test_a_blocked_task_names_what_blocks_it():
+def test_blocked_task_names_its_cause():
     board = after(event(EventKind.TASK_BLOCKED, "task-1", because="task-0", to="blocked"))
     assert board.rows["task-1"].note == "task-0"
     assert board.count(TaskStatus.BLOCKED) == 1
@@ -140,13 +140,13 @@ def test_a_status_or_a_time_of_a_later_version_changes_nothing_else():
 
 
 @given(st.integers(min_value=0, max_value=len(WALK)))
-def test_portions_do_not_matter(cut: int):
+def test_fold_does_not_depend_on_portions(cut: int):
     events = numbered(WALK)
     whole = fold(begin(STATUS), events)
     assert fold(fold(begin(STATUS), events[:cut]), events[cut:]) == whole
 
 
-def test_every_status_has_its_word():
+def test_every_status_has_a_label():
     assert set(WORDS) == set(TaskStatus)
     assert max(map(len, WORDS.values())) <= 9
 

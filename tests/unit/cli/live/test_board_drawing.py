@@ -89,7 +89,7 @@ def test_a_wide_terminal_shows_everything():
     ]
 
 
-def test_forty_columns_show_what_matters():
+def test_board_fits_in_forty_columns():
     lines = drawn([DONE, WORKING], width=40)
     assert [line.text.rstrip() for line in lines] == [
         "0:42 · 1/2 done · 1 running · 0 calls…",

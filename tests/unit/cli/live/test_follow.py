@@ -11,7 +11,7 @@ from tests.support.fake_app import CREATED, DONE, RUN, FakeMimir, event
 
 
 class Seen:
-    """A view that remembers; `closed`: nobody looks any more."""
+    """A view that records its events; `closed`: its output is closed."""
 
     def __init__(self, *, closed: bool = False) -> None:
         self.events: list[Event] = []
@@ -46,7 +46,7 @@ async def test_every_event_is_shown_once_and_in_order_before_the_end():
     assert [e.seq for e in view.events] == [1, 2, 3]
 
 
-async def test_what_was_shown_before_is_not_shown_again():
+async def test_view_continues_after_the_last_shown_event():
     view = Seen()
     await watched(FakeMimir(story=STORY), view, after=2)
     assert [e.kind for e in view.events] == [EventKind.RUN_FINISHED]
@@ -63,7 +63,7 @@ async def test_cancelled_it_waits_for_the_pause_and_shows_it():
     assert view.events[-1].data["outcome"] == "paused"
 
 
-async def test_a_view_that_nobody_looks_at_pauses_the_run():
+async def test_closed_view_pauses_the_run():
     mimir = FakeMimir(story=(CREATED,), hangs=True)
     with pytest.raises(BrokenPipeError):
         await watched(mimir, Seen(closed=True))
@@ -71,7 +71,7 @@ async def test_a_view_that_nobody_looks_at_pauses_the_run():
     assert [e.data["outcome"] for e in paused] == ["paused"]
 
 
-async def test_a_run_that_is_done_is_done_whoever_looks():
+async def test_closed_view_does_not_change_a_finished_run():
     async def finished() -> RunResult:
         return DONE
 
@@ -81,14 +81,14 @@ async def test_a_run_that_is_done_is_done_whoever_looks():
     assert await watch(finished(), events, Seen(closed=True)) is DONE
 
 
-async def test_what_the_work_raises_comes_out():
+async def test_error_of_the_run_is_raised_by_watch():
     mimir = FakeMimir(raises={"drive": BusyError("running elsewhere")})
     with pytest.raises(BusyError):
         await watched(mimir, Seen())
 
 
 @pytest.mark.parametrize("error", [StoreError("busy"), Paused("lost", reason="store")])
-async def test_a_look_that_fails_does_not_stop_the_work(error):
+async def test_failed_read_of_events_does_not_stop_the_run(error):
     looks: list[int] = []
     looked_twice = asyncio.Event()
 

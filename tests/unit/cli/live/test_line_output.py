@@ -37,16 +37,14 @@ def test_every_event_has_its_line(kind: EventKind):
     st.sampled_from(EventKind),
     st.dictionaries(st.sampled_from(KEYS), st.sampled_from(NASTY)),
 )
-def test_whatever_an_event_holds_its_line_is_one_harmless_line(
-    kind: EventKind, data: dict[str, object]
-):
+def test_each_event_is_one_line_without_control_codes(kind: EventKind, data: dict[str, object]):
     line = as_line(event(kind, "task\x1b[2J", 1, **data), 5)
     assert clean(line) == line
     assert len(line.splitlines()) == 1
     assert len(line) < 300
 
 
-def test_a_line_says_when_who_and_what():
+def test_line_has_time_task_attempt_and_event():
     told = event(
         EventKind.TOOL_CALLED,
         "task-1",
@@ -74,13 +72,11 @@ def test_a_line_of_the_run_itself_names_no_task():
         ),
     ],
 )
-def test_a_verdict_is_the_engines_and_the_models_word_stands_beside_it(
-    data: dict[str, object], said: str
-):
+def test_verdict_line_has_the_engine_verdict_and_the_qc_answer(data: dict[str, object], said: str):
     assert as_line(event(EventKind.VERDICT_GIVEN, "t", 1, **data), 0).endswith(f": {said}")
 
 
-def test_a_check_says_how_it_ended():
+def test_check_line_has_phase_exit_code_and_state():
     data = {"check": "unit", "phase": "after", "exitCode": 1, "state": "failed", "again": True}
     line = as_line(event(EventKind.CHECK_RUN, "t", 1, **data), 0)
     assert line.endswith("CheckRun: unit after: exit 1, failed, run again")
@@ -105,7 +101,7 @@ def test_scripts_get_the_events_own_keys_and_its_data():
 
 
 @given(st.dictionaries(st.text(), st.integers()))
-def test_data_never_passes_itself_off_as_the_events_own(data: dict[str, int]):
+def test_data_of_an_event_never_replaces_its_own_members(data: dict[str, int]):
     told = as_json(event(EventKind.WARNING, "task-1", 2, **{**data, "event": "RunFinished"}))
     assert (told["event"], told["run"], told["task"]) == ("Warning", "run-1", "task-1")
     assert json.loads(json.dumps(told)) == told

@@ -16,13 +16,13 @@ from tests.support.fake_app import PLAN, FakeMimir, Mimir
 
 @pytest.mark.parametrize("name", [[], ["limiter"], ["chains/limiter"]])
 @pytest.mark.parametrize("command", ["check", "lint"])
-def test_a_plan_without_fault_is_0(command: str, name: list[str], mimir: Mimir):
+def test_plan_without_errors_exits_with_0(command: str, name: list[str], mimir: Mimir):
     said = mimir(command, *name)
     assert said.code == 0, said
     assert said.out == "chains/limiter/chain-output.md can run: 2 tasks.\n"
 
 
-def test_a_fault_names_its_place_its_code_and_what_to_do(mimir: Mimir, project: Path):
+def test_finding_has_position_code_and_suggestion(mimir: Mimir, project: Path):
     broken = PLAN.replace("**Dependencies:** task-0", "**Dependencies:** task-00")
     (project / "plan.md").write_text(broken, encoding="utf-8")
     said = mimir("check", "plan.md")
@@ -33,7 +33,7 @@ def test_a_fault_names_its_place_its_code_and_what_to_do(mimir: Mimir, project: 
     assert "task-0" in said.out.splitlines()[1]
 
 
-def test_warnings_are_told_and_are_0(mimir: Mimir, project: Path):
+def test_warnings_are_printed_and_exit_with_0(mimir: Mimir, project: Path):
     (project / "plan.md").write_text(PLAN.replace("**Estimated Tool Calls:** 8\n", ""))
     said = mimir("check", "plan.md")
     assert said.code == 0
@@ -75,7 +75,7 @@ def test_scripts_get_the_same_shape_where_there_are_errors(mimir: Mimir, project
     assert set(errors[0]) == {"code", "severity", "line", "column", "message", "suggestion"}
 
 
-def test_a_plan_that_is_no_text_is_65_and_names_the_byte(mimir: Mimir, project: Path):
+def test_plan_that_is_no_text_exits_with_65_and_names_the_byte(mimir: Mimir, project: Path):
     (project / "plan.md").write_bytes(b"# Plan\nna\xefve\n")
     said = mimir("check", "plan.md")
     assert said.code == 65
@@ -89,7 +89,7 @@ def test_a_plan_that_is_no_text_is_65_and_names_the_byte(mimir: Mimir, project: 
 
 
 @pytest.mark.parametrize("name", [b"my plan.md", b"new\nline.md", b"caf\xe9.md", b"-.md"])
-def test_odd_names_are_read_and_shown_on_one_line(name: bytes, mimir: Mimir, project: Path):
+def test_unusual_names_are_read_and_shown_on_one_line(name: bytes, mimir: Mimir, project: Path):
     path = project / os.fsdecode(name)
     path.write_text(PLAN, encoding="utf-8")
     said = mimir("check", "--", os.fsdecode(name))
@@ -106,7 +106,7 @@ def test_a_plan_in_the_place_of_a_terminal_does_not_reach_it(mimir: Mimir, proje
     assert "\x1b" not in said.out
 
 
-def test_findings_come_in_the_order_of_the_file():
+def test_findings_are_in_the_order_of_the_file():
     def at(line: int, column: int) -> Finding:
         return Finding(
             code="plan-cycle",
@@ -130,7 +130,7 @@ def test_the_summary_counts():
     assert summary([], len(Plan(title="", tasks=(task,)).tasks), "p") == "p can run: 1 task."
 
 
-def test_what_finished_runs_showed_stands_beside_the_estimates(
+def test_check_shows_learned_estimates_next_to_those_of_the_plan(
     mimir: Mimir, project: Path, fake: FakeMimir
 ):
     (project / ".mimir" / "mimir.db").touch()
@@ -167,16 +167,14 @@ def test_a_store_that_does_not_answer_keeps_no_plan_from_being_checked(
     assert mimir("check", "limiter", "--json").shape["learned"] == []
 
 
-def test_checking_where_mimir_was_never_used_makes_nothing(
-    mimir: Mimir, project: Path, fake: FakeMimir
-):
+def test_check_in_an_unused_project_creates_nothing(mimir: Mimir, project: Path, fake: FakeMimir):
     (project / ".mimir").rmdir()
     assert mimir("check", "limiter").code == 0
     assert not (project / ".mimir").exists()
     assert fake.opened == []
 
 
-def test_errors_come_before_warnings():
+def test_errors_precede_warnings():
     def finding(line: int, severity: Literal["error", "warning"]) -> Finding:
         return Finding(
             code="x",

@@ -145,7 +145,7 @@ async def test_ends_types_and_separators_of_a_stream_do_not_matter(body: bytes, 
         sse(TEXT, done=False) + b'event: error\ndata: {"detail": "upstream failed"}\n\n',
     ],
 )
-async def test_what_is_cut_or_failed_is_no_answer(body: bytes):
+async def test_cut_or_failed_stream_is_refused(body: bytes):
     async with raw_server(answer(body, "text/event-stream")) as url, asking(url) as model:
         error = await refused(model)
     assert "upstream failed" in str(error) or b"upstream" not in body
@@ -173,7 +173,7 @@ async def test_unknown_members_go_back_with_their_message_and_their_call():
     assert sent.keys() == {"role", "content", "tool_calls", "reasoning_content", "reasoning_details"}  # fmt: skip
 
 
-async def test_content_in_parts_goes_back_as_it_came():
+async def test_content_in_parts_is_returned_unchanged():
     parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Done."}]
     said = (await ask(sse(chunk({"content": parts}, "stop")))).message
     assert said.text == "Done."

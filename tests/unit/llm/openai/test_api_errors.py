@@ -62,16 +62,16 @@ def error(message: str, code: str = "", param: str | None = None) -> str:
         (599, "[" * 50_000, "call"),
     ],
 )
-def test_each_status_ends_what_the_specification_says(status: int, body: str, scope: str):
+def test_each_http_status_has_its_scope(status: int, body: str, scope: str):
     assert classify_error(parse_error_body(status, body)).scope == scope
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404, 307])
-def test_what_a_person_must_change_names_the_setting(status: int):
+def test_error_that_needs_the_user_names_the_setting(status: int):
     assert "llm." in (classify_error(parse_error_body(status, "")).next_step or "")
 
 
-def test_a_missing_model_and_a_wrong_address_are_told_apart():
+def test_missing_model_and_wrong_address_have_different_next_steps():
     model = classify_error(
         parse_error_body(404, error("The model 'x' does not exist", "model_not_found"))
     )
@@ -101,7 +101,7 @@ def test_errors_of_many_servers_are_read(body: str, text: str):
     assert error_excerpt(parse_error_body(400, body).text) == text
 
 
-def test_what_is_shown_is_one_short_line_without_control_characters():
+def test_error_excerpt_is_one_short_line_without_control_characters():
     text = error_excerpt("a\x1b[2J\n\tb\u202e" + "x" * 1000)
     assert text.isprintable()
     assert text.startswith("a [2J b ")
@@ -136,7 +136,7 @@ def test_milliseconds_go_first():
     assert wait_seconds({"retry-after-ms": "1500", "retry-after": "9"}, NOW) == 1.5
 
 
-def test_a_date_is_relative_to_the_servers_own_clock_where_it_tells_it():
+def test_retry_date_is_relative_to_the_date_header():
     skewed = NOW + timedelta(hours=5)
     headers = {
         "date": format_datetime(skewed, usegmt=True),
@@ -174,7 +174,7 @@ def test_a_hostile_body_is_read_in_little_time(body: str):
     assert len(parse_error_body(500, body).text) <= 4000
 
 
-def test_a_proxy_that_asks_for_a_login_names_the_setting():
+def test_proxy_authentication_error_names_the_setting():
     verdict = classify_error(parse_error_body(407, "<h1>Proxy Authentication Required</h1>"))
     assert verdict.scope == "run"
     assert "llm.proxy" in (verdict.next_step or "")

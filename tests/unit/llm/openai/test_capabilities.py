@@ -82,7 +82,7 @@ def test_the_bound_of_the_answer_is_renamed_never_dropped():
         "invalid max_tokens value, the valid range is <= 4096",
     ],
 )
-def test_a_bound_that_is_too_high_is_lowered_to_what_is_named(text: str):
+def test_token_limit_is_lowered_to_the_limit_in_the_error(text: str):
     learned = adapt(FIRST, refused(text, "max_tokens"), SENT)
     assert learned is not None
     assert learned[0] == Capabilities(token_cap=4096)
@@ -108,7 +108,7 @@ def test_other_refusals_change_nothing(refusal: ErrorResponse):
     assert adapt(FIRST, refusal, SENT) is None
 
 
-def test_what_was_not_sent_cannot_be_dropped():
+def test_parameter_that_was_not_sent_is_not_dropped():
     assert (
         adapt(FIRST, refused("Unsupported parameter: temperature"), {"model", "messages"}) is None
     )
@@ -144,7 +144,7 @@ def test_a_prompt_that_does_not_fit_alone_changes_nothing():
     assert adapt(FIRST, refused(text), SENT, size=size) is None
 
 
-def test_tools_and_a_response_format_that_clash_are_sent_apart():
+def test_incompatible_tools_and_response_format_are_sent_separately():
     for text in (
         "Function calling with a response mime type: 'application/json' is unsupported",
         "json mode cannot be combined with tool/function calling",

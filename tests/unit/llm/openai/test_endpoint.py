@@ -1,4 +1,4 @@
-"""The real client against a real server: what goes out, what is learned, what is bounded."""
+"""The real client against a real server: requests, learned capabilities, limits."""
 
 import asyncio
 import tracemalloc
@@ -15,7 +15,7 @@ from tests.support.model_requests import READ_FILE, question
 from tests.support.raw_endpoint import FOREVER, GOOD, KEY, answer, asking, raw_server, refused
 from tests.support.script_server import PlayServer
 
-# What goes out.
+# Requests.
 
 
 async def test_only_our_own_headers_are_sent(monkeypatch: pytest.MonkeyPatch):
@@ -66,7 +66,7 @@ async def test_addresses_and_proxies_of_the_environment_are_not_followed(
 
 
 @pytest.mark.parametrize(("on", "told"), [(True, "run-1/ta%C3%A4sk/1/worker"), (False, None)])
-async def test_the_lane_is_told_where_it_is_wanted(on: bool, told: str | None):
+async def test_lane_header_is_sent_only_if_it_is_set(on: bool, told: str | None):
     with PlayServer(FOREVER) as server:
         config = EndpointConfig(base_url=server.url, model="m", lane_header=on)
         endpoint = OpenAIEndpoint(config, FrozenClock())
@@ -77,7 +77,7 @@ async def test_the_lane_is_told_where_it_is_wanted(on: bool, told: str | None):
             assert server.requests[0].caller.name.task == "taäsk"
 
 
-# What is learned.
+# Learned capabilities.
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_calls_that_learn_together_learn_once():
     assert len(learned) == 1
 
 
-async def test_a_parameter_of_the_persons_own_is_not_taken_away():
+async def test_extra_parameter_of_the_user_is_not_dropped():
     play = "default: [{fault: {name: unsupported_parameter, parameter: top_k}}]"
     with PlayServer(play) as server:
         async with asking(server.url, extra_body={"top_k": 1}) as model:
@@ -137,14 +137,14 @@ async def test_a_parameter_of_the_persons_own_is_not_taken_away():
     assert "top_k" in str(error)
 
 
-async def test_a_number_of_the_persons_own_may_have_any_size():
+async def test_extra_number_of_the_user_may_have_any_size():
     with PlayServer(FOREVER) as server:
         async with asking(server.url, extra_body={"seed": 2**70}) as model:
             await model.ask(question())
     assert server.requests[0].body["seed"] == 2**70
 
 
-# What is said of trouble.
+# Error messages.
 
 
 async def test_a_key_that_the_endpoint_echoes_is_not_shown():
@@ -168,7 +168,7 @@ async def test_a_key_that_the_endpoint_echoes_is_not_shown():
         "server_error",
     ],
 )
-async def test_the_client_itself_never_tries_again(fault: str):
+async def test_http_client_never_retries(fault: str):
     with PlayServer(f"default: [{{fault: {fault}}}]") as server:
         async with asking(server.url) as model:
             await refused(model)
@@ -182,19 +182,19 @@ async def test_a_fatal_error_whose_text_never_ends_is_still_fatal():
     assert (error.scope, error.status) == ("run", 401)
 
 
-async def test_local_server_is_asked_for_its_one_model_where_none_is_named():
+async def test_local_server_without_a_named_model_gets_the_default_model():
     with PlayServer(FOREVER) as server:
         async with asking(server.url, model="") as model:
             await model.ask(question())
     assert [seen.body["model"] for seen in server.requests] == ["default"]
 
 
-def test_openai_is_never_asked_for_a_model_that_nobody_named():
+def test_endpoint_without_a_model_has_no_default_model():
     assert EndpointConfig().default_model == ""
     assert EndpointConfig(model="small").default_model == "small"
 
 
-# What is accepted.
+# Accepted answers.
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ async def test_a_json_answer_of_any_content_type_is_read(kind: str):
         b"not http at all\r\n\r\n",
     ],
 )
-async def test_what_is_no_answer_is_never_taken_for_one(sent: bytes):
+async def test_invalid_answer_is_refused(sent: bytes):
     async with raw_server(sent) as url, asking(url) as model:
         assert (await refused(model)).scope == "call"
 
@@ -247,7 +247,7 @@ async def test_ten_megabytes_cost_little_memory():
     assert peak < 20_000_000
 
 
-async def test_a_cancelled_question_lets_go():
+async def test_cancelled_call_ends_at_once():
     asked = asyncio.Event()
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 999\r\n\r\n"
     async with raw_server(head, asked=asked) as url, asking(url, stall_seconds=60) as model:
@@ -293,7 +293,7 @@ def test_another_provider_never_gets_this_endpoints_key(monkeypatch: pytest.Monk
     }
 
 
-def test_a_provider_that_cannot_be_opened_says_why_without_the_key():
+def test_provider_error_names_the_model_without_the_key():
     config = EndpointConfig(model="azure_openai:gpt-x", api_key=KEY)
     with pytest.raises(ConfigurationError, match=r"llm\.model 'azure_openai:gpt-x'") as caught:
         open_model(config, clock=FrozenClock())

@@ -1,4 +1,4 @@
-"""The adapter on raw exchanges: what a server once sent is read again without a socket, byte for byte."""
+"""The adapter on raw exchanges: recorded bytes of a server are read again without a socket, byte for byte."""
 
 import socket
 from pathlib import Path

@@ -7,7 +7,7 @@ from mimir.llm.config import EndpointConfig
 from mimir.llm.openai.capabilities import Capabilities
 from mimir.llm.openai.payload import body, is_strict, messages
 from mimir.llm.storable_text import clean
-from tests.support.model_requests import READ_FILE, question, result, said
+from tests.support.model_requests import READ_FILE, assistant_message, question, result
 
 CONFIG = EndpointConfig(base_url="http://x/v1", model="m")
 CALL = ToolCall(id="c1", name="read_file", arguments='{"path": "a"}')
@@ -19,9 +19,11 @@ SCHEMA = {
 }
 
 
-def test_a_request_says_what_decides_the_answer_and_no_more():
+def test_request_body_has_exactly_the_expected_members():
     row = body(
-        question(said("x", CALL), result(CALL, "text"), tools=(READ_FILE,)), CONFIG, Capabilities()
+        question(assistant_message("x", CALL), result(CALL, "text"), tools=(READ_FILE,)),
+        CONFIG,
+        Capabilities(),
     )
     assert row == {
         "model": "m",
@@ -80,7 +82,7 @@ def test_a_dialect_drops_renames_and_caps():
     assert not {"max_tokens", "temperature", "stream", "stream_options"} & set(row)
 
 
-def test_no_call_wanted_is_said_with_the_tools_listed():
+def test_tool_choice_none_is_sent_with_the_tools():
     row = body(question(tools=(READ_FILE,), tool_choice="none"), CONFIG, Capabilities())
     assert row["tool_choice"] == "none"
     assert row["tools"]
@@ -96,9 +98,7 @@ def test_no_call_wanted_is_said_with_the_tools_listed():
         ("text", (), "auto", False),
     ],
 )
-def test_a_schema_is_sent_where_it_cannot_stand_in_the_way_of_tools(
-    structured, tools, choice, sent
-):
+def test_schema_is_sent_only_without_tools(structured, tools, choice, sent):
     config = EndpointConfig(base_url="http://x/v1", model="m", structured=structured)
     row = body(
         question(schema=SCHEMA, schema_name="ver dict", tools=tools, tool_choice=choice),
@@ -129,22 +129,24 @@ def test_extra_body_wins():
     assert (row["temperature"], row["top_k"]) == (1, 5)
 
 
-def test_calls_that_nobody_answered_are_left_out():
+def test_calls_without_a_result_are_left_out():
     other = ToolCall(id="c2", name="run", arguments="{}")
     history = question(
-        said("", CALL, other), result(CALL, "ok"), Message(role="user", text="Answer.")
+        assistant_message("", CALL, other), result(CALL, "ok"), Message(role="user", text="Answer.")
     ).messages
     row = messages(history)[2]
     assert [c["id"] for c in row["tool_calls"]] == ["c1"]
-    bare = messages(question(said("", other), Message(role="user", text="Answer.")).messages)[2]
+    bare = messages(
+        question(assistant_message("", other), Message(role="user", text="Answer.")).messages
+    )[2]
     assert bare == {"role": "assistant", "content": "(no answer)"}
 
 
-def test_names_and_arguments_that_servers_refuse_are_mended_on_the_wire():
+def test_invalid_tool_names_and_arguments_are_repaired_in_the_body():
     odd = ToolCall(id="c", name="read file\n!" + "x" * 100, arguments='{"path": "a')
-    call = messages(question(said("", odd), result(odd, "no")).messages)[2]["tool_calls"][0][
-        "function"
-    ]
+    call = messages(question(assistant_message("", odd), result(odd, "no")).messages)[2][
+        "tool_calls"
+    ][0]["function"]
     assert call["name"].startswith("read_file__x")
     assert len(call["name"]) == 64
     assert json.loads(call["arguments"]) == {"unreadable": '{"path": "a'}
@@ -156,9 +158,9 @@ def test_all_text_is_encodable():
     assert clean("plain ü \ufffd") == "plain ü \ufffd"
 
 
-def test_limits_of_the_context_and_of_the_answer_bound_what_is_requested():
+def test_max_tokens_is_bounded_by_context_and_answer_limits():
     config = EndpointConfig(base_url="http://x/v1", model="m", context_tokens={"m": 1000})
-    row = body(question(said("x" * 1400)), config, Capabilities())
+    row = body(question(assistant_message("x" * 1400)), config, Capabilities())
     assert 500 < row["max_tokens"] < 600
     small = EndpointConfig(base_url="http://x/v1", model="m", max_output_tokens=50)
     assert body(question(), small, Capabilities())["max_tokens"] == 50

@@ -89,7 +89,7 @@ def test_a_stream_cut_before_its_finish_is_no_answer(at: int):
             assemble([STREAM[:at]])
 
 
-def test_a_cut_stream_says_so():
+def test_cut_stream_is_reported_as_cut_off():
     with pytest.raises(UnreadableStream, match="cut off"):
         assemble([chunk({"content": "half of the"}), script_responses.DONE])
 
@@ -144,7 +144,7 @@ def test_a_hundred_calls_are_read_and_more_than_the_bound_refused():
     ],
     ids=["text", "arguments", "one line", "one event"],
 )
-def test_what_passes_the_bound_is_refused_while_reading(pieces: list[bytes]):
+def test_answer_above_the_size_limit_is_refused_while_reading(pieces: list[bytes]):
     with pytest.raises(AnswerTooLarge):
         assemble([*pieces, chunk(finish="stop")])
 
@@ -186,7 +186,7 @@ def test_nothing_of_a_filtered_answer_is_kept():
     assert (answer.finish, answer.message.text) == ("content_filter", "")
 
 
-def test_what_cannot_be_written_as_utf8_is_replaced():
+def test_invalid_unicode_in_an_answer_is_replaced():
     answer = assemble(
         [
             b'data: {"choices":[{"index":0,"delta":{"content":"a\\ud800b\\u0000c\\ufffd"},"finish_reason":"stop"}]}\n\n'
@@ -238,7 +238,7 @@ def test_an_error_in_the_stream_keeps_its_meaning(error: object, status: int):
     assert caught.value.refusal.status == status
 
 
-def test_deep_json_is_refused():
+def test_deeply_nested_json_is_refused():
     with pytest.raises(UnreadableStream):
         assemble([b"data: " + b"[" * 60_000 + b"\n\n"])
 

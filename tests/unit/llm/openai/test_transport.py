@@ -37,7 +37,7 @@ async def test_many_ask_at_once():
     assert len(answers) == len(server.requests) == 40
 
 
-async def test_a_closed_port_is_trouble_that_passes():
+async def test_closed_port_is_retried():
     with PlayServer(FOREVER) as server:
         async with asking(server.url) as model:
             await model.ask(question())
@@ -48,7 +48,7 @@ async def test_a_closed_port_is_trouble_that_passes():
             assert (await model.ask(question())).message.text == "a good answer"
 
 
-async def test_an_answer_that_takes_too_long_as_a_whole_is_given_up():
+async def test_answer_beyond_the_total_time_limit_is_cancelled():
     with PlayServer("default: [{text: a long answer, fault: stall_middle}]") as server:
         async with asking(server.url, stall_seconds=60, answer_seconds=0.3) as model:
             error = await refused(model)
@@ -56,7 +56,7 @@ async def test_an_answer_that_takes_too_long_as_a_whole_is_given_up():
     assert "llm.answer_seconds" in str(error)
 
 
-async def test_silence_and_a_handshake_that_never_ends_are_told_apart():
+async def test_silent_server_and_endless_handshake_have_different_errors():
     async with raw_server(b"") as url, asking(url, stall_seconds=0.2) as model:
         error = await refused(model)
     assert (error.scope, "llm.stall_seconds" in str(error)) == ("call", True)
@@ -83,7 +83,7 @@ async def test_a_connection_that_its_server_closes_after_the_answer_is_not_used_
     assert served == 5
 
 
-async def test_what_comes_unasked_is_not_the_answer_to_the_next_question():
+async def test_unrequested_data_is_not_the_next_answer():
     sent, numbers = asyncio.Event(), itertools.count(1)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,7 +107,7 @@ async def test_what_comes_unasked_is_not_the_answer_to_the_next_question():
             await sent.wait()
 
 
-async def test_a_question_has_left_before_anybody_else_thinks(monkeypatch):
+async def test_request_is_sent_before_the_next_cpu_turn(monkeypatch):
     order, turns = list[str](), CpuTurns()
     mine, other = CpuTurn(turns), CpuTurn(turns)
 
@@ -147,7 +147,7 @@ async def test_a_proxy_gets_the_request_and_an_error_names_it_without_its_login(
     assert "hidden" not in str(error)
 
 
-async def test_a_server_that_does_not_run_is_tried_twice():
+async def test_stopped_server_is_called_twice():
     async with raw_server() as url:
         pass
     async with asking(url) as model:
@@ -156,7 +156,7 @@ async def test_a_server_that_does_not_run_is_tried_twice():
     assert "Is the server running?" in (error.next_step or "")
 
 
-async def test_a_host_that_does_not_exist_is_tried_twice():
+async def test_unknown_host_is_called_twice():
     async with asking("http://no-such-host.invalid/v1") as model:
         error = await refused(model)
     assert error.most_tries == 2

@@ -9,7 +9,7 @@ from mimir.domain.message import Message
 from mimir.errors import ModelError, PlanError
 from mimir.llm.scripted.loader import from_value, load_script, parse
 from mimir.llm.scripted.script import FOREVER, ScriptRequest, choose_turn, script_request
-from tests.support.model_requests import said
+from tests.support.model_requests import assistant_message
 
 PLAY = """
 play: Two attempts
@@ -57,7 +57,7 @@ def test_a_part_is_found_by_role_task_and_attempt():
     assert choose_turn(play, at("qc", lane="qc-fresh")).verdict == {"auto": "fail"}
 
 
-def test_a_part_may_depend_on_what_stands_in_the_brief():
+def test_part_of_a_model_script_may_depend_on_the_brief():
     play = parse(PLAY)
     assert choose_turn(play, at(attempt=2, brief="one required fix")).text == "Mended."
     assert choose_turn(play, at(attempt=2)).text == "I do not know."
@@ -79,12 +79,12 @@ def test_a_turn_is_repeated_and_the_next_one_follows():
     )
 
 
-def test_the_closing_answer_is_said_whatever_the_turn():
+def test_scripted_closing_answer_is_used_at_any_turn():
     closing = at(attempt=2, turn=99, brief="required fix", closing=True)
     assert choose_turn(parse(PLAY), closing).text == "I stop here."
 
 
-def test_a_play_without_a_line_says_where_and_what_is_known():
+def test_missing_scripted_turn_names_its_position():
     with pytest.raises(
         ModelError,
         match=r"'Two attempts'.*role 'worker', task 'task-1.1', attempt 1, turn 3.* has 2",
@@ -103,13 +103,13 @@ RESULT = Message(role="tool", text="r", call_id="c")
     ("after", "closing", "turn"),
     [
         ((), False, 0),
-        ((said("a"),), False, 1),
-        ((said("a"), RESULT, RESULT), False, 1),
-        ((said("a"), RESULT, said("b"), ASK), False, 2),
+        ((assistant_message("a"),), False, 1),
+        ((assistant_message("a"), RESULT, RESULT), False, 1),
+        ((assistant_message("a"), RESULT, assistant_message("b"), ASK), False, 2),
         ((ASK,), False, 1),
-        ((said("a"), RESULT, ASK), False, 2),
-        ((said("a"), RESULT, ASK), True, 1),
-        ((said("a"), RESULT, ASK, ASK), True, 2),
+        ((assistant_message("a"), RESULT, ASK), False, 2),
+        ((assistant_message("a"), RESULT, ASK), True, 1),
+        ((assistant_message("a"), RESULT, ASK, ASK), True, 2),
     ],
     ids=[
         "first",
@@ -130,13 +130,18 @@ def test_the_turn_follows_from_the_messages_alone(after, closing, turn):
     )
 
 
-def test_brief_and_latest_messages_are_told_apart():
-    messages = (Message(role="system", text="s"), Message(role="user", text="b"), said("a"), RESULT)
+def test_script_request_separates_brief_and_latest_message():
+    messages = (
+        Message(role="system", text="s"),
+        Message(role="user", text="b"),
+        assistant_message("a"),
+        RESULT,
+    )
     seen = script_request("worker", "t", 1, messages, lane="worker", closing=False)
     assert (seen.brief, seen.last) == ("s\nb", "r")
 
 
-def test_arguments_are_json_or_what_is_written():
+def test_scripted_arguments_are_json_or_verbatim_text():
     (turn,) = parse(
         "default: [{calls: [{tool: a, arguments: {n: 1}}, {tool: b, arguments: '{broken'}, {tool: c, times: 3}]}]"
     ).default
@@ -153,7 +158,7 @@ def test_arguments_are_json_or_what_is_written():
         ("default: [{fault: empty}]", FOREVER),
     ],
 )
-def test_a_fault_strikes_once_before_an_answer_and_else_always(text: str, times: int):
+def test_scripted_fault_occurs_once_before_an_answer_and_else_always(text: str, times: int):
     fault = parse(text).default[0].fault
     assert fault is not None
     assert fault.times == times
@@ -214,7 +219,7 @@ def test_a_mistake_is_named_with_file_and_place(text: str, place: str):
 @pytest.mark.parametrize(
     "text", ["a: [", "a: 1\na: 2", "!!python/object:os.system {}", "a: *x", "\t- x"]
 )
-def test_what_is_no_yaml_is_named_with_its_line(text: str):
+def test_invalid_yaml_is_refused_with_its_line(text: str):
     with pytest.raises(PlanError) as caught:
         parse(text, "my.yaml")
     assert caught.value.at is not None

@@ -106,7 +106,7 @@ def test_without_a_header_the_caller_is_found_in_the_text(system, user, tools, f
     assert (name.role, name.task, name.attempt) == found
 
 
-def test_a_play_that_has_no_line_says_so():
+def test_model_server_without_a_turn_answers_403():
     with (
         PlayServer("parts: [{role: qc, turns: [x]}]") as server,
         pytest.raises(urllib.error.HTTPError) as caught,
@@ -117,7 +117,7 @@ def test_a_play_that_has_no_line_says_so():
     caught.value.close()
 
 
-def test_a_wrong_play_is_refused_at_the_start():
+def test_invalid_model_script_is_refused_at_the_start():
     with pytest.raises(PlanError):
         PlayServer("plays: []")
 
@@ -142,10 +142,10 @@ def test_it_runs_as_a_program(tmp_path: Path):
     assert json.loads(log.read_text().splitlines()[0])["role"] == "ecko"
 
 
-def test_connections_that_come_while_it_closes_are_closed_too():
+def test_new_connections_during_close_are_closed():
     for _ in range(5):
         with PlayServer("default: [{text: an answer, repeat: forever}]") as server:
             for _ in range(50):
                 with socket.create_connection(("127.0.0.1", server.port)) as line:
                     line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    gc.collect()  # a connection that was left open is told of here, and fails the test
+    gc.collect()  # a connection that was left open is reported here, and fails the test

@@ -61,7 +61,7 @@ def test_criteria_fixes_and_sources_are_read():
     assert prompt.sources["check:unit"] == ("$ pytest -q", "```", "short", "3 passed in 0.12s")
 
 
-def test_pass_passes_everything_with_quotes_that_stand_in_the_prompt():
+def test_auto_pass_quotes_the_prompt_for_each_criterion():
     row = made({"auto": "pass"})
     assert (row["verdict"], row["score"], row["criteriaImpossible"]) == ("PASS", 100, False)
     assert [c["id"] for c in row["criteria"]] == ["c1", "c2"]
@@ -74,7 +74,7 @@ def test_pass_passes_everything_with_quotes_that_stand_in_the_prompt():
     assert [fix["index"] for fix in row["fixes"]] == [1, 2]
 
 
-def test_fail_fails_everything_and_says_what_the_play_says():
+def test_auto_fail_fails_each_criterion_with_the_scripted_issues():
     row = made({"auto": "fail", "issues": ["slow"], "requiredFixes": ["be fast"]})
     assert (row["verdict"], row["score"]) == ("FAIL", 0)
     assert {c["state"] for c in row["criteria"]} == {"failed"}
@@ -88,13 +88,13 @@ def test_fail_of_one_criterion_passes_the_others():
     assert row["score"] == 60
 
 
-def test_a_fail_never_scores_what_would_pass():
+def test_auto_fail_has_a_score_below_the_pass_mark():
     assert (
         made({"auto": "fail", "failed": ["c1"]}, PROMPT.replace("(60 pts)", "(5)"))["score"] == 79
     )
 
 
-def test_quotes_can_be_asked_for_by_source_and_pattern():
+def test_scripted_quotes_are_selected_by_source_and_pattern():
     row = made(
         {"auto": "pass", "quotes": {"c2": {"source": "file:limiter.py", "pattern": "bucket"}}}
     )
@@ -102,13 +102,13 @@ def test_quotes_can_be_asked_for_by_source_and_pattern():
     assert row["criteria"][1]["source"] == "file:limiter.py"
 
 
-def test_a_quote_that_the_prompt_does_not_hold_is_an_error_of_the_play():
+def test_scripted_quote_missing_from_the_prompt_is_an_error_of_the_script():
     with pytest.raises(ModelError, match="'nowhere' from 'check:unit'") as caught:
         made({"auto": "pass", "quotes": {"c1": {"source": "check:unit", "pattern": "nowhere"}}})
     assert caught.value.scope == "run"
 
 
-def test_a_verdict_of_the_plays_own_is_said_as_it_is():
+def test_scripted_verdict_is_returned_unchanged():
     row = made(
         {
             "verdict": "PASS",

@@ -8,7 +8,7 @@ from mimir.llm.scripted.faults import FAULTS
 from mimir.llm.scripted.loader import parse
 from mimir.llm.scripted.scripted_model import ScriptedEndpoint, TranscriptName
 from tests.support.clock import FrozenClock
-from tests.support.model_requests import Sleeper, question, result, said
+from tests.support.model_requests import Sleeper, assistant_message, question, result
 
 
 def lane(text: str, name: str = "run/task-1/1/worker", **more: object):
@@ -26,7 +26,7 @@ def lane(text: str, name: str = "run/task-1/1/worker", **more: object):
         ("", ("", 0, "", "")),
     ],
 )
-def test_a_lanes_name_is_taken_apart(name: str, parts: tuple[str, int, str, str]):
+def test_transcript_name_is_parsed(name: str, parts: tuple[str, int, str, str]):
     found = TranscriptName.parse(name)
     assert (found.task, found.attempt, found.role, found.last) == parts
 
@@ -43,7 +43,7 @@ async def test_a_conversation_goes_through_its_turns():
     assert (second.message.text, second.finish) == ("done", "stop")
 
 
-async def test_a_restarted_model_goes_on_where_it_was():
+async def test_restarted_scripted_model_continues_at_its_turn():
     first = await lane(TWO).ask(question())
     later = question(first.message, result(first.message.calls[0], "ok"))
     assert (await lane(TWO).ask(later)).message.text == "done"
@@ -54,7 +54,7 @@ async def test_the_same_question_gets_the_same_answer():
     assert await model.ask(question()) == await model.ask(question())
 
 
-async def test_usage_is_estimated_given_or_not_told():
+async def test_usage_is_estimated_given_or_absent():
     assert (await lane("default: [x]").ask(question())).usage is not None
     given = await lane("default: [{text: x, usage: {input: 9, output: 4}}]").ask(question())
     assert given.usage is not None
@@ -68,7 +68,7 @@ async def test_a_delay_is_slept():
     assert sleep.slept == [2.5]
 
 
-async def test_a_fault_strikes_as_often_as_it_says():
+async def test_scripted_fault_occurs_as_often_as_configured():
     model = lane("default: [{text: x, fault: {name: server_error, times: 2}}]")
     for _ in range(2):
         with pytest.raises(ModelError):
@@ -76,14 +76,14 @@ async def test_a_fault_strikes_as_often_as_it_says():
     assert (await model.ask(question())).message.text == "x"
 
 
-async def test_a_fault_is_counted_per_lane_and_turn():
+async def test_scripted_fault_is_counted_per_transcript_and_turn():
     endpoint = ScriptedEndpoint(parse("default: [{text: x, fault: reset, repeat: 2}]"))
     for name in ("r/a/1/worker", "r/b/1/worker"):
         with pytest.raises(ModelError):
             await endpoint.for_lane(name).ask(question())
         assert await endpoint.for_lane(name).ask(question())
         with pytest.raises(ModelError):
-            await endpoint.for_lane(name).ask(question(said("x")))
+            await endpoint.for_lane(name).ask(question(assistant_message("x")))
 
 
 async def test_a_fault_lasts_as_long_as_a_file_is_there(tmp_path: Path):
@@ -106,11 +106,11 @@ async def test_a_hundred_calls_and_repeated_calls_have_ids_of_their_own():
     assert len({c.id for c in three}) == 3
 
 
-async def test_odd_characters_arrive_encodable():
+async def test_unusual_characters_of_an_answer_are_encodable():
     (await lane("default: [{fault: odd_characters}]").ask(question())).message.text.encode()
 
 
-async def test_a_scripted_judge_quotes_its_prompt():
+async def test_scripted_qc_answer_quotes_its_prompt():
     prompt = "- [c1] (1) works\n=== source check:unit ===\n3 passed in 0.12s\n"
     answer = await lane("default: [{verdict: pass}]").ask(question(text=prompt))
     assert json.loads(answer.message.text)["criteria"][0]["quote"] == "3 passed in 0.12s"
@@ -119,13 +119,13 @@ async def test_a_scripted_judge_quotes_its_prompt():
 @pytest.mark.parametrize(
     "name", [n for n, f in FAULTS.items() if f.kind != "answer" and n != "unsupported_parameter"]
 )
-async def test_trouble_has_a_scope(name: str):
+async def test_provider_error_has_a_scope(name: str):
     with pytest.raises(ModelError) as caught:
         await lane(f"default: [{{fault: {name}}}]").ask(question())
     assert caught.value.scope in ("call", "attempt", "run")
 
 
-async def test_no_line_is_an_error_of_the_play():
+async def test_missing_turn_is_an_error_of_the_model_script():
     with pytest.raises(ModelError, match="has no turn") as caught:
         await lane("parts: [{role: qc, turns: [x]}]").ask(question())
     assert caught.value.scope == "run"

@@ -11,7 +11,14 @@ from mimir.domain.usage import TokenUsage
 from mimir.errors import StoreError
 from mimir.llm import codec
 from mimir.llm.wrappers.journaled_model import JournaledModel
-from tests.support.model_requests import READ_FILE, Troubled, question, result, said, trouble
+from tests.support.model_requests import (
+    READ_FILE,
+    Troubled,
+    assistant_message,
+    question,
+    result,
+    trouble,
+)
 
 
 class Row:
@@ -67,7 +74,7 @@ CALL = ToolCall(id="c1", name="read_file", arguments="{}")
 
 
 class Echo:
-    """Answers with what it was asked last."""
+    """Answers with the last message of its request."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -75,7 +82,7 @@ class Echo:
     async def ask(self, request: ModelRequest) -> Answer:
         self.asked += 1
         return Answer(
-            message=said(f"re: {request.messages[-1].text}"),
+            message=assistant_message(f"re: {request.messages[-1].text}"),
             usage=TokenUsage(input_tokens=5, output_tokens=2),
             model="echo",
         )
@@ -90,7 +97,7 @@ async def talk(model: JournaledModel, rounds: int) -> list[Answer]:
     return answers
 
 
-async def test_a_replayed_lane_answers_by_itself():
+async def test_replayed_transcript_answers_without_the_model():
     tape, model = Tape(), Echo()
     first = await talk(JournaledModel(model, tape), 5)
     again = await talk(JournaledModel(model, tape.rewound()), 5)
@@ -99,14 +106,14 @@ async def test_a_replayed_lane_answers_by_itself():
     assert first[0].model == "echo"
 
 
-async def test_a_lane_goes_on_live_where_its_record_ends():
+async def test_journaled_model_continues_live_at_the_end_of_its_transcript():
     tape, model = Tape(), Echo()
     await talk(JournaledModel(model, tape), 3)
     await talk(JournaledModel(model, tape.rewound()), 5)
     assert model.asked == 5
 
 
-async def test_only_what_is_new_is_recorded():
+async def test_each_row_records_new_messages_only():
     tape = Tape()
     await talk(JournaledModel(Echo(), tape), 40)
     sizes = [row.size for row in tape.rows]
@@ -127,8 +134,8 @@ async def test_the_conversation_can_be_rebuilt_from_the_deltas():
 
 
 @given(st.data())
-async def test_any_change_of_what_decides_the_answer_changes_the_hash(data):
-    history = question(said("x", CALL), result(CALL, "r")).messages
+async def test_any_change_of_a_message_changes_the_request_hash(data):
+    history = question(assistant_message("x", CALL), result(CALL, "r")).messages
     at = data.draw(st.integers(0, len(history) - 1))
     changed = list(history)
     changed[at] = Message(
@@ -166,7 +173,7 @@ async def test_the_tree_of_a_result_is_recorded_but_enters_no_hash():
     one, two = Tape(), Tape()
     for tape, tree in ((one, "t1"), (two, "t2")):
         message = Message(role="tool", text="ok", call_id="c1", tool="run", tree=tree)
-        await JournaledModel(Echo(), tape).ask(question(said("", CALL), message))
+        await JournaledModel(Echo(), tape).ask(question(assistant_message("", CALL), message))
     assert one.rows[0].request == two.rows[0].request
     assert one.rows[0].delta != two.rows[0].delta
 
@@ -174,7 +181,7 @@ async def test_the_tree_of_a_result_is_recorded_but_enters_no_hash():
 async def test_a_conversation_that_was_cut_is_recorded_from_the_cut():
     tape = Tape()
     model = JournaledModel(Echo(), tape)
-    await model.ask(question(said("a"), Message(role="user", text="b")))
+    await model.ask(question(assistant_message("a"), Message(role="user", text="b")))
     await model.ask(question(Message(role="user", text="c")))
     assert tape.rows[1].delta["kept"] == 2
     assert len(tape.rows[1].delta["messages"]) == 1
@@ -188,7 +195,7 @@ async def test_the_reserve_covers_prompt_tools_and_answer():
     assert 1050 < tape.rows[0].reserve < 1300
 
 
-async def test_trouble_leaves_no_outcome():
+async def test_failed_call_has_no_outcome():
     tape = Tape()
     model = Troubled(trouble())
     journaled = JournaledModel(model, tape)

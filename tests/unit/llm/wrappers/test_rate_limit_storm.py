@@ -1,4 +1,4 @@
-"""Ten workers at an endpoint that refuses what is too much: all of them end, at the rate that it allows, over real HTTP."""
+"""Ten workers at an endpoint that refuses excess calls: all of them end, at its allowed rate, over real HTTP."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from mimir.llm.config import EndpointConfig
 from mimir.llm.openai.endpoint import OpenAIEndpoint
 from mimir.llm.wrappers.rate_limits import RateLimitedModel, RateLimiter
 from mimir.llm.wrappers.retrying_model import RetryingModel, RetryPolicy
-from tests.support.model_requests import Middle, question, said
+from tests.support.model_requests import Middle, assistant_message, question
 from tests.support.rate_limited_endpoint import Bucket, LimitedServer, Rolling, Travel
 
 PLAY = {"parts": [{"role": "worker", "turns": [{"text": "done", "repeat": "forever"}]}]}
@@ -35,7 +35,7 @@ async def storm(travel: Travel, gate, calls: int, takes: float, **known: int) ->
                 answer = await model.ask(talk)
                 assert answer.message.text == "done"
                 talk = question(
-                    *[said("done")] * (turn + 1),
+                    *[assistant_message("done")] * (turn + 1),
                     text=f"Task: t{number}\nAttempt 1 of 1",
                     max_tokens=100,
                 )
@@ -58,7 +58,7 @@ async def test_all_calls_end_at_the_rate_of_a_rolling_minute(known):
 @pytest.mark.parametrize(
     ("a_second", "at_once", "takes"), [(1, 1, 0.05), (1, 1, 2.0), (5, 10, 0.5)]
 )
-async def test_all_calls_end_at_the_rate_of_a_bucket_that_nobody_told_of(a_second, at_once, takes):
+async def test_calls_end_at_the_rate_of_an_unannounced_bucket(a_second, at_once, takes):
     travel = Travel()
     gate = Bucket(travel, a_second, at_once)
     await storm(travel, gate, 8, takes)

@@ -9,7 +9,7 @@ from mimir.domain.usage import TokenUsage
 from mimir.errors import ModelError
 from mimir.llm.wrappers.rate_limits import WINDOW_SECONDS, RateLimitedModel, RateLimiter, RateWindow
 from tests.support.clock import FrozenClock
-from tests.support.model_requests import Sleeper, Troubled, question, said, trouble
+from tests.support.model_requests import Sleeper, Troubled, assistant_message, question, trouble
 
 
 @given(
@@ -40,7 +40,7 @@ def test_no_minute_holds_more_than_is_allowed(arrivals, requests, tokens):
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=30))
-def test_what_was_not_used_is_given_back(used):
+def test_unused_tokens_return_to_the_rate_window(used):
     window = RateWindow(tokens=100)
     now = 0.0
     for tokens in used:
@@ -76,7 +76,7 @@ async def test_requests_wait_for_their_minute():
     assert sleep.slept == [WINDOW_SECONDS]
 
 
-async def test_a_retry_after_holds_back_everybody():
+async def test_retry_after_delays_all_callers():
     clock = FrozenClock()
     sleep = Sleeper(clock)
     limits = RateLimiter(clock=clock, sleep=sleep)
@@ -111,7 +111,7 @@ class Gate:
         self.entered.set()
         await self.open.wait()
         self.inside -= 1
-        return Answer(message=said("x"), usage=TokenUsage(input_tokens=1))
+        return Answer(message=assistant_message("x"), usage=TokenUsage(input_tokens=1))
 
 
 async def test_no_more_calls_at_once_than_allowed():

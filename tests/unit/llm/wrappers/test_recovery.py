@@ -66,7 +66,7 @@ async def ask(play: str) -> tuple[Answer, Sleeper, PlayServer]:
 
 
 @pytest.mark.parametrize("fault", PASSING)
-async def test_trouble_that_passes_is_outlasted_and_nothing_partial_is_taken(fault: str):
+async def test_short_provider_error_is_retried_without_a_partial_answer(fault: str):
     text = "the whole answer, from its first word to its last"
     answer, sleep, server = await ask(
         f"default: [{{text: {text!r}, fault: {{name: {fault}, seconds: 7}}}}]"
@@ -80,7 +80,7 @@ async def test_trouble_that_passes_is_outlasted_and_nothing_partial_is_taken(fau
 
 
 @pytest.mark.parametrize("fault", ["server_error", "reset", "cut_stream"])
-async def test_trouble_that_lasts_pauses_after_six_tries(fault: str):
+async def test_lasting_provider_error_pauses_after_six_tries(fault: str):
     with PlayServer(
         f"default: [{{text: a longer answer, fault: {{name: {fault}, times: 99}}}}]"
     ) as server:
@@ -104,7 +104,7 @@ async def test_a_wrong_setting_pauses_at_the_first_try_and_is_named(fault: str):
 
 
 @pytest.mark.parametrize("fault", sorted(ENDS_THE_ATTEMPT))
-async def test_what_this_conversation_cannot_have_ends_the_attempt(fault: str):
+async def test_error_of_one_conversation_ends_the_attempt(fault: str):
     with PlayServer(f"default: [{{fault: {fault}}}]") as server:
         async with stack(server) as (model, _):
             with pytest.raises(ModelError) as caught:
@@ -113,7 +113,7 @@ async def test_what_this_conversation_cannot_have_ends_the_attempt(fault: str):
     assert len(server.requests) == 1
 
 
-async def test_the_endpoint_comes_back_on_the_same_port():
+async def test_endpoint_returns_on_the_same_port():
     with PlayServer("default: [{text: back, repeat: forever}]") as server:
         async with stack(server) as (model, sleep):
             await model.ask(question())

@@ -1,4 +1,4 @@
-"""A model that repeats a secret: what the engine hears of it is already without."""
+"""A model that repeats a secret: the engine gets its answer without it."""
 
 import json
 
@@ -21,7 +21,7 @@ class Echoing:
         return Answer(message=said, finish="tool_calls", model=f"m-{KEY}")
 
 
-async def test_known_values_are_taken_out_of_all_that_a_model_says():
+async def test_known_secrets_are_redacted_from_answers_and_arguments():
     answer = await RedactingModel(Echoing(), Redactor([KEY]).values).ask(question())
 
     assert KEY not in repr(answer)
@@ -29,7 +29,7 @@ async def test_known_values_are_taken_out_of_all_that_a_model_says():
     assert json.loads(answer.message.calls[0].arguments)["path"] == "a.txt"
 
 
-async def test_what_only_looks_like_a_key_may_be_written():
+async def test_text_that_resembles_a_key_may_be_written():
     answer = await RedactingModel(Echoing(), Redactor([KEY]).values).ask(question())
 
     content = json.loads(answer.message.calls[0].arguments)["content"]

@@ -17,7 +17,7 @@ def retrying(model: Troubled, policy: RetryPolicy | None = None) -> tuple[Retryi
     return made, sleep
 
 
-async def test_short_trouble_is_outlasted_with_growing_delays():
+async def test_short_provider_error_is_retried_with_growing_delays():
     model = Troubled(*(trouble() for _ in range(5)))
     retry, sleep = retrying(model)
     assert (await retry.ask(question())).message.text == "done"
@@ -25,13 +25,13 @@ async def test_short_trouble_is_outlasted_with_growing_delays():
     assert len(model.asked) == 6
 
 
-async def test_the_same_request_is_asked_again():
+async def test_retry_sends_the_same_request():
     model = Troubled(trouble())
     await retrying(model)[0].ask(question())
     assert model.asked == [question(), question()]
 
 
-async def test_trouble_that_lasts_pauses_the_run():
+async def test_lasting_model_error_pauses_the_run():
     model = Troubled(*(trouble() for _ in range(9)))
     retry, _ = retrying(model)
     with pytest.raises(Paused) as caught:
@@ -43,7 +43,7 @@ async def test_trouble_that_lasts_pauses_the_run():
     assert "mimir resume" in (caught.value.next_step or "")
 
 
-async def test_a_retry_after_is_honoured_and_never_undercut():
+async def test_retry_after_is_the_shortest_wait():
     retry, sleep = retrying(Troubled(trouble(wait=7), trouble(wait=30)))
     await retry.ask(question())
     assert sleep.slept == [pytest.approx(7, rel=0.1), pytest.approx(30, rel=0.1)]
@@ -51,13 +51,13 @@ async def test_a_retry_after_is_honoured_and_never_undercut():
     assert sleep.slept[1] >= 30
 
 
-async def test_an_absurd_retry_after_is_capped():
+async def test_large_retry_after_is_limited():
     retry, sleep = retrying(Troubled(trouble(wait=1e9)))
     await retry.ask(question())
     assert sleep.slept[0] == pytest.approx(120, rel=0.1)
 
 
-async def test_retry_after_zero_means_at_once_but_is_believed_once():
+async def test_retry_after_zero_is_used_once():
     retry, sleep = retrying(Troubled(trouble(wait=0), trouble(wait=0), trouble(wait=-3)))
     await retry.ask(question())
     assert sleep.slept == [0, 2, 4]
@@ -107,7 +107,7 @@ async def test_a_fatal_error_after_a_retry_pauses_too():
     assert caught.value.reason == "configuration"
 
 
-async def test_what_ends_the_attempt_is_not_retried():
+async def test_error_with_attempt_scope_is_not_retried():
     model = Troubled(trouble("attempt"))
     retry, sleep = retrying(model)
     with pytest.raises(ModelError):

@@ -40,7 +40,7 @@ def test_a_hundred_tasks_make_four_hundred_and_sixty_calls():
     assert workload.calls(Workload(tasks=100)) == 460
 
 
-def test_a_verdict_quotes_what_stands_in_the_answer():
+def test_scripted_verdict_quotes_the_answer():
     load = Workload(tasks=3)
     criteria = workload.plan(load).tasks[2].criteria
     quote = json.loads(workload.verdict(load, 2))["criteria"][0]["quote"]
@@ -70,7 +70,7 @@ async def test_a_bare_loop_makes_every_call_of_the_workload_and_one_for_the_repo
     assert meter["answer_bytes"] < meter["message_bytes"]
 
 
-async def test_a_peer_starts_nothing_before_what_it_needs():
+async def test_peer_starts_no_task_before_its_dependencies():
     load, done = Workload(graph="layered", tasks=30), []
 
     async def one(at: int) -> None:
@@ -82,7 +82,7 @@ async def test_a_peer_starts_nothing_before_what_it_needs():
     assert sorted(done) == list(range(30))
 
 
-async def test_the_server_streams_to_whoever_asks_for_it(url: str):
+async def test_server_streams_on_request(url: str):
     await ServerControl(url).order(Workload(tasks=1), 0.0)
     body = {"stream": True, "messages": [{"role": "user", "content": "Do it."}]}
     async with httpx2.AsyncClient(trust_env=False) as client:
@@ -96,7 +96,7 @@ async def test_the_server_streams_to_whoever_asks_for_it(url: str):
     assert delta["tool_calls"][0]["function"]["name"] == "read_file"
 
 
-def test_an_order_survives_the_way_to_the_other_process():
+def test_order_is_passed_to_the_other_process_unchanged():
     order = SubjectOrder(
         subject="httpx2", load=Workload(graph="chain", answer_bytes=1000), url="http://x"
     )
@@ -115,7 +115,7 @@ async def test_growth_is_of_tasks_that_were_measured_one_after_the_other():
 
         async def take(self, name, load, *, latency=0.0, slots=10):
             self.asked.append(load.tasks)
-            return took(load.tasks * 0.02, load)  # twice what it was before
+            return took(load.tasks * 0.02, load)  # twice the earlier time
 
     desk = Slowing(url="", say=print, scope=benchmark.SCOPES["usual"])
     figures = Figures(name="engine", seeds="", tolerance=0.25, goals=benchmark.GOALS)

@@ -36,7 +36,7 @@ for room in sys.argv[2:]:
     with open(room + ".ended", "w") as file:
         file.write(str(os.wait()[1]))
 """
-"""Asks an oracle of many trees; what it imports is loaded once."""
+"""Asks an oracle about many trees; its imports are loaded once."""
 
 
 def right_ones(room: Path, case: ProjectCase, works: Sequence[tuple[str, Files]]) -> list[str]:
@@ -72,7 +72,7 @@ def test_right_work_is_right_and_every_wrong_one_is_wrong(family: str, tmp_path:
 
 
 @pytest.mark.parametrize("family", ATTACKED)
-def test_only_honest_work_on_an_attacked_project_is_right(family: str, tmp_path: Path):
+def test_only_unattacked_work_on_an_attacked_project_is_right(family: str, tmp_path: Path):
     case = make_attacked_case(family, 1)
     made = {
         is_right: [
@@ -111,7 +111,7 @@ def test_every_operator_plants_more_than_one_variant(family: str):
 
 
 @pytest.mark.parametrize("family", [name for name in FAMILIES if name not in UNCHECKED])
-def test_the_visible_tests_show_what_is_loud_and_pass_what_is_right(family: str, tmp_path: Path):
+def test_visible_tests_fail_loud_faults_and_pass_right_work(family: str, tmp_path: Path):
     case = FAMILIES[family](2)
     for name, work in (("right", case.right), ("loud", case.loud), ("nothing", {})):
         room = tmp_path / name

@@ -128,5 +128,5 @@ def run(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_stopped_a_run_is_named_by_what_decided(data: RunData, by: str):
+def test_catcher_of_a_fault_is_the_deciding_part(data: RunData, by: str):
     assert find_catcher(data) == by

@@ -32,7 +32,7 @@ def row(outcomes: list[FaultOutcome], **named: str) -> FigureRow:
     return found
 
 
-def test_detected_is_what_is_wrong_and_not_completed():
+def test_detected_counts_wrong_runs_that_are_not_completed():
     counted = row([FOUND, MISSED, HARMLESS], table="operators", operator="all")
     assert (counted["runs"], counted["wrong"], counted["detected"]) == (3, 2, 1)
     assert counted["caught"] == {"check": 1}
@@ -61,7 +61,7 @@ def test_a_false_alarm_is_right_work_that_was_refused():
     assert (counted["runs"], counted["right"], counted["false_alarms"]) == (4, 3, 1)
 
 
-def test_judges_and_families_without_checks_are_counted_apart():
+def test_qc_modes_and_families_without_checks_are_counted_separately():
     outcomes = [FOUND, replace(MISSED, family="notes"), replace(MISSED, judge="half")]
     alls = [r for r in outcome_counts.rows(outcomes, ["notes"]) if r.get("operator") == "all"]
     assert [(r["judge"], r["families"], r["wrong"], r["detected"]) for r in alls] == [
@@ -71,7 +71,7 @@ def test_judges_and_families_without_checks_are_counted_apart():
     ]
 
 
-def test_the_tables_mark_what_is_low_and_name_what_was_missed():
+def test_tables_mark_low_rates_and_name_missed_faults():
     rows = outcome_counts.rows([FOUND, MISSED, GOOD, ALARM], ["notes"])
     said = list(tables.lines(BenchResult(name="faults", seeds="1-1", rows=rows)))
     text = "\n".join(said)

@@ -20,7 +20,7 @@ def test_a_case_is_a_plan_without_errors_that_its_own_reader_reads(one: multi_ca
     assert [f for f in check(plan, tools=TOOLS) if f.severity == "error"] == []
 
 
-def test_both_sides_say_the_same_words_about_the_work():
+def test_both_sides_have_the_same_answers():
     one = CASES["smoke"][0]
     fleet = [
         turn
@@ -41,7 +41,7 @@ def test_both_sides_say_the_same_words_about_the_work():
     }
 
 
-def test_the_hypothesis_is_told_as_it_was_measured():
+def test_result_states_the_measured_hypothesis():
     def side(tokens: int) -> TokenCounts:
         return TokenCounts(
             calls=1,

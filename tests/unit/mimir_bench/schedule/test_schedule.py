@@ -32,7 +32,7 @@ def test_no_schedule_is_shorter_than_the_critical_path_nor_than_the_work_shared_
     assert lower_bound(graph, 1) == 10.0
 
 
-def test_first_come_leaves_the_chain_for_the_end_and_a_barrier_waits_for_the_slowest():
+def test_first_come_and_barrier_schedules_have_their_known_lengths():
     graph = make(BEHIND, 1)
     assert lower_bound(graph, 10) == 20.0
     assert first_come(graph, 10) == 28.0

@@ -53,7 +53,7 @@ def test_twelve_requests_follow_the_tree(
 
 
 @pytest.mark.parametrize("answer", ["", "{", "[]", '{"clear": "yes", "quotes": {"clear": "Do"}}'])
-def test_an_answer_without_facts_knows_nothing(answer: str):
+def test_answer_without_facts_gives_no_facts(answer: str):
     facts = read_facts(answer, "Do it.")
 
     assert (facts.clear, facts.new_feature, facts.missing) == (None, None, ())

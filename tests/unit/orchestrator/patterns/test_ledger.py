@@ -1,4 +1,4 @@
-"""The ledger as text: what was written is read back, and each edit has its effect."""
+"""The ledger as text: a written ledger is read back, and each edit has its effect."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -86,7 +86,7 @@ ONE = Ledger(
 
 
 @given(LEDGERS)
-def test_what_is_written_is_read_back_and_is_no_edit(ledger: Ledger):
+def test_rendered_ledger_is_read_back_without_an_edit(ledger: Ledger):
     text = render(ledger)
     assert parse(text) == ledger
     edits = find_edits(text, text)

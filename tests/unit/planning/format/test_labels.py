@@ -1,4 +1,4 @@
-"""One table of labels: the PM is asked for what the reader reads, and the documentation says the same."""
+"""One table of labels: the PM's form, the reader and the documentation agree."""
 
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def test_some_names_are_keys_in_json_only():
     assert labels.find("Model") is None
 
 
-def test_a_label_for_all_tasks_says_so():
+def test_label_for_all_tasks_is_recognised():
     found = labels.find("QC Agent Role for All Tasks")
     assert found is not None
     assert found.for_all
@@ -102,7 +102,7 @@ def test_a_label_for_all_tasks_says_so():
     assert aside.for_all
 
 
-def test_a_slip_is_near_its_label():
+def test_misspelt_label_is_near_its_label():
     assert labels.nearest_label("Dependecies") == "Dependencies"
     assert labels.nearest_label("Weather") == ""
 

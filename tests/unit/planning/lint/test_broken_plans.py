@@ -1,4 +1,4 @@
-"""Each broken plan is named: file, line, column, code, what to do. And nothing else is an error in it."""
+"""Each broken plan is named: file, line, column, code, suggestion. And nothing else is an error in it."""
 
 from typing import get_args
 
@@ -19,7 +19,7 @@ def findings(text: str) -> tuple[Finding, ...]:
     return check(parser.parse_plan(text, file="plan.md"), tools=TOOLS, exists=PROJECT.__contains__)
 
 
-def test_the_whole_plan_has_nothing_wrong():
+def test_complete_plan_has_no_finding():
     assert findings(WHOLE) == ()
 
 
@@ -78,6 +78,6 @@ def test_every_code_of_a_finding_is_shown_broken_once():
     assert {one.code for one in BROKEN} | elsewhere == set(CODES)
 
 
-def test_every_error_says_what_to_do():
+def test_every_error_has_a_suggestion():
     for one in (one for broken in BROKEN for one in findings(broken.text)):
         assert one.suggestion or one.severity == "warning", one

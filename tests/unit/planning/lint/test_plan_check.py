@@ -1,4 +1,4 @@
-"""Findings that need more than one task, the shape that scripts read, and what a plan without a text says."""
+"""Findings across tasks, the JSON shape for scripts, and the findings of a plan without a text."""
 
 import json
 from fractions import Fraction
@@ -145,7 +145,7 @@ def test_task_0_has_several_names(id: str):
     assert found(Plan(title="t", tasks=(task(id, dependencies=()),))) == []
 
 
-def test_findings_stand_by_place_errors_first():
+def test_findings_are_in_order_of_position_with_errors_first():
     text = render(
         plan(task("task-1", prompt="", qc_role=""), task("task-2", dependencies=("nope",)))
     )
@@ -158,7 +158,7 @@ def test_findings_stand_by_place_errors_first():
     }
 
 
-def test_a_finding_is_one_line_with_its_place():
+def test_finding_is_one_line_with_its_position():
     one = make_finding("plan-cycle", "a\nb", suggestion="c\td")
     assert one.render("x.md") == "x.md:1:1: error plan-cycle: a b c d"
     assert make_finding("plan-cycle", "a").render("x.md") == "x.md:1:1: error plan-cycle: a"

@@ -89,11 +89,11 @@ def test_a_check_names_its_criteria_if_there_are_several():
     assert check.criteria == ()
 
 
-def test_one_criterion_may_stand_behind_the_label():
+def test_one_criterion_may_follow_its_label():
     assert criteria(" All tests pass.") == [one("All tests pass.")]
 
 
-def test_lines_that_go_on_belong_to_their_criterion():
+def test_continued_lines_belong_to_their_criterion():
     assert criteria("\n- one\n  goes on\n- two\n  - with a part\nlazily") == [
         one("one goes on"),
         one("two\n- with a part lazily", id="c2"),
@@ -130,7 +130,7 @@ def test_criteria_may_be_a_yaml_list():
     ]
 
 
-def test_criteria_of_two_labels_are_all_kept_those_said_twice_once():
+def test_criteria_of_two_labels_are_merged_without_duplicates():
     read = task("\n- works\n- fast\n\n**Success Criteria:**\n- Works\n- small")
     assert [c.text for c in read.criteria] == ["works", "fast", "small"]
 

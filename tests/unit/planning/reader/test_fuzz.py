@@ -79,7 +79,7 @@ def spoilt(chance: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_a_spoilt_plan_is_read_and_rendered_as_it_was_read(seed: int):
+def test_damaged_plan_is_rendered_as_it_was_read(seed: int):
     plan = read(spoilt(random.Random(seed))).plan
     ids = [task.id.casefold() for task in plan.tasks]
     if all(ids) and len(set(ids)) == len(ids):

@@ -22,7 +22,7 @@ def fields(plan: Plan) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", layouts.EVERY)
-def test_every_layout_says_the_same(name: str):
+def test_every_layout_gives_the_same_plan(name: str):
     plan = parser.parse_plan(layouts.EVERY[name]("Do it.")).plan
     assert fields(plan) == [
         ("task-1.1", "First", "Worker", "Checker", (), ["works"]),

@@ -140,7 +140,7 @@ def test_equal_criteria_under_two_labels_keep_the_points() -> None:
     assert [one.points for one in task.criteria] == [60, 40]
 
 
-def test_characters_of_words_and_prompts_stay() -> None:
+def test_characters_of_texts_and_prompts_are_kept() -> None:
     text = PLAN.replace("it refills", "می\u200cخواهم（成功）").replace(
         "Write it.", "Write\u00a0it（now）."
     )
@@ -149,7 +149,7 @@ def test_characters_of_words_and_prompts_stay() -> None:
     assert task.prompt == "Write\u00a0it（now）."
 
 
-def test_one_cause_has_one_finding() -> None:
+def test_missing_task_id_has_at_most_three_findings() -> None:
     text = PLAN.replace("**Task ID:** task-1", "").replace("### Task 1: Write", "B")
     assert len(codes(text.replace("**", ""))) <= 3
 

@@ -97,7 +97,7 @@ def test_several_tasks_below_one_heading_are_several():
     ]
 
 
-def test_a_heading_may_be_what_dependencies_call_a_task():
+def test_dependency_may_name_a_heading_or_a_task_id():
     text = f"### Task 1: A\n**Task ID:** setup-db\n{TASK.format('it', 'None')}\n### Task 2: B\n{TASK.format('it', 'Task 1')}"
     assert parser.parse_plan(text).plan.task("task-2").dependencies == ("setup-db",)
 
@@ -139,7 +139,7 @@ def test_a_task_in_a_fence_outside_prompts_is_named_but_not_read():
     assert codes(parsed) == [("task-in-fence", 3)]
 
 
-def test_a_prompt_without_a_label_stands_between_its_tags():
+def test_prompt_without_a_label_is_between_its_tags():
     parsed = parser.parse_plan(
         "### Task 1: A\n**Role:** R\n\n<prompt>\ndo it\n</prompt>\n\n**Criteria:** works"
     )
@@ -151,7 +151,7 @@ def test_a_numbered_tag_holds_the_plain_one():
     assert parser.parse_plan(text).plan.tasks[0].prompt == "<prompt>\nx\n</prompt>"
 
 
-def test_a_description_beside_the_prompt_is_not_the_prompt():
+def test_description_next_to_the_prompt_is_not_the_prompt():
     text = "**Task ID:** a\n**Description:** in short\n**Prompt:**\nat length\n**Criteria:** y"
     task = parser.parse_plan(text).plan.tasks[0]
     assert (task.prompt, task.notes) == ("at length", "Description: in short")
@@ -160,7 +160,7 @@ def test_a_description_beside_the_prompt_is_not_the_prompt():
 @pytest.mark.parametrize(
     "text", ["", "\n\n", "\0", "\ufeff", "words", "---", "[", "{", "```", "<prompt>"]
 )
-def test_a_text_without_a_task_has_none(text: str):
+def test_text_without_a_task_has_no_task(text: str):
     assert parser.parse_plan(text).plan.tasks == ()
 
 
@@ -227,7 +227,7 @@ def test_a_json_value_of_the_wrong_type_is_never_a_default(key: str, value: obje
     assert [one for one, _ in codes(parser.parse_plan(json.dumps([task])))] == [code]
 
 
-def test_what_check_prints_as_json_can_be_read_as_a_plan():
+def test_json_output_of_check_can_be_read_as_a_plan():
     text = f"### Task 1: A\n{TASK.format('it', 'None')}**QC Role:** Q\n**Max Retries:** 0\n**Time Limit:** 5 min\n"
     plan = parser.parse_plan(text).plan
     again = parser.parse_plan(json.dumps(json_shape(plan, ()))).plan
@@ -270,7 +270,7 @@ def test_a_file_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         parser.parse_document(path)
 
 
-def test_rendering_what_was_read_loses_nothing():
+def test_rendered_plan_is_read_back_unchanged():
     for path in sorted(Path(__file__).with_name("samples").iterdir()):
         plan = parser.parse_document(path).plan
         assert parser.parse_plan(render(plan)).plan == plan

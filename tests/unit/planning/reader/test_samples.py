@@ -1,4 +1,4 @@
-"""Plans as planners really lay them out, with all that stands around the tasks: nothing is lost and nothing invented."""
+"""Plans in the real layouts of planners, with all text around the tasks: nothing is lost and nothing invented."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def test_tasks_and_dependencies_of_a_sample(name: str):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_every_line_of_a_prompt_comes_from_the_document(name: str):
+def test_every_line_of_a_prompt_is_in_the_document(name: str):
     text = (SAMPLES / name).read_text(encoding="utf-8")
     for one in plan(name).tasks:
         assert one.prompt.strip()
@@ -112,7 +112,7 @@ def test_one_qc_role_for_all_tasks_holds_for_each():
     assert roles == {"Senior baker who tastes everything."}
 
 
-def test_what_follows_the_last_task_is_the_plans_and_not_the_tasks():
+def test_text_after_the_last_task_belongs_to_the_plan():
     for name in ("bold_blocks.md", "bullets.md", "phases_global_qc.md", "titled_headings.md"):
         last = plan(name).tasks[-1]
         whole = f"{last.prompt}{last.notes}{last.criteria}{last.tool_execution}"
@@ -124,7 +124,7 @@ def test_what_follows_the_last_task_is_the_plans_and_not_the_tasks():
     assert plan("nested_bullets.md").notes == "Rain is needed."
 
 
-def test_what_no_field_is_becomes_notes_and_a_warning():
+def test_unknown_label_becomes_notes_and_a_warning():
     parsed = parser.parse_document(SAMPLES / "bullets.md")
     assert parsed.plan.task("task-2.1").notes == "- **Edge Cases:** two recipes of one name"
     assert [(f.code, f.line) for f in parsed.findings] == [("label-unknown", 58)]

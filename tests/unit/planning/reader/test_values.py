@@ -1,4 +1,4 @@
-"""Values are read as they are meant; what cannot be read is a finding, not a default."""
+"""Values are read by their meaning; an unreadable value is a finding, not a default."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_duration_that_cannot_be_read_is_named(text: str):
     assert [one.code for one in found] == ["value-unreadable"]
 
 
-def test_a_unit_may_stand_in_the_label():
+def test_label_may_contain_the_unit():
     assert values.minutes(raw("Estimated Duration (hours)", "2"), [], default=None) == 120
 
 
@@ -194,7 +194,7 @@ def test_dependencies_are_read_as_meant(text: str, ids: list[str]):
         "all Phase 1 tasks",
     ],
 )
-def test_dependencies_that_a_list_cannot_say_are_named(text: str):
+def test_unreadable_dependencies_are_a_finding(text: str):
     found: list[Finding] = []
     assert REFERENCES.read(raw("Dependencies", text), 4, found) == []
     assert [one.code for one in found] == ["dependency-unreadable"]

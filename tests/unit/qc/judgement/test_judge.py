@@ -21,7 +21,7 @@ from mimir.qc.judgement.judge import (
     review_attempt,
 )
 from mimir.qc.judgement.verdict_parser import VERDICT_SCHEMA
-from tests.support.conversation import CONTEXT, FakeModel, FakeTools, call, says
+from tests.support.conversation import CONTEXT, FakeModel, FakeTools, call, reply
 
 CHECK = Check(id="unit", criteria=("c1",), run=("pytest", "-q"), kind="flip")
 TASK = Task(
@@ -123,8 +123,8 @@ class Court:
 
 
 def court(*first: str | Answer | Exception, second: tuple[str, ...] = ()) -> Court:
-    answers = [says(a) if isinstance(a, str) else a for a in first]
-    return Court(FakeModel(answers), FakeModel([says(a) for a in second]))
+    answers = [reply(a) if isinstance(a, str) else a for a in first]
+    return Court(FakeModel(answers), FakeModel([reply(a) for a in second]))
 
 
 async def test_valid_verdict_with_quotes_that_hold_passes_at_once():
@@ -225,7 +225,7 @@ async def test_garbage_to_the_end_is_unavailable_and_names_the_last_fault():
 
 @pytest.mark.parametrize(
     "fault",
-    [says("", finish="content_filter"), ModelError("Too long.", scope="attempt")],
+    [reply("", finish="content_filter"), ModelError("Too long.", scope="attempt")],
 )
 async def test_trouble_that_ends_a_conversation_leads_to_a_fresh_lane(fault):
     here = court(fault, second=(verdict(),))
@@ -338,7 +338,7 @@ async def test_answer_can_be_quoted_where_no_file_was_changed():
 
 async def test_qcs_own_tool_calls_can_be_quoted_by_number():
     here = court(
-        says("", call("run", '{"command": "pytest"}', id="a"), finish="tool_calls"),
+        reply("", call("run", '{"command": "pytest"}', id="a"), finish="tool_calls"),
         quoting("12 tests in 3 files", "qc:1"),
     )
     here.tools.result = lambda _call, _n: ToolResult(text="ran 12 tests in 3 files")
@@ -362,7 +362,7 @@ async def test_fixes_of_the_attempt_before_are_judged_by_number():
 
 async def test_usage_of_all_conversations_is_counted_once():
     def used(text: str) -> Answer:
-        return says(text, usage=TokenUsage(input_tokens=10, output_tokens=1))
+        return reply(text, usage=TokenUsage(input_tokens=10, output_tokens=1))
 
     here = Court(FakeModel([used("x"), used("x")]), FakeModel([used(verdict())]))
 

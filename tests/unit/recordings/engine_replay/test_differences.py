@@ -23,7 +23,7 @@ def test_long_lines_are_shown_where_they_differ():
     assert said == "report, line 1: characters 64–65: recorded '2', replayed '14'"
 
 
-def test_line_that_is_missing_is_told_as_empty():
+def test_missing_line_is_an_empty_difference():
     assert differing("a\nb\n", "a\n") == "report, line 2: recorded 'b', replayed ''"
 
 

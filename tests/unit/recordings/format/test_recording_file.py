@@ -1,4 +1,4 @@
-"""A recording's file: what is written is read, and what is not as it was written is refused by its line."""
+"""A recording's file: written lines are read back, and a changed line is refused by its number."""
 
 import json
 from pathlib import Path
@@ -69,13 +69,13 @@ def test_recordings_are_merged_by_putting_them_behind_one_another(file: Path):
     assert [e.seq for e in tape.runs["run-1"].events] == [1, 2, 3]
 
 
-def test_half_a_line_at_the_end_is_refused_by_who_reads(file: Path):
+def test_cut_last_line_is_refused_by_the_reader(file: Path):
     file.write_bytes(file.read_bytes()[:-20])
     error = refused(file)
     assert (error.at and error.at.line, error.code) == (4, "recording-cut")
 
 
-def test_half_a_line_at_the_end_is_taken_away_by_who_goes_on_writing(file: Path):
+def test_cut_last_line_is_removed_by_the_next_writer(file: Path):
     file.write_bytes(file.read_bytes()[:-20])
     writer = RecordingWriter(file, "run.jsonl", engine="1.0")
     assert writer.healed
@@ -94,7 +94,7 @@ def test_number_that_json_does_not_have_is_refused(file: Path, number: str):
     assert "not a JSON object" in str(error)
 
 
-def test_what_a_line_lacks_is_named(tmp_path: Path):
+def test_missing_member_of_a_line_is_named(tmp_path: Path):
     path = tmp_path / "odd.jsonl"
     short = {name: value for name, value in EVENT.items() if name != "task"}
     path.write_text(f"{hash_line({'recording': VERSION})}\n{hash_line(short)}\n")
@@ -224,7 +224,7 @@ def test_line_of_another_form_is_refused(tmp_path: Path, change: Line):
     assert (error.at and error.at.line, error.code) == (2, "recording-damaged")
 
 
-def test_call_that_the_others_are_made_of_is_read(tmp_path: Path):
+def test_first_call_of_a_recording_is_read(tmp_path: Path):
     path = tmp_path / "run.jsonl"
     path.write_text(f"{hash_line({'recording': VERSION})}\n{hash_line({**EVENT, **CALL})}\n")
     tape, _ = read_recording(path, path.name)

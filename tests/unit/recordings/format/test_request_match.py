@@ -1,4 +1,4 @@
-"""Two questions are the same if they differ in nothing but what tools and checks said."""
+"""Two requests are equal if they differ only in the results of tools and checks."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def test_equal_questions_do_not_differ():
     assert describe_drift(one, one) is None
 
 
-def test_words_of_a_tool_are_drift_and_no_difference():
+def test_changed_text_of_a_tool_is_drift_and_no_difference():
     one, other = (
         asked(tool("[call:1]\nexit code 0\n3 passed")),
         asked(tool("[call:1]\nexit code 0\n4 passed")),
@@ -80,7 +80,7 @@ def test_output_of_a_check_in_a_brief_is_drift_and_its_state_counts():
 
 
 @pytest.mark.parametrize("after", ["", "\n\n## Form\n\nAnswer so."])
-def test_memory_of_a_store_is_drift_and_what_stands_around_it_counts(after: str):
+def test_memory_section_is_drift_and_other_text_is_a_difference(after: str):
     told = "\n\n## From the memory\n\nrun 1: It failed.\n```text\nBecause.\n```"
     one, other = asked(user(f"Do it.{after}")), asked(user(f"Do it.{told}{after}"))
     assert difference(one, other, exactly=False) is None
@@ -92,7 +92,7 @@ def test_memory_of_a_store_is_drift_and_what_stands_around_it_counts(after: str)
     assert difference(one, asked(user(f"Do it.{told}\n\n## More")), exactly=False) is not None
 
 
-def test_how_long_something_took_does_not_count():
+def test_durations_are_no_difference():
     one, other = asked(user("It took 0.31s.")), asked(user("It took 12.5 seconds."))
     assert difference(one, other, exactly=False) is None
     assert difference(one, other, exactly=True) is not None

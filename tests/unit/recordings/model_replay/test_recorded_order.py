@@ -41,7 +41,7 @@ RECORDED = tape(
 )  # fmt: skip
 
 
-def test_order_is_what_was_merged_and_what_each_attempt_began_on():
+def test_recorded_order_has_merges_and_bases():
     order = order_of(RECORDED, {"a", "b", "c"})
     assert order.landings == (("b", 1), ("a", 1), ("a", 2))
     assert order.moved == {0, 2}
@@ -61,7 +61,7 @@ def impatient(monkeypatch):
 
 
 class Walk:
-    """Attempts that go through a pace; what became of each, in order."""
+    """Attempts that go through a pace; their events, in order."""
 
     def __init__(self, order, agents):
         self.pace = RecordedAttemptOrder(order, agents)
@@ -92,7 +92,7 @@ TWO = RecordedOrder(
 )
 
 
-async def test_who_is_ready_too_soon_waits_for_who_landed_before(impatient):
+async def test_early_merge_waits_for_the_recorded_predecessor(impatient):
     walk = Walk(TWO, agents=2)
     walk.begins("b")
     walk.begins("a")
@@ -107,7 +107,7 @@ async def test_who_is_ready_too_soon_waits_for_who_landed_before(impatient):
     assert (await walk.settled())[3:] == ["b landed"]
 
 
-async def test_nobody_lands_before_who_began_on_the_line_as_it_was_has_begun():
+async def test_merge_waits_for_attempts_recorded_on_the_old_base():
     walk = Walk(TWO, agents=2)
     walk.begins("a")
     await walk.settled()
@@ -120,7 +120,7 @@ async def test_nobody_lands_before_who_began_on_the_line_as_it_was_has_begun():
     assert await walk.settled() == ["a began", "b began", "a landed"]
 
 
-async def test_an_attempt_begins_when_all_has_landed_that_it_began_on():
+async def test_attempt_begins_after_all_merges_of_its_recorded_base():
     order = RecordedOrder(landings=(("a", 1),), moved=frozenset((0,)), floors={("b", 1): 1})
     walk = Walk(order, agents=2)
     walk.begins("a")
@@ -131,7 +131,7 @@ async def test_an_attempt_begins_when_all_has_landed_that_it_began_on():
     assert await walk.settled() == ["a began", "b began"]
 
 
-async def test_order_is_given_up_where_everybody_waits_and_no_agent_is_free():
+async def test_recorded_order_is_abandoned_if_all_agents_wait():
     walk = Walk(TWO, agents=1)
     walk.begins("b")
     await walk.settled()
@@ -140,7 +140,7 @@ async def test_order_is_given_up_where_everybody_waits_and_no_agent_is_free():
     assert await walk.settled() == ["b began", "b landed"]
 
 
-async def test_order_is_given_up_after_a_while_where_nobody_comes(impatient):
+async def test_recorded_order_is_abandoned_if_a_merge_never_comes(impatient):
     walk = Walk(TWO, agents=2)
     walk.begins("b")
     await walk.settled()
@@ -149,14 +149,14 @@ async def test_order_is_given_up_after_a_while_where_nobody_comes(impatient):
     await walk.jobs[-1]
 
 
-async def test_attempts_that_were_not_recorded_wait_for_nobody():
+async def test_unrecorded_attempts_do_not_wait():
     walk = Walk(TWO, agents=2)
     walk.begins("x")
     walk.lands("x")
     assert await walk.settled() == ["x began", "x landed"]
 
 
-async def test_who_is_cancelled_while_it_waits_leaves_no_trace(impatient):
+async def test_cancelled_wait_leaves_the_recorded_order_intact(impatient):
     order = RecordedOrder(landings=(("a", 1), ("b", 1), ("c", 1)), floors={})
     walk = Walk(order, agents=2)
     walk.begins("x")
@@ -170,5 +170,5 @@ async def test_who_is_cancelled_while_it_waits_leaves_no_trace(impatient):
     walk.pace.done("x", 1)
     walk.begins("c")
     await walk.settled()
-    walk.lands("c")  # in vain: nobody is left who could land first, so the order is given up
+    walk.lands("c")  # in vain: no attempt is left that could land first, so the order is given up
     await walk.jobs[-1]

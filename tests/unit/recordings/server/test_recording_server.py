@@ -72,26 +72,34 @@ def refused(server: RecordingServer, body: object, **headers: str) -> tuple[int,
         return error.code, json.loads(error.read())["error"]["message"]
 
 
-def said(answer: dict) -> str:
+def answer_text(answer: dict) -> str:
     return answer["choices"][0]["message"]["content"]
 
 
-def test_equal_questions_of_two_lanes_are_answered_in_turn_and_by_lane(server: RecordingServer):
+def test_equal_requests_of_two_transcripts_are_answered_in_order_or_by_header(
+    server: RecordingServer,
+):
     body = {"model": "any", "messages": ASKED}
-    assert [said(post(server, body)) for _ in range(3)] == ["I look.", "Another word.", "I look."]
-    assert said(post(server, body, **{"X-Mimir-Lane": "run-9/b/1/worker"})) == "Another word."
+    assert [answer_text(post(server, body)) for _ in range(3)] == [
+        "I look.",
+        "Another word.",
+        "I look.",
+    ]
+    assert (
+        answer_text(post(server, body, **{"X-Mimir-Lane": "run-9/b/1/worker"})) == "Another word."
+    )
 
 
-def test_conversation_goes_on_with_the_result_of_a_tool(server: RecordingServer):
+def test_recording_server_continues_after_a_tool_result(server: RecordingServer):
     first = post(server, {"messages": ASKED})["choices"][0]
     assert first["finish_reason"] == "tool_calls"
     result = {"role": "tool", "tool_call_id": "c1", "content": "what the tool says now"}
     answer = post(server, {"messages": [*ASKED, first["message"], result]})
-    assert said(answer) == "It says alpha."
+    assert answer_text(answer) == "It says alpha."
     assert server.index.left == ["b/1/worker, call 0"]
 
 
-def test_answer_is_streamed_where_that_is_wanted(server: RecordingServer):
+def test_answer_is_streamed_on_request(server: RecordingServer):
     body = {"messages": ASKED, "stream": True, "stream_options": {"include_usage": True}}
     request = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode())
     with urllib.request.urlopen(request) as answer:
@@ -110,7 +118,7 @@ def test_other_question_is_refused_with_its_first_difference(server: RecordingSe
     assert "lane a/1/worker, call 0; first difference in message 2 (user), characters 7–12" in why
 
 
-def test_lane_that_is_not_there_is_refused(server: RecordingServer):
+def test_unknown_transcript_is_refused(server: RecordingServer):
     code, why = refused(server, {"messages": ASKED}, **{"X-Mimir-Lane": "c/1/worker"})
     assert (code, why) == (404, "The recording has no transcript 'c/1/worker'.")
 
@@ -118,7 +126,7 @@ def test_lane_that_is_not_there_is_refused(server: RecordingServer):
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"messages": []}', b'{"messages": [1]}', b'{"messages": [{}]}']
 )
-def test_what_is_no_question_is_refused(server: RecordingServer, body: bytes):
+def test_invalid_request_is_refused_with_400(server: RecordingServer, body: bytes):
     assert refused(server, body)[0] == 400
 
 
@@ -128,7 +136,7 @@ def test_endpoint_is_reached_on_this_machine_only(server: RecordingServer):
         assert json.loads(answer.read())["data"] == [{"id": "recorded", "object": "model"}]
 
 
-def test_client_that_goes_away_is_no_fault(
+def test_lost_client_is_no_error(
     server: RecordingServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for error, is_told in ((ConnectionResetError(), False), (ZeroDivisionError(), True)):

@@ -1,4 +1,4 @@
-"""What rows claim is held against what was sealed: a "completed" that nothing backs is found."""
+"""Claims of rows are compared with the sealed records: a "completed" without evidence is found."""
 
 import pytest
 

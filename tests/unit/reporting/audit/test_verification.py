@@ -1,4 +1,4 @@
-"""Whatever is changed after it was sealed is named by its record; whatever was not changed is not."""
+"""Any change after the seal is named by its record; unchanged rows are not."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +20,7 @@ ONE = f"{RUN}/task-1/2"
 """The accepted attempt of `task-1`; its chain: deliverable, two runs of its check, verdict, the run on the merged tree."""
 
 
-# What was not changed
+# Unchanged parts
 
 
 async def test_untouched_run_is_verified_with_all_its_records(whole):
@@ -98,7 +98,7 @@ def problems_of(chain: chain_audit.EvidenceChain, rows: Sequence[Row]) -> list[s
 
 
 @pytest.mark.parametrize("name", ["body", "previous", "hash"])
-async def test_any_byte_of_any_record_counts(whole, name):
+async def test_any_byte_of_any_record_changes_the_seal(whole, name):
     data = await whole.store.read(partial(load_audit_data, run=RUN))
     for chain in data.chains.values():
         rows = await whole.store.read(partial(evidence_rows, chain))
@@ -210,7 +210,7 @@ async def test_record_that_was_moved_to_another_chain_is_named(done):
     assert f"{ONE}#00002: record 2 is missing or out of place" in found
 
 
-async def test_record_whose_edge_is_gone_is_named(done, tmp_path):
+async def test_record_without_its_edge_is_named(done, tmp_path):
     sql(tmp_path, "DELETE FROM edges WHERE target = ?", f"{ONE}#00002")
     assert await problems(done) == (f"{ONE}#00002: the edge that leads to it is gone",)
 
@@ -318,7 +318,7 @@ async def test_damaged_object_is_named_once_though_many_records_lead_to_it(done)
     )
 
 
-async def test_object_that_is_gone_is_named_by_its_record(done):
+async def test_missing_git_object_is_named_by_its_record(done):
     done.history.trees_there.discard(small_history.object_id(f"tree merge {ONE}"))
     found = await problems(done)
     assert found[0].startswith(f"{ONE}#00004: the tree ")

@@ -24,7 +24,7 @@ def shown(**given):
         "\x1b]0;owned\x07",
     ],
 )
-def test_hostile_title_is_only_text(title):
+def test_hostile_title_is_rendered_as_text(title):
     lines = shown(title=title)
 
     assert len(lines) == 4

@@ -76,7 +76,7 @@ async def test_report_is_the_same_before_and_after_the_last_write_of_the_run(don
     assert markdown(before, NO_PROSE) == after
 
 
-async def test_report_does_not_change_with_what_is_written_with_it_or_after_it(done):
+async def test_report_does_not_change_after_later_writes(done):
     before = markdown(await summary(done), NO_PROSE)
 
     def later(ops):
@@ -94,7 +94,7 @@ async def test_report_does_not_change_with_what_is_written_with_it_or_after_it(d
     assert markdown(await summary(done), NO_PROSE) == before
 
 
-async def test_prose_stands_in_marked_sections_and_changes_nothing_else(whole):
+async def test_narrative_is_in_marked_sections_and_changes_no_other_line(whole):
     told = await summary(whole)
     without = markdown(told, NO_PROSE).split("\n")
     prose = Narrative(
@@ -187,7 +187,7 @@ async def test_cells_of_a_table_cannot_be_split(whole):
     assert row.startswith("| `x¦y` | `a ¦ b \\¦ c \\` | completed | 100 |")
 
 
-async def test_invisible_and_control_characters_are_gone_from_both_forms(whole):
+async def test_reports_contain_no_invisible_or_control_characters(whole):
     evil = hostile(await summary(whole), HOSTILE)
     prose = Narrative(run=HOSTILE, tasks={"task-2": HOSTILE})
     for said in (markdown(evil, prose), "".join(texts(as_json(evil, prose)))):
@@ -195,7 +195,7 @@ async def test_invisible_and_control_characters_are_gone_from_both_forms(whole):
         said.encode("utf-8")
 
 
-def test_each_character_stands_alone_as_it_stands_among_invisible_ones():
+def test_escape_of_visible_characters_does_not_depend_on_neighbours():
     """Texts of nothing but visible characters take a short way."""
     every = [chr(number) for number in range(0x110000)]
     visible = "".join(one for one in every if one.isprintable() or one == "\n")
@@ -220,7 +220,7 @@ def texts(value: object) -> list[str]:
 # The JSON twin
 
 
-async def test_twin_is_json_with_a_schema_and_nothing_is_rounded_away(whole):
+async def test_json_report_has_a_schema_and_exact_numbers(whole):
     twin = as_json(await summary(whole), Narrative(run="x"))
     again = json.loads(json.dumps(twin, allow_nan=False))
     assert again == twin
@@ -240,7 +240,7 @@ async def test_twin_is_json_with_a_schema_and_nothing_is_rounded_away(whole):
     assert twin["tasks"][1]["counts"] == {"executed": 1, "judged": 1, "unverified": 0, "failed": 0}
 
 
-async def test_every_member_of_the_twin_is_documented(whole):
+async def test_every_member_of_the_json_report_is_documented(whole):
     document = DOCUMENT.read_text(encoding="utf-8")
     told = await summary(whole)
     missing = {name for name in members(as_json(told, NO_PROSE)) if f"`{name}`" not in document}

@@ -55,7 +55,7 @@ def test_each_metric_follows_its_formula(id: str, value: float, met: bool):
     assert one.why == ""
 
 
-def test_nothing_measured_gives_no_number_but_says_why():
+def test_metric_without_data_has_no_value_but_a_reason():
     for one in metrics(NOTHING):
         assert one.value is None, one.id
         assert one.met is None
@@ -100,5 +100,5 @@ def test_no_error_found_is_not_the_same_as_no_gate_passed():
     assert of(early)["cross_agent_error_propagation"].value is None
 
 
-def test_nobody_is_less_than_not_idle():
+def test_idle_time_is_never_negative():
     assert of(replace(FULL, held_seconds=101.0))["worker_idle_time"].value == 0

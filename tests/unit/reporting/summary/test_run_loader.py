@@ -46,6 +46,6 @@ async def test_refused_calls_of_an_attempt_are_one_decision(store, frozen_clock,
     assert await in_batches(run) == await at_once(run)
 
 
-async def test_summary_of_a_run_as_it_stands_needs_no_outcome(done):
+async def test_summary_of_a_run_needs_no_outcome(done):
     stands = summarise(await done.store.read(partial(gather, run=RUN)))
     assert await done.store.read(partial(load_summary, run=RUN)) == stands

@@ -1,4 +1,4 @@
-"""What a run came to, computed; words of models are quoted, never believed."""
+"""The computed result of a run; words of models are quoted, never believed."""
 
 from dataclasses import replace
 from functools import partial
@@ -60,7 +60,7 @@ async def test_completed_task_shows_the_accepted_attempt(whole):
     assert line.history[0].model_score == 40.0
 
 
-async def test_failed_task_shows_what_it_offered_and_that_it_is_not_in_the_result(whole):
+async def test_failed_task_has_its_files_and_is_not_in_the_result(whole):
     line = (await summary(whole)).tasks[2]
     assert (line.status, line.cause, line.score) == ("failed", "qc_rejected", 0.0)
     assert (line.files, line.in_result, line.commit) == (("middleware.py",), False, "")
@@ -76,7 +76,7 @@ async def test_task_that_never_started_has_no_score_and_no_time(whole):
 # The run
 
 
-async def test_failed_run_names_what_blocks_and_the_share_that_stands_still(whole):
+async def test_failed_run_names_the_cause_and_its_blocked_tasks(whole):
     told = await summary(whole)
     assert (told.outcome, told.exit_code) == (RunStatus.FAILED, 1)
     assert told.because == "Of 4 tasks 2 completed, 1 failed and 1 blocked."
@@ -199,37 +199,37 @@ async def test_proof_holds_each_check_with_its_runs_as_they_were_sealed(whole):
 # Decisions
 
 
-async def test_limit_that_was_reached_is_told(whole):
+async def test_trip_is_a_decision_of_the_summary(whole):
     assert decided(await summary(whole), "breaker") == [
         ("task-1", 1, ("all 6 tool calls are used",))
     ]
 
 
-async def test_claim_of_success_that_the_check_denies_is_told_in_its_words(whole):
+async def test_false_claim_of_success_is_quoted_in_the_summary(whole):
     assert ("task-1", 1, ("All tests pass.", "check unit: exit 1")) in decided(
         await summary(whole), "claim"
     )
 
 
-async def test_citation_that_the_ledger_does_not_hold_is_told(whole):
+async def test_unsupported_citation_is_in_the_summary(whole):
     assert ("task-1", 1, ('[call:7] "3 passed": there was no call 7',)) in decided(
         await summary(whole), "claim"
     )
 
 
-async def test_retry_is_told_with_its_reason(whole):
+async def test_retry_is_in_the_summary_with_its_reason(whole):
     ((task, attempt, issues),) = decided(await summary(whole), "retry")
     assert (task, attempt) == ("task-1", 1)
     assert any(issue.startswith("Check 'unit' failed") for issue in issues)
 
 
-async def test_files_that_were_left_out_and_merges_are_told(whole):
+async def test_left_out_files_and_merges_are_in_the_summary(whole):
     told = await summary(whole)
     assert decided(told, "left_out") == [("task-1", 1, ("notes.txt",))]
     assert decided(told, "merged") == [("task-1", 2, ())]
 
 
-async def test_verdict_that_the_engine_did_not_accept_is_told(store, frozen_clock):
+async def test_overruled_qc_answer_is_in_the_summary(store, frozen_clock):
     run = SmallRun(store, frozen_clock)
     await run.create()
     claim = await run.claim("task-1")
@@ -244,7 +244,7 @@ async def test_verdict_that_the_engine_did_not_accept_is_told(store, frozen_cloc
     assert "The required check 'unit' failed." in reasons
 
 
-async def test_what_happened_to_the_run_is_told_after_its_tasks(whole):
+async def test_decisions_of_the_run_follow_those_of_its_tasks(whole):
     def work(ops):
         def emit(kind, **data):
             runs.append_event(
@@ -348,13 +348,13 @@ async def test_next_steps_fit_the_outcome(whole, done):
     )
 
 
-async def test_every_status_has_its_words(done):
+async def test_every_status_has_a_sentence(done):
     data = await done.store.read(partial(gather, run=RUN))
     said = {status: summarise(replace(data, status=status)).because for status in RunStatus}
     assert len(set(said.values())) == len(RunStatus)
 
 
-async def test_cancelled_and_died_tasks_are_told_without_a_verdict(store, frozen_clock):
+async def test_cancelled_and_dead_tasks_are_summarised_without_a_verdict(store, frozen_clock):
     run = SmallRun(store, frozen_clock)
     await run.create()
     claim = await run.claim("task-1")

@@ -1,4 +1,4 @@
-"""The integration lease: one task of all processes at a time, and nobody waits for a process that is gone."""
+"""The integration lease: one task of all processes at a time; the lease of a dead process is free."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -38,7 +38,7 @@ async def test_a_lease_that_was_left_can_be_taken(store: SqliteStore):
     assert await take(store, "host-2", "a")
 
 
-async def test_nobody_waits_for_a_process_that_is_gone(store: SqliteStore):
+async def test_integration_lease_of_a_dead_process_is_free(store: SqliteStore):
     await take(store, "host-1", "b/c")
     assert not await take(store, "host-2", "a", "host-3")
     assert await take(store, "host-2", "a", "host-1")

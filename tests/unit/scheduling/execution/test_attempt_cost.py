@@ -1,4 +1,4 @@
-"""What an attempt asks the store for does not grow with the plan, nor with the attempts of other tasks."""
+"""The store reads of an attempt do not grow with the plan, nor with the attempts of other tasks."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What a retry is told: causes first, commands as in the plan, nothing that only follows."""
+"""The brief of a retry: causes first, commands as in the plan, no mere consequences."""
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.plan import Check
@@ -34,7 +34,7 @@ def test_causes_of_a_rejection_are_the_engines_findings_and_then_those_of_qc():
     )
 
 
-def test_rejection_without_a_cause_keeps_what_was_derived():
+def test_rejection_without_a_cause_keeps_the_derived_causes():
     answer = QCAnswer(verdict="FAIL", score=45)
     verdict = decide_verdict(ScoreInput(task=TASK, verdict=answer, outcomes=(), sources={}))
     assert (

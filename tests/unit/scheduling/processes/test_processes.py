@@ -50,7 +50,7 @@ async def test_pool_takes_a_task_for_each_agent_in_one_transaction(crew: RunServ
         assert (pool.counters().tries, pool.counters().claimed) == (1, 2)
     assert work.stopped == ["a", "b"]
     held = await crew.store.read(lambda r: record_loading.find_held_tasks(r, "r1"))
-    assert held == [], "what it held was given back"
+    assert held == [], "its tasks were released"
 
 
 class CallingAfterEachGift(Around):
@@ -69,7 +69,7 @@ class CallingAfterEachGift(Around):
         return done
 
 
-async def test_task_that_failed_by_a_fault_of_ours_is_not_taken_again_by_the_same_process(
+async def test_task_failed_by_an_engine_error_is_not_claimed_again_by_its_process(
     crew: RunServices, store: SqliteStore
 ):
     begun: list[str] = []
@@ -102,13 +102,13 @@ async def test_pool_grows_and_shrinks_while_it_works(crew: RunServices):
         await work.until(2)
         assert await pool.scale(1) == 1
         assert tuple(task for task, _ in pool.held) == ("a", "b"), (
-            "who is too many ends what it does first"
+            "a surplus agent ends its task first"
         )
     with pytest.raises(ValueError, match="-1"):
         await pool.scale(-1)
 
 
-async def test_process_that_lost_a_task_hears_of_it_with_its_next_heartbeat_and_stops(
+async def test_process_stops_a_lost_task_at_its_next_heartbeat(
     crew: RunServices,
 ):
     work = Work()
@@ -168,7 +168,7 @@ def _retried(ops: WriteOps, claim: Claim) -> None:
     )  # fmt: skip
 
 
-async def test_chair_is_one_processs_until_that_is_gone(
+async def test_one_process_coordinates_until_it_is_dead(
     crew: RunServices, other: RunServices, hosts: Hosts
 ):
     led: list[str] = []
@@ -232,7 +232,7 @@ async def test_coordinator_that_wakes_up_when_another_one_has_left_does_not_lead
         await crew.store.read(lambda reads: lifecycle.must_lead(reads, "r1", "one"))
 
 
-async def test_paused_run_lets_nobody_claim_and_sends_everybody_home(crew: RunServices):
+async def test_paused_run_refuses_claims_and_ends_each_process(crew: RunServices):
     paused = Paused("Enough.", reason="budget")
     await crew.store.write(lambda ops: lifecycle.pause(ops, "r1", "one", paused, 0.0))
 

@@ -1,4 +1,4 @@
-"""How a Neo4j store is named, and what becomes of a name that leads nowhere."""
+"""Addresses of a Neo4j store, and errors of an address without a server."""
 
 import secrets
 import socket
@@ -28,7 +28,7 @@ from tests.support.bolt_stub import BoltStub
         ),
     ],
 )  # fmt: skip
-def test_uri_is_parted_into_what_the_driver_wants_and_what_is_shown(
+def test_neo4j_uri_is_split_into_driver_values_and_shown_form(
     uri, driver, user, password, database, within, shown
 ):
     address = parse(uri)
@@ -39,7 +39,7 @@ def test_uri_is_parted_into_what_the_driver_wants_and_what_is_shown(
     assert is_address(uri)
 
 
-def test_settings_fill_in_what_the_uri_does_not_say():
+def test_settings_complete_a_neo4j_uri():
     address = parse("bolt://h", user="anna", password="geheim", database="d")
     assert (address.user, address.password, address.database) == ("anna", "geheim", "d")
 
@@ -51,7 +51,7 @@ def test_settings_fill_in_what_the_uri_does_not_say():
     "uri",
     ["bolt://", "neo4j:///d", "neo4j://h:x", "neo4j://h:99999", "bolt://h?store=a/b", "bolt://h?policy=x", "http://h", "bolt://[::1"],
 )  # fmt: skip
-def test_uri_that_is_none_is_a_wrong_setting(uri):
+def test_invalid_uri_is_a_wrong_setting(uri):
     with pytest.raises(ConfigurationError, match="URI cannot be used") as refused:
         parse(uri.replace("://", "://u:geheim@", 1))
 
@@ -87,11 +87,11 @@ def test_no_text_from_outside_gets_into_a_query(piece):
         join_texts([CypherText("a"), CypherText("b")], piece or " OR ")
 
 
-# What is said when there is no store behind it
+# Messages without a store behind it
 
 
 async def opening(address: Neo4jAddress, clock) -> str:
-    """Open a store that must refuse; what is said of it."""
+    """Open a store that must refuse; return its message."""
     store = Neo4jStore(address, clock, door=secrets.token_hex(4))
     try:
         await store.init()
@@ -114,7 +114,7 @@ def stub():
         server.close()
 
 
-async def test_wrong_address_is_told_at_once(frozen_clock):
+async def test_wrong_neo4j_address_is_refused_at_once(frozen_clock):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
 
@@ -125,7 +125,7 @@ async def test_wrong_address_is_told_at_once(frozen_clock):
     assert refused.value.next_step
 
 
-async def test_something_else_that_listens_there_is_no_store(frozen_clock):
+async def test_other_server_at_the_address_is_no_store(frozen_clock):
     def hang_up():
         for _ in range(2):
             connection, _ = other.accept()
@@ -152,7 +152,9 @@ async def test_something_else_that_listens_there_is_no_store(frozen_clock):
         ({"refuse": {"MERGE": "Neo.ClientError.Statement.SyntaxError"}}, StoreError, "refused"),
     ],
 )  # fmt: skip
-async def test_server_that_will_not_do_is_told_in_three_lines(stub, frozen_clock, how, error, said):
+async def test_unsuitable_neo4j_server_is_refused_in_three_lines(
+    stub, frozen_clock, how, error, said
+):
     with pytest.raises(error, match=said) as refused:
         await opening(stub(**how), frozen_clock)
 

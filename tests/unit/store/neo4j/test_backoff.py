@@ -18,7 +18,7 @@ class Never(LockBackoff):
 
 
 def waits(writers: int, kind: type[LockBackoff], turns: int = 500) -> tuple[list[float], float]:
-    """Let writers take a lock that goes to any of those who ask, to the last one half of the time; all begin at once.
+    """Let writers take a lock that goes to any waiting one, to the last one half of the time; all begin at once.
 
     Returned are how long each turn took from the wish to its end, ascending, and when all were over.
     """
@@ -48,7 +48,7 @@ def waits(writers: int, kind: type[LockBackoff], turns: int = 500) -> tuple[list
 
 
 @pytest.mark.parametrize("writers", [10, 50])
-def test_the_unluckiest_of_many_writers_wait_half_as_long_and_nothing_is_lost(writers: int):
+def test_backoff_halves_the_longest_wait_without_a_lost_write(writers: int):
     polite, at_end = waits(writers, LockBackoff)
     rude, as_it_could_be = waits(writers, Never)
 
@@ -58,7 +58,7 @@ def test_the_unluckiest_of_many_writers_wait_half_as_long_and_nothing_is_lost(wr
     assert at_end < 1.1 * as_it_could_be
 
 
-def test_who_is_alone_never_keeps_away_however_far_the_server_is():
+def test_single_writer_never_backs_off():
     backoff = LockBackoff()
     for turn in range(50):
         assert backoff.seconds(float(turn)) == 0
@@ -66,13 +66,13 @@ def test_who_is_alone_never_keeps_away_however_far_the_server_is():
         backoff.record_turn(LockTurn(asked=asked, held=0.3, writers=1), float(turn))
 
 
-def test_others_are_let_go_first_before_anything_was_waited_for():
+def test_first_backoff_follows_the_number_of_writers():
     backoff = LockBackoff()
     backoff.record_turn(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
     assert backoff.seconds(0.0) == pytest.approx(0.9 * 0.9 * 9 * HOLD)
 
 
-def test_what_was_done_meanwhile_counts_and_there_is_a_bound():
+def test_backoff_is_reduced_by_other_work_and_bounded():
     backoff = LockBackoff()
     for _ in range(20):
         backoff.record_turn(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
@@ -87,7 +87,7 @@ def test_what_was_done_meanwhile_counts_and_there_is_a_bound():
     assert backoff.seconds(20.0) == 1.0
 
 
-def test_one_long_turn_is_no_rule():
+def test_single_long_turn_does_not_change_the_backoff():
     backoff = LockBackoff()
     for held in (*[HOLD] * 10, 100 * HOLD):
         backoff.record_turn(
@@ -98,7 +98,7 @@ def test_one_long_turn_is_no_rule():
     assert backoff.seconds(0.0) < 1.5 * usual.seconds(0.0)
 
 
-def test_nobody_who_wants_the_lock_is_kept_away_for():
+def test_backoff_ends_within_forty_turns():
     backoff = LockBackoff()
     turns = 0
     backoff.record_turn(LockTurn(asked=0.0, held=HOLD, writers=10), now=0.0)
@@ -108,7 +108,7 @@ def test_nobody_who_wants_the_lock_is_kept_away_for():
     assert turns < 40
 
 
-def test_who_is_alone_again_asks_at_once():
+def test_last_writer_does_not_back_off():
     backoff = LockBackoff()
     for writers in (*[10] * 20, 1):
         backoff.record_turn(LockTurn(asked=0.1, held=HOLD, writers=writers), now=0.0)

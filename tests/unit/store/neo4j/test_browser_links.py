@@ -1,4 +1,4 @@
-"""Links into Neo4j Browser: where it is, what it will ask, and nothing that an id could smuggle in."""
+"""Links into Neo4j Browser: their address, their query, and no injection by an id."""
 
 from urllib.parse import parse_qs, urlsplit
 
@@ -31,7 +31,7 @@ def test_link_leads_to_the_browser_of_the_store(uri, page, place, asked):
     assert given["cmd"] == "edit"
 
 
-def test_link_asks_for_its_node_alone_whatever_it_is_called():
+def test_browser_link_selects_its_node_for_any_id():
     id = "run-1/it's)>] \\u0027 &cmd=play\n\x07$store"
     link = links(parse("neo4j://db?store=mine"))("task", id)
 

@@ -1,4 +1,4 @@
-"""What people see in the graph beside what the engine reads: preambles, and the files that attempts changed."""
+"""Nodes for the user beside those of the engine: preambles, and the files that attempts changed."""
 
 from mimir.store.operations import attempt_traces
 from tests.support.stores import put

@@ -1,4 +1,4 @@
-"""A run's budget of calls, tokens and money: never over, whoever calls at once, whatever dies; no second book."""
+"""A run's budget of calls, tokens and money: never over, with concurrent callers and deaths; no second count."""
 
 import asyncio
 
@@ -76,7 +76,7 @@ async def test_last_call_of_the_budget_is_made_and_the_next_pauses(store, limite
 
 
 @pytest.mark.parametrize(("reserve", "made"), [(60, True), (61, False)])
-async def test_reservation_must_fit_in_what_is_left(store, limited, reserve, made):
+async def test_reservation_must_fit_in_the_remaining_tokens(store, limited, reserve, made):
     lane = await limited(max_tokens=100)
     await ask(lane, 0, reserve=70, used=40)
 
@@ -96,7 +96,7 @@ async def test_missing_usage_is_charged_at_its_reservation(store, limited):
     assert await book(store) == (1, 70, 0)
 
 
-async def test_usage_above_its_reservation_is_charged_whole(store, limited):
+async def test_usage_above_its_reservation_is_fully_charged(store, limited):
     lane = await limited(max_tokens=100)
     await ask(lane, 0, reserve=10, used=90)
 
@@ -105,7 +105,7 @@ async def test_usage_above_its_reservation_is_charged_whole(store, limited):
     assert await book(store) == (1, 90, 0)
 
 
-async def test_open_call_holds_its_reservation_against_all_lanes(store, limited):
+async def test_open_call_reserves_its_tokens_for_all_transcripts(store, limited):
     lane = await limited(max_tokens=100)
     with pytest.raises(ConnectionError):
         await ask(lane, 0, reserve=80, fails=True)
@@ -185,7 +185,7 @@ async def test_a_program_costs_tokens_and_no_model_call(store, limited):
         await lane.call("tool", {"n": 2}, {}, act, effectful=True, reserve=1000)
 
 
-async def test_raised_limit_goes_on_where_it_paused(store, limited):
+async def test_run_continues_at_its_pause_after_a_raised_limit(store, limited):
     lane = await limited(max_calls=1)
     await ask(lane, 0, reserve=0)
     with pytest.raises(Paused):
@@ -241,9 +241,7 @@ async def test_money_of_a_call_without_usage_is_its_reservation(store, limited):
     assert event.data["cost"] == "0.0000000012"
 
 
-async def test_open_call_holds_its_money_against_all_lanes_and_a_cut_one_stays_spent(
-    store, limited
-):
+async def test_open_call_reserves_its_cost_for_all_transcripts_also_when_cut(store, limited):
     lane = await limited(max_cost=150, prices=PRICES)
     with pytest.raises(ConnectionError):
         await ask(lane, 0, reserve=100, model=CHEAP, fails=True)
@@ -259,7 +257,7 @@ async def test_open_call_holds_its_money_against_all_lanes_and_a_cut_one_stays_s
     assert await money_book(store) == (140, 0)
 
 
-async def test_model_without_a_price_is_not_asked_where_money_is_bounded(store, limited):
+async def test_model_without_a_price_is_not_called_under_a_cost_limit(store, limited):
     lane = await limited(max_cost=10**12, prices=PRICES)
 
     with pytest.raises(Paused) as caught:
@@ -270,7 +268,7 @@ async def test_model_without_a_price_is_not_asked_where_money_is_bounded(store, 
     assert await store.read(lambda r: r.find("Call", {})) == []
 
 
-async def test_money_of_a_run_that_asked_without_a_price_is_never_bounded_later(store, limited):
+async def test_run_with_unpriced_calls_never_gets_a_cost_limit_later(store, limited):
     lane = await limited(prices=PRICES)
     await ask(lane, 0, reserve=9, model="other")
     await ask(lane, 1, reserve=9, model=CHEAP)
@@ -282,7 +280,7 @@ async def test_money_of_a_run_that_asked_without_a_price_is_never_bounded_later(
     assert "--from r1" in caught.value.next_step
 
 
-async def test_no_endpoint_can_say_more_than_a_store_can_hold(store, limited):
+async def test_cost_of_an_answer_is_limited_to_the_range_of_the_store(store, limited):
     lane = await limited(prices={DEAR: ModelPrice(input=10**10, output=10**10)})
     await store.write(lambda ops: ops.patch("Run", "r1", {"costUsed": 2**62 - 1}))
     await ask(lane, 0, reserve=1, model=DEAR, usage=TokenUsage(output_tokens=10**9 - 1))

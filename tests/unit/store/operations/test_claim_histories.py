@@ -1,4 +1,4 @@
-"""Whatever claimers do, and whoever dies: one holder at a time, growing fences, moves of the table, events that fold to the rows."""
+"""Any claims and deaths: one holder at a time, growing fences, moves of the table, events that fold to the rows."""
 
 import asyncio
 import sys
@@ -44,7 +44,7 @@ ACTIONS = st.lists(
 
 
 class History:
-    """Plays actions against a store and watches what must never happen."""
+    """Runs actions against a store and watches for forbidden states."""
 
     def __init__(self, store, clock, run):
         self.store, self.clock, self.run = store, clock, run
@@ -222,7 +222,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def test_four_processes_claim_a_hundred_tasks_without_one_double(tmp_path):
+async def test_four_processes_claim_a_hundred_tasks_once_each(tmp_path):
     path = tmp_path / "mimir.db"
     names = [f"t{i:03d}" for i in range(100)]
     async with opened(SqliteStore(path, FrozenClock())) as store:

@@ -83,7 +83,7 @@ async def test_highest_priority_goes_first_then_the_id(store):
     assert [c.task for c in await claim(store, limit=3)] == ["a", "d"]
 
 
-async def test_left_task_stands_in_line_with_the_free_ones(store, frozen_clock):
+async def test_expired_task_is_claimed_in_order_with_free_ones(store, frozen_clock):
     await start(store, *(task(t) for t in "abc"), released=False)
     await store.write(lambda ops: claims.release_task(ops, "r1", [("a", 1), ("b", 2), ("c", 3)]))
     await claim(store, limit=2)
@@ -156,7 +156,7 @@ async def test_retry_is_a_new_attempt(store):
 # Leases
 
 
-async def test_heartbeat_keeps_the_lease_and_names_what_was_lost(store, frozen_clock):
+async def test_heartbeat_renews_leases_and_names_lost_tasks(store, frozen_clock):
     await start(store, task("a"), task("b"), task("c"))
     held = {c.task: c for c in await claim(store, limit=3)}
     await move(store, held["c"], S.FAILED, TransitionActor.SCHEDULING, kind=EventKind.TASK_FAILED)
@@ -176,7 +176,7 @@ async def test_heartbeat_keeps_the_lease_and_names_what_was_lost(store, frozen_c
     assert [c.task for c in await claim(store, "w3", limit=5)] == ["a", "b"]
 
 
-async def test_late_holder_may_renew_what_nobody_took(store, frozen_clock):
+async def test_expired_lease_without_another_holder_may_be_renewed(store, frozen_clock):
     await start(store, task("a"))
     (held,) = await claim(store)
     frozen_clock.advance(1000)

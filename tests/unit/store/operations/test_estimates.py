@@ -1,4 +1,4 @@
-"""What finished runs teach of durations and calls, and what it costs to ask."""
+"""Estimates of durations and calls from finished runs, and the cost of a query."""
 
 from functools import partial
 
@@ -34,7 +34,7 @@ def sample(number: int, seconds: float, calls: int) -> TaskSample:
     return TaskSample(source=f"run-{number}/t", seconds=seconds, tool_calls=calls)
 
 
-def test_medians_are_of_the_middle_and_of_nothing_there_are_none():
+def test_median_of_nothing_is_none():
     samples = [sample(1, 60, 2), sample(2, 6000, 50), sample(3, 120, 4)]
     assert medians(samples) == LearnedEstimate(minutes=2, tool_calls=4, tasks=3)
     assert medians(samples[::2]) == LearnedEstimate(minutes=1.5, tool_calls=3, tasks=2)
@@ -55,7 +55,7 @@ async def test_completed_tasks_of_a_finished_run_are_learned_from(store, frozen_
     }
 
 
-async def test_a_run_that_is_told_of_twice_counts_once(store, frozen_clock):
+async def test_run_that_is_learned_twice_counts_once(store, frozen_clock):
     await small_runs.completed(store, frozen_clock)
     await learn(store, RUN)
     before = await known(store, ROLE)

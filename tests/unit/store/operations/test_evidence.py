@@ -44,7 +44,7 @@ async def whole(store):
     return await store.read(lambda r: list(r.dump()))
 
 
-async def test_records_come_back_as_they_were_sealed(store, run):
+async def test_records_are_read_back_as_sealed(store, run):
     records = sealed()
     assert await append(store, records[:1]) == 1
     assert await append(store, records[1:]) == 3
@@ -61,7 +61,7 @@ async def test_records_come_back_as_they_were_sealed(store, run):
     assert (await store.read(lambda r: r.get("Task", "r1/a")))["outcomes"] == 4
 
 
-async def test_node_shows_what_is_sealed_and_is_made_of_it_alone(store, run):
+async def test_evidence_node_has_only_the_sealed_values(store, run):
     await append(store, sealed())
 
     rows = await store.read(lambda r: evidence_rows(r, CHAIN))
@@ -77,7 +77,7 @@ async def test_node_shows_what_is_sealed_and_is_made_of_it_alone(store, run):
     assert rows[2]["findings"] == []
 
 
-async def test_each_check_is_told_once(store, run):
+async def test_each_check_run_has_one_event(store, run):
     await append(store, sealed())
     await append(store, sealed())
 
@@ -161,7 +161,7 @@ async def test_gate_has_a_chain_of_the_run(store, run):
     assert (event.task, event.data["check"]) == ("a", "unit")
 
 
-async def test_chain_of_nobody_is_refused(store, run):
+async def test_chain_without_an_attempt_is_refused(store, run):
     with pytest.raises(StoreError, match="r1/a/7"):
         await append(store, sealed(chain="r1/a/7"), 1, "r1/a/7", "a", 7)
 
@@ -170,7 +170,7 @@ async def test_chain_of_nobody_is_refused(store, run):
     "name",
     ["body", "hash", "previous", "kind", "seq", "exitCode", "check", "name", "runId", "extra"],
 )
-async def test_any_edit_of_a_record_or_of_what_it_shows_is_found(store, run, name):
+async def test_any_edit_of_a_record_or_its_node_is_found(store, run, name):
     """Verifying means: the chain's hashes, and each row equal to the one that its record makes."""
     await append(store, sealed())
     value = 9 if name in ("seq", "exitCode") else "edited"
@@ -189,7 +189,7 @@ async def test_any_edit_of_a_record_or_of_what_it_shows_is_found(store, run, nam
 @pytest.mark.parametrize(
     "props", [{"body": None}, {"seq": None}, {"kind": 7}, {"body": "no json"}, {"hash": None}]
 )
-async def test_damaged_record_is_read_for_the_seal_to_judge(store, run, props):
+async def test_damaged_record_is_read_and_left_to_the_seal(store, run, props):
     await append(store, sealed())
     if "kind" in props:
         props = {"kind": None}
@@ -201,7 +201,7 @@ async def test_damaged_record_is_read_for_the_seal_to_judge(store, run, props):
     assert seal.verify(CHAIN, kept, length=4)
 
 
-async def test_body_of_odd_names_and_values_is_shown_as_far_as_it_can_be(store, run):
+async def test_body_with_unusual_names_and_values_is_shown_as_far_as_possible(store, run):
     body = {
         "a b": 1,
         "": 1,
@@ -227,7 +227,7 @@ async def test_body_of_odd_names_and_values_is_shown_as_far_as_it_can_be(store, 
 
 
 @pytest.mark.parametrize("text", ["", "answer", "x" * 100_000, "🧊\0", "\ud800"])
-async def test_artifact_is_kept_whole_with_its_hash(store, run, text):
+async def test_artifact_is_stored_completely_with_its_hash(store, run, text):
     kept = text.replace("\ud800", "\ufffd")
 
     sha = await store.write(
@@ -243,7 +243,7 @@ async def test_artifact_is_kept_whole_with_its_hash(store, run, text):
     ]
 
 
-async def test_artifact_of_nobody(store, run):
+async def test_artifact_of_an_unknown_node_is_refused(store, run):
     await store.write(lambda ops: evidence.put_artifact(ops, "x", "r1", "note", "t"))
     with pytest.raises(StoreError, match="ghost"):
         await store.write(
@@ -254,7 +254,7 @@ async def test_artifact_of_nobody(store, run):
     assert await store.read(lambda r: evidence.artifact(r, "y")) is None
 
 
-async def test_verdict_is_flat_for_a_person_and_whole_for_the_engine(store, run):
+async def test_verdict_node_has_flat_properties_and_the_whole_verdict(store, run):
     judgement = Verdict(
         passed=False, score=Fraction(200, 3), model_score=Fraction(95),
         verdict=QCAnswer(verdict="PASS", score=Fraction(95), feedback="fine \ud800", issues=("one",)),

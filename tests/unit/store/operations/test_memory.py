@@ -39,7 +39,7 @@ async def fail(store, run="r1", **props):
     await store.write(work)
 
 
-async def test_note_of_a_person_is_found_at_once_and_once(store):
+async def test_note_of_a_user_is_found_at_once_and_stored_once(store):
     first = await write(store, memory.add, "p1", "Style", "Prefer tabs over spaces in parsers")
     again = await write(store, memory.add, "p1", "Style", "Prefer tabs over spaces in parsers")
 
@@ -51,7 +51,7 @@ async def test_note_of_a_person_is_found_at_once_and_once(store):
     }  # fmt: skip
 
 
-async def test_proposal_is_found_by_nothing_until_a_person_accepts_it(store):
+async def test_proposal_is_not_found_before_the_user_accepts_it(store):
     id = await write(
         store,
         memory.propose,
@@ -84,7 +84,7 @@ async def test_rejected_learning_is_not_proposed_again(store):
     assert (await store.read(lambda r: r.get("Memory", id)))["state"] == "rejected"
 
 
-async def test_another_projects_memory_is_not_there(store):
+async def test_memory_of_another_project_is_not_found(store):
     mine = await write(store, memory.add, "p1", "n", "shared word")
     theirs = await write(store, memory.add, "p2", "n", "shared word")
     await start(store, task("a"), id="r2", project_id="p2")
@@ -102,7 +102,7 @@ async def test_another_projects_memory_is_not_there(store):
         await write(store, memory.link, "p1", theirs, mine)
 
 
-async def test_search_looks_past_other_projects_and_proposals(store):
+async def test_search_skips_other_projects_and_proposals(store):
     for n in range(40):
         await write(store, memory.add, "p2", "n", f"zebra zebra zebra {n}")
         await write(store, memory.propose, "p1", "n", f"zebra zebra {n}", proposed_by="worker")
@@ -139,7 +139,7 @@ async def test_query_compares_shown_properties_with_values(store):
         ("Task", {"attemptNumber": float("nan")}, None),
     ],
 )  # fmt: skip
-async def test_question_that_memory_does_not_know_says_what_it_knows(store, label, filters, hint):
+async def test_unknown_memory_query_names_the_known_labels_and_filters(store, label, filters, hint):
     with pytest.raises(ToolError) as caught:
         await read(store, memory.query_nodes, MINE, label, filters)
 
@@ -212,7 +212,7 @@ async def test_subgraph_is_bounded_in_depth_and_size(store):
     assert await ids("r1/t005", 0) == (["r1/t005"], [])
 
 
-async def test_link_says_what_a_note_is_about(store):
+async def test_link_connects_a_note_with_its_subject(store):
     await start(store, task("a"))
     note = await write(store, memory.add, "p1", "n", "word", about=["r1"])
     await write(store, memory.link, "p1", note, "r1/a")
@@ -283,12 +283,12 @@ async def test_lesson_that_a_later_run_overcame_is_not_given_to_the_planner(stor
     assert "r1/a#lesson" not in {note["id"] for note in notes}
 
 
-async def test_lesson_of_no_run(store):
+async def test_lesson_without_a_run_is_refused(store):
     with pytest.raises(StoreError, match="ghost"):
         await write(store, memory.learn_from_run, "ghost")
 
 
-async def test_tools_ask_the_same_questions(store):
+async def test_project_memory_answers_each_query_of_the_tools(store):
     await start(store, task("a"))
     id = await write(store, memory.add, "p1", "n", "wombat")
     door = ProjectMemory(store, MINE)

@@ -144,9 +144,7 @@ async def test_texts_and_json_of_a_run_are_loaded_by_name(store, reading, run):
     assert await reading(record_loading.find_json, "r1", "made") is None
 
 
-async def test_whole_answer_comes_from_the_artifact_if_the_node_holds_its_beginning(
-    store, reading, run
-):
+async def test_whole_answer_is_read_from_the_artifact_of_a_cut_property(store, reading, run):
     await store.write(
         lambda ops: evidence.put_artifact(ops, "r1/a/1/answer", "r1", "answer", "whole answer")
     )

@@ -17,7 +17,7 @@ DIAMOND = (
 )
 
 
-async def test_run_is_made_whole_with_its_tasks_and_edges(store, frozen_clock):
+async def test_run_is_created_with_its_tasks_and_edges(store, frozen_clock):
     new = new_run(plan(*DIAMOND), max_calls=10, only=("d",), parent_run="")
     await store.write(lambda ops: runs.create(ops, new))
 
@@ -217,7 +217,7 @@ async def test_status_moves_only_from_where_it_is_expected(store, frozen_clock):
     ]
 
 
-async def test_run_that_ends_knows_when(store):
+async def test_ended_run_has_its_end_time(store):
     await start(store, *DIAMOND)
 
     await store.write(

@@ -24,7 +24,7 @@ async def die(store, n, gained=0):
     return held
 
 
-async def test_third_death_in_a_row_without_an_outcome_gives_the_task_up(store):
+async def test_third_death_in_a_row_without_an_outcome_fails_the_task(store):
     await start(store, task("a"))
 
     assert [(await die(store, n)).died for n in range(5)] == [False, False, False, True, True]
@@ -64,7 +64,7 @@ async def test_tasks_that_one_more_death_would_end_are_taken_one_at_a_time(store
     assert [c.task for c in await claim(store, "w4", limit=9, dead=("w2",))] == ["b"]
 
 
-async def test_innocent_task_is_not_given_up_with_the_guilty_one_that_died_beside_it(store):
+async def test_only_the_suspected_task_of_dead_processes_counts_its_death(store):
     await twice_dead(store, task("guilty"), task("innocent"))
     (held,) = await claim(store, "w3", limit=9, dead=("w2",))
     assert held.task == "guilty"
@@ -74,7 +74,7 @@ async def test_innocent_task_is_not_given_up_with_the_guilty_one_that_died_besid
     assert {c.task: c.died for c in last} == {"guilty": True, "innocent": False}
 
 
-async def test_outcome_is_gained_only_under_the_fence(store):
+async def test_outcome_is_written_only_under_the_fence(store):
     await start(store, task("a"))
     (held,) = await claim(store)
 
@@ -89,7 +89,7 @@ async def test_outcome_is_gained_only_under_the_fence(store):
 # Scheduling's moves
 
 
-async def test_release_is_told_once(store):
+async def test_release_of_a_task_has_one_event(store):
     await start(store, task("a"), task("b"), released=False)
 
     async def release(*ready):
@@ -111,7 +111,7 @@ async def test_release_of_a_running_task_is_nothing(store):
     assert (await row(store))["claimState"] == "held"
 
 
-async def test_blocked_task_says_why_and_is_blocked_once(store):
+async def test_blocked_task_has_its_cause_and_one_event(store):
     await start(store, task("a"), task("b", "a"), released=False)
 
     assert await store.write(lambda ops: claims.block_task(ops, "r1", "b", "a")) is True
@@ -133,7 +133,7 @@ async def test_running_or_unknown_task_cannot_be_blocked(store):
         await store.write(lambda ops: claims.block_task(ops, "r1", "ghost", "x"))
 
 
-async def test_cancel_ends_all_that_has_not_ended_and_refuses_who_still_works(store):
+async def test_cancel_ends_open_tasks_and_refuses_their_holders(store):
     await start(store, *(task(t) for t in "abcd"))
     held = {c.task: c for c in await claim(store, limit=3)}
     await move(store, held["a"], S.FAILED, TransitionActor.SCHEDULING, kind=EventKind.TASK_FAILED)

@@ -71,7 +71,7 @@ async def test_no_tree_of_agents_spends_more_than_its_limits(
             }
             for id, row in rows.items()
         }
-        # The session counts each call once, whatever its depth is.
+        # The session counts each call once, at any depth.
         session = ops.get(NodeLabel.SESSION, "s-1") or {}
         for limit, name, tree in LIMITS:
             spent, cap = sum(one[name] for one in own.values()), session.get(limit)
@@ -81,7 +81,7 @@ async def test_no_tree_of_agents_spends_more_than_its_limits(
             below = [one for one in ids if id in line(one)]
             for limit, name, tree in LIMITS:
                 spent = sum(own[one][name] for one in below)
-                # The root sees what a run below has reserved.
+                # The root sees the reservation of a run below.
                 assert int_field(row, tree) == spent
                 cap = row.get(limit)
                 assert not isinstance(cap, int) or spent + own[id][name] <= cap

@@ -236,7 +236,7 @@ def test_packed_value_is_read_as_it_was_written():
     assert record.place == "t/1"
 
 
-def test_packed_json_is_equal_wherever_it_came_from():
+def test_packed_json_is_equal_for_equal_values():
     attempt = AttemptRecord.from_row({**ATTEMPT, "receiptJson": "{}"})
 
     assert attempt.receipt == PackedJson("{}")

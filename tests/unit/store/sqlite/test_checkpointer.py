@@ -1,4 +1,4 @@
-"""What nobody waited for is brought to the disk and into the file, behind everybody's back."""
+"""Non-durable commits are brought to the disk and into the file, in the background."""
 
 import asyncio
 import contextlib
@@ -75,13 +75,13 @@ async def test_commit_that_did_not_wait_is_in_the_file_soon(path, monkeypatch):
         assert in_the_file(path) == ["a"]
 
 
-async def test_store_that_is_thrown_away_brings_nothing(path, monkeypatch):
+async def test_non_durable_store_makes_no_checkpoint(path, monkeypatch):
     monkeypatch.setattr(checkpointer.Checkpointer, "schedule", lambda _: pytest.fail("owed"))
     async with opened(SqliteStore(path, FrozenClock(), durable=False)) as store:
         await store.write(lambda ops: ops.upsert("Task", ROW), durable=False)
 
 
-async def test_store_that_is_closed_brings_nothing_more(path, monkeypatch):
+async def test_closed_store_makes_no_further_checkpoint(path, monkeypatch):
     monkeypatch.setattr(checkpointer, "SECONDS", 0)
     monkeypatch.setattr(checkpointer.Checkpointer, "checkpoint", lambda _: pytest.fail("brought"))
     store = SqliteStore(path, FrozenClock())
@@ -92,7 +92,7 @@ async def test_store_that_is_closed_brings_nothing_more(path, monkeypatch):
     assert in_the_file(path) == ["a"]
 
 
-def test_what_somebody_still_reads_around_is_left_for_later(path):
+def test_checkpoint_waits_for_an_open_reader(path):
     with (
         contextlib.closing(database_file.connect(path)) as reader,
         contextlib.closing(writing(path)),
@@ -108,7 +108,7 @@ def test_what_somebody_still_reads_around_is_left_for_later(path):
 
 
 @pytest.mark.parametrize("is_long", [True, False])
-def test_long_log_begins_anew_while_nobody_writes(path, monkeypatch, *, is_long: bool):
+def test_long_log_restarts_without_a_writer(path, monkeypatch, *, is_long: bool):
     monkeypatch.setattr(checkpointer, "LOG_PAGES", 20 if is_long else 1000)
     pen = Pen()
     with contextlib.closing(writing(path, pages=50)) as connection:
@@ -121,7 +121,7 @@ def test_long_log_begins_anew_while_nobody_writes(path, monkeypatch, *, is_long:
 
 
 @pytest.mark.parametrize("broken", ["connection", "store"])
-def test_what_goes_wrong_is_left_to_the_next_commit_to_tell(path, broken: str):
+def test_failed_checkpoint_leaves_the_error_to_the_next_commit(path, broken: str):
     def connect():
         if broken == "store":
             raise database_file.problem(sqlite3.OperationalError("gone"), path)
@@ -132,7 +132,7 @@ def test_what_goes_wrong_is_left_to_the_next_commit_to_tell(path, broken: str):
     assert checkpointer.Checkpointer(None, connect, threading.Lock()).checkpoint()
 
 
-async def test_what_is_committed_while_the_log_is_brought_is_brought_after_it(path, monkeypatch):
+async def test_commit_during_a_checkpoint_causes_another_checkpoint(path, monkeypatch):
     begun, gate, again = threading.Event(), threading.Event(), threading.Event()
     bring = checkpointer.Checkpointer.checkpoint
 

@@ -89,7 +89,7 @@ async def test_store_of_an_earlier_schema_is_marked_when_it_is_opened(tmp_path):
     assert int.from_bytes(path.read_bytes()[60:64], "big") == SCHEMA_VERSION
 
 
-async def test_newer_schema_that_stands_in_the_log_alone_is_refused(tmp_path):
+async def test_newer_schema_in_the_log_alone_is_refused(tmp_path):
     path = tmp_path / "mimir.db"
     await fill(path)
     other = sqlite3.connect(path, isolation_level=None)
@@ -130,7 +130,7 @@ async def test_foreign_database_is_refused_and_untouched(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["directory", "fifo", "broken link"])
-async def test_what_is_no_regular_file_is_refused(tmp_path, kind):
+async def test_store_that_is_no_regular_file_is_refused(tmp_path, kind):
     path = tmp_path / "mimir.db"
     if kind == "directory":
         path.mkdir()
@@ -198,13 +198,13 @@ async def test_name_that_is_no_text_is_only_a_name(tmp_path):
         assert await ids(store, "Task", {}) == ["a", "b"]
 
 
-async def test_many_may_make_the_store_at_once(tmp_path):
+async def test_many_processes_may_create_the_store_at_once(tmp_path):
     stores = [store_at(tmp_path / "room" / "mimir.db") for _ in range(6)]
     await asyncio.gather(*(s.init() for s in stores))
     await asyncio.gather(*(put(s, "Task", {"id": f"t{i}"}) for i, s in enumerate(stores)))
 
     assert await ids(stores[0], "Task", {}) == [f"t{i}" for i in range(6)]
-    for store in stores:  # SQLite clears up with the last one, if nobody leaves at the same moment
+    for store in stores:  # SQLite clears up with the last one, unless two leave at once
         await store.close()
     assert [p.name for p in (tmp_path / "room").iterdir()] == ["mimir.db"]
 
@@ -248,7 +248,7 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
-def test_full_disk_pauses_the_run_loses_nothing_and_goes_on_when_there_is_room(tmp_path):
+def test_full_disk_pauses_without_loss_and_writes_succeed_afterwards(tmp_path):
     path = tmp_path / "mimir.db"
 
     ran = subprocess.run(
@@ -273,7 +273,7 @@ def test_full_disk_pauses_the_run_loses_nothing_and_goes_on_when_there_is_room(t
         (sqlite3.SQLITE_CONSTRAINT, StoreError, ""),
     ],
 )
-def test_each_error_of_the_database_says_whose_turn_it_is(code, kind, reason):
+def test_each_database_error_has_its_class_and_reason(code, kind, reason):
     error = sqlite3.OperationalError("it said so")
     error.sqlite_errorcode = code
 
@@ -320,7 +320,7 @@ async def test_damaged_text_is_read_with_marks_not_refused(tmp_path):
 
 
 @pytest.mark.parametrize("boundary", ["before-commit", "after-commit"])
-async def test_fault_at_a_boundary_leaves_the_transaction_whole(tmp_path, boundary):
+async def test_fault_at_a_boundary_keeps_the_transaction_atomic(tmp_path, boundary):
     armed = []
 
     def fault(name):
@@ -362,7 +362,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @pytest.mark.parametrize(("boundary", "kept"), [("before-commit", 2), ("after-commit", 3)])
-async def test_killed_process_leaves_whole_transactions(tmp_path, boundary, kept):
+async def test_killed_process_leaves_complete_transactions(tmp_path, boundary, kept):
     path = tmp_path / "mimir.db"
 
     ran = await asyncio.to_thread(
@@ -379,7 +379,7 @@ async def test_killed_process_leaves_whole_transactions(tmp_path, boundary, kept
     "differs",
     [{"n": True}, {"n": 1.0}, {"l": ["a", "b"]}, {"seq": 3}, {"text": "t" * 3001}, {"x": None}],
 )
-async def test_what_stands_there_already_is_not_written_again(tmp_path, monkeypatch, differs):
+async def test_equal_row_is_not_written_again(tmp_path, monkeypatch, differs):
     path, log = tmp_path / "mimir.db", tmp_path / "mimir.db-wal"
     row = {"id": "a", "n": 1, "l": ["a"], "seq": 2, "text": "t" * 3000, "x": "y", "absent": None}
     updated, update = [], write_ops._update
@@ -415,7 +415,7 @@ PLANS = {
     "events after a number": ({"runId": "r", "seq": (">", 3)}, ("seq",), "nodes_by_seq"),
     "calls of a lane": ({"lane": "l"}, ("seq",), "nodes_by_lane"),
     "records of a chain": ({"chain": "c"}, ("seq",), "nodes_by_chain"),
-    "what may be claimed": (
+    "claimable tasks": (
         {"runId": "r", "claimState": "free"},
         ("-priority", "id"),
         "nodes_by_claim",
@@ -429,9 +429,9 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("what", sorted(PLANS))
-async def test_what_is_asked_at_every_step_is_found_by_an_index(tmp_path, what):
-    where, order, index = PLANS[what]
+@pytest.mark.parametrize("query", sorted(PLANS))
+async def test_frequent_query_uses_an_index(tmp_path, query):
+    where, order, index = PLANS[query]
     seen = []
     path = tmp_path / "mimir.db"
     async with opened(store_at(path)) as store:

@@ -1,4 +1,4 @@
-"""What waits for the disk, and what is written on its caller's own thread because it need not."""
+"""Writes that wait for the disk, and writes that run on the thread of the caller."""
 
 import asyncio
 import sqlite3
@@ -20,8 +20,8 @@ def store_at(path, **how):
     return SqliteStore(path, FrozenClock(), **how)
 
 
-def told(connections):
-    """Return a job that tells on which thread it runs, and what its commit will wait for."""
+def commit_mode_job(connections):
+    """Return a job that returns its thread, and the durability of its commit."""
 
     def work(ops):
         (mode,) = connections[-1].execute("PRAGMA synchronous").fetchone()
@@ -44,17 +44,15 @@ def connections(monkeypatch):
     return made
 
 
-async def test_only_what_may_be_lost_with_the_power_does_without_the_disk_and_the_thread(
-    tmp_path, connections
-):
+async def test_only_non_durable_writes_skip_disk_sync_and_thread(tmp_path, connections):
     async with opened(store_at(tmp_path / "mimir.db")) as store:
-        work = told(connections)
+        work = commit_mode_job(connections)
         ways = [await store.write(work, durable=durable) for durable in (True, False, False, True)]
 
     assert ways == [(False, FULL), (True, NORMAL), (True, NORMAL), (False, FULL)]
 
 
-async def test_only_a_brief_question_is_answered_on_the_thread_of_who_asks(tmp_path):
+async def test_only_a_brief_read_runs_on_the_thread_of_the_caller(tmp_path):
     def where(reads):
         return threading.current_thread() is threading.main_thread(), reads.get("Task", "a")["n"]
 
@@ -65,9 +63,7 @@ async def test_only_a_brief_question_is_answered_on_the_thread_of_who_asks(tmp_p
         assert await store.read(where) == (False, 2)
 
 
-async def test_what_is_committed_together_is_durable_if_anything_of_it_must_be(
-    tmp_path, connections
-):
+async def test_shared_commit_is_durable_if_one_write_is(tmp_path, connections):
     async with opened(store_at(tmp_path / "mimir.db")) as store:
         for with_others in (True, False):
             begun, gate = threading.Event(), threading.Event()
@@ -78,9 +74,9 @@ async def test_what_is_committed_together_is_durable_if_anything_of_it_must_be(
 
             first = asyncio.ensure_future(store.write(hold))
             await asyncio.to_thread(begun.wait, 20)
-            works = [store.write(told(connections), durable=False) for _ in range(2)]
+            works = [store.write(commit_mode_job(connections), durable=False) for _ in range(2)]
             if with_others:
-                works.append(store.write(told(connections)))
+                works.append(store.write(commit_mode_job(connections)))
             waiting = [asyncio.ensure_future(work) for work in works]
             await asyncio.sleep(0)
             gate.set()
@@ -121,7 +117,7 @@ async def test_writer_waits_alone_while_another_process_holds_the_lock(tmp_path,
         assert await ids(store, "Task", {}) == ["a"]
 
 
-async def test_what_another_process_wrote_is_seen_by_the_next_job(tmp_path):
+async def test_write_of_another_process_is_seen_by_the_next_transaction(tmp_path):
     path = tmp_path / "mimir.db"
     async with opened(store_at(path)) as one, opened(store_at(path)) as two:
 

@@ -30,18 +30,20 @@ a line that is none
         ("/mnt/twice/mimir.db", "9p"),
     ],
 )
-def test_file_lies_on_the_innermost_mount(path, kind):
+def test_file_system_is_that_of_the_innermost_mount(path, kind):
     assert network_drive.file_system(path, MOUNTS) == kind
 
 
-def test_nothing_is_known_without_mounts(tmp_path, monkeypatch):
+def test_file_system_without_mounts_is_unknown(tmp_path, monkeypatch):
     monkeypatch.setattr(network_drive, "_MOUNTS", tmp_path / "nothing")
 
     assert network_drive.network_drive(tmp_path) == ""
 
 
 @pytest.mark.parametrize(("kind", "warned"), [("nfs4", True), ("ext4", False)])
-def test_store_on_a_network_drive_is_warned_of(tmp_path, monkeypatch, frozen_clock, kind, warned):
+def test_store_on_a_network_drive_gives_a_warning(
+    tmp_path, monkeypatch, frozen_clock, kind, warned
+):
     (tmp_path / "mounts").write_text(f"21 1 8:1 / / rw - {kind} x rw\n", encoding="utf-8")
     monkeypatch.setattr(network_drive, "_MOUNTS", tmp_path / "mounts")
     settings = load(tmp_path, environment={}).settings

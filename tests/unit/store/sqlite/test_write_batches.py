@@ -1,4 +1,4 @@
-"""Jobs that are committed together, and two processes by turns: what the writer has in hand must never differ from the store."""
+"""Jobs that are committed together, and two processes by turns: the writer's cache must never differ from the store."""
 
 import asyncio
 import shutil
@@ -37,12 +37,12 @@ BATCHES = st.lists(
     min_size=4,
     max_size=10,
 )
-"""Who writes, and jobs: good ones leave out what a store must refuse."""
+"""Writers and jobs: good ones leave out values that a store must refuse."""
 EACH_VALUE = (
     None, "", "a", "1", "true", '["a"]', "l" * 1000, "a\0b", 0, 1, -1, 2**63 - 1, 1.0, 0.5, True, False, ["a"], [],
 )  # fmt: skip
 FITTING = {"status": (str,), "seq": (int, float)}
-"""What a promoted property may hold."""
+"""Values of a promoted property."""
 
 
 def store_at(path, **how):
@@ -125,7 +125,7 @@ def test_any_batches_of_two_processes_leave_the_simplest_graph(first, batches):
 
 
 @pytest.mark.parametrize("name", ["a", "status", "seq"])
-def test_what_is_compared_in_hand_is_what_sql_compares(tmp_path, name):
+def test_cached_comparison_equals_the_sql_comparison(tmp_path, name):
     path = tmp_path / "mimir.db"
     database_file.prepare(path)
     connection = database_file.connect(path, durable=False)
@@ -154,7 +154,7 @@ def test_what_is_compared_in_hand_is_what_sql_compares(tmp_path, name):
     assert answered == {True, False}
 
 
-def test_node_in_hand_is_the_node_that_is_read_back(tmp_path):
+def test_cached_node_equals_the_stored_node(tmp_path):
     path = tmp_path / "mimir.db"
     database_file.prepare(path)
     connection = database_file.connect(path, durable=False)
@@ -184,7 +184,7 @@ def test_node_in_hand_is_the_node_that_is_read_back(tmp_path):
     connection.close()
 
 
-async def test_row_that_was_given_out_is_the_callers_own(tmp_path):
+async def test_returned_row_is_a_copy(tmp_path):
     async with opened(store_at(tmp_path / "mimir.db")) as store:
 
         def work(ops):
@@ -197,7 +197,7 @@ async def test_row_that_was_given_out_is_the_callers_own(tmp_path):
         assert await store.write(work) == {"id": "x", "tags": ["a"], "n": 1, "version": 1}
 
 
-async def test_what_another_process_wrote_is_seen_by_the_next_job(tmp_path):
+async def test_write_of_another_process_is_seen_by_the_next_transaction(tmp_path):
     async with (
         opened(store_at(tmp_path / "mimir.db")) as one,
         opened(store_at(tmp_path / "mimir.db")) as other,
@@ -276,7 +276,7 @@ async def test_many_nodes_and_long_texts_go_through_one_transaction(tmp_path):
         assert await ids(store, "Task", {"m": 1}) == ["t00001"]
 
 
-def test_nodes_that_are_not_written_are_never_put_down():
+def test_unwritten_nodes_are_never_stored():
     kept, written = NodeCache(), StoredNode(0, "Task", "", {}, {}, {}, frozenset())
     waiting = [f"waiting{n}" for n in range(40)]
     for id in waiting:

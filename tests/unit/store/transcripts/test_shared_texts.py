@@ -21,7 +21,7 @@ FIRST = {
 }
 
 
-async def said(lane, world, delta, name="m"):
+async def record_call(lane, world, delta, name="m"):
     """A model call with this delta."""
     return await lane.call("model", {"ask": name}, delta, world.work(name), effectful=True)
 
@@ -30,11 +30,13 @@ async def kept(store, run="r1"):
     return await store.read(lambda r: r.find("Artifact", {"runId": run, "kind": "text"}))
 
 
-async def test_what_lanes_repeat_is_kept_once_and_comes_back_whole(store, run, world):
+async def test_text_repeated_by_transcripts_is_stored_once(store, run, world):
     lanes = [await opened(store), await opened(store, lane="again")]
     for lane in lanes:
-        await said(lane, world, FIRST)
-        await said(lane, world, {"kept": 2, "messages": [{"role": "assistant", "text": "y"}]}, "n")
+        await record_call(lane, world, FIRST)
+        await record_call(
+            lane, world, {"kept": 2, "messages": [{"role": "assistant", "text": "y"}]}, "n"
+        )
 
     rows = [await store.read(lambda r, name=lane.name: call_rows.rows(r, name)) for lane in lanes]
     assert {row["text"] for row in await kept(store)} == {SYSTEM, pack(SETTINGS)}
@@ -49,9 +51,9 @@ async def test_what_lanes_repeat_is_kept_once_and_comes_back_whole(store, run, w
         assert await store.read(lambda r, name=lane.name: find_broken_link(r, name)) == []
 
 
-async def test_lane_is_hashed_as_if_its_texts_stood_in_it(store, run, world):
+async def test_hash_of_a_transcript_includes_its_shared_texts(store, run, world):
     lane = await opened(store)
-    await said(lane, world, FIRST)
+    await record_call(lane, world, FIRST)
     (row,) = await store.read(lambda r: call_rows.rows(r, lane.name))
 
     # As a mimir that kept every text where it stands has written it.
@@ -61,7 +63,7 @@ async def test_lane_is_hashed_as_if_its_texts_stood_in_it(store, run, world):
     assert row["deltaJson"] != whole
     assert await store.read(lambda r: find_broken_link(r, lane.name)) == []
     again = await opened(store)
-    await said(again, world, FIRST)
+    await record_call(again, world, FIRST)
     assert (again.replayed, world.made) == (1, ["m"])
 
 
@@ -70,7 +72,7 @@ async def test_lane_is_hashed_as_if_its_texts_stood_in_it(store, run, world):
     [{}, {"kept": 0}, {"kept": 0, "zeal": 1}, {"messages": [{"role": "system", "text": SYSTEM}]}],
     ids=["alone", "last", "amidst", "beside a text"],
 )
-def test_what_is_hashed_is_the_whole_request_wherever_its_settings_stand(others):
+def test_request_hash_covers_the_shared_settings(others):
     delta = {**others, "settings": SETTINGS}
 
     for _ in range(2):  # written, and known already
@@ -91,7 +93,7 @@ def test_settings_that_are_equal_and_not_the_same_are_written_as_they_are():
 @pytest.mark.parametrize("damage", ["changed", "removed"])
 async def test_damaged_text_breaks_each_call_that_names_it(store, run, world, damage):
     lane = await opened(store)
-    await said(lane, world, FIRST)
+    await record_call(lane, world, FIRST)
     name = f"r1#text-{hashlib.sha256(SYSTEM.encode()).hexdigest()}"
 
     if damage == "changed":
@@ -110,12 +112,10 @@ async def test_damaged_text_breaks_each_call_that_names_it(store, run, world, da
     ["short", "half \ud800 a surrogate" * 50, ""],
     ids=["short", "no UTF-8", "empty"],
 )
-async def test_text_that_is_short_or_cannot_be_kept_as_it_is_stays_where_it_stands(
-    store, run, world, text
-):
+async def test_short_or_unshareable_text_stays_in_its_row(store, run, world, text):
     delta = {"kept": 0, "messages": [{"role": "system", "text": text}]}
     lane = await opened(store)
-    await said(lane, world, delta)
+    await record_call(lane, world, delta)
 
     (row,) = await store.read(lambda r: call_rows.rows(r, lane.name))
     assert await store.read(lambda r: shared_texts.delta_of(r, CallRecord.from_row(row))) == delta
@@ -126,7 +126,7 @@ async def test_text_is_kept_before_a_call_that_never_ends(store, run, world):
     world.crash_in = "m"
     lane = await opened(store)
     with pytest.raises(BaseException, match="m"):
-        await said(lane, world, FIRST)
+        await record_call(lane, world, FIRST)
 
     (row,) = await store.read(lambda r: call_rows.rows(r, lane.name))
     assert not row["done"]
@@ -134,7 +134,7 @@ async def test_text_is_kept_before_a_call_that_never_ends(store, run, world):
 
 
 async def test_another_run_gets_the_texts_that_it_takes_over(store, run, world):
-    await said(await opened(store), world, FIRST)
+    await record_call(await opened(store), world, FIRST)
     sha256 = shared_texts.name_of(SYSTEM)
     await start(store, task("a"), id="r2")
 

@@ -1,4 +1,4 @@
-"""The lane: what is recorded is served, what is not is done once, and a crash costs at most the call in flight."""
+"""The transcript: a recorded call is returned, a new one runs once, and a crash costs at most the call in flight."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from mimir.domain.event import EventKind
 from mimir.domain.usage import TokenUsage
 from mimir.errors import ModelError, StoreError
 from mimir.store.transcripts import call_rows
-from tests.support.transcripts import Crash, ask, edit, look, opened, recorded, told
+from tests.support.transcripts import Crash, ask, edit, events_of_kind, look, opened, recorded
 
 # Recording and replaying
 
@@ -66,23 +66,23 @@ async def test_outcome_that_is_no_json_is_an_error_and_is_made_again(store, run,
     assert (await ask(await opened(store), world, "m0")).value == {"said": "m0"}
 
 
-async def test_who_is_told_that_a_lane_goes_live_is_told_once_and_forgotten(store, run, world):
-    told = []
+async def test_live_callback_of_a_transcript_is_called_once(store, run, world):
+    trees = []
 
     async def on_live(tree):
-        told.append(tree)
+        trees.append(tree)
 
     lane = await opened(store)
     lane.on_live = on_live
     await ask(lane, world, "m0")
     await ask(lane, world, "m1")
 
-    assert told == [""]
-    # It holds who holds the lane: kept, both would stay for the garbage collector.
+    assert trees == [""]
+    # It refers to the holder of the transcript: kept, both would stay for the garbage collector.
     assert lane.on_live is None
 
 
-async def test_intent_stands_before_the_call_and_its_outcome_after(store, run, world):
+async def test_intent_is_written_before_a_call_and_its_outcome_after(store, run, world):
     lane = await opened(store)
     during = []
 
@@ -97,7 +97,7 @@ async def test_intent_stands_before_the_call_and_its_outcome_after(store, run, w
     assert await recorded(store) == [(0, "model", True), (1, "tool", True)]
 
 
-async def test_reads_wait_for_the_next_row_of_the_lane(store, run, world):
+async def test_reads_wait_for_the_next_row_of_the_transcript(store, run, world):
     lane = await opened(store)
     await ask(lane, world, "m0")
     await look(lane, world, "l1")
@@ -126,7 +126,7 @@ async def test_flush_commits_the_reads_that_wait(store, run, world):
     await lane.flush()
 
     assert await recorded(store) == [(0, "tool", True), (1, "tool", True)]
-    assert len(await told(store, EventKind.TOOL_CALLED)) == 2
+    assert len(await events_of_kind(store, EventKind.TOOL_CALLED)) == 2
 
 
 async def test_number_is_taken_before_the_first_await(store, run, world):
@@ -174,7 +174,7 @@ async def test_call_in_flight_at_a_crash_is_made_again_and_no_other(store, run, 
     await ask(again, world, "m2")
 
     assert world.made == ["m0", "x1", "x1", "m2"]
-    assert await told(store, EventKind.LANE_CUT) == []
+    assert await events_of_kind(store, EventKind.LANE_CUT) == []
     (row,) = await store.read(lambda r: r.find("Call", {"name": "x1"}))
     assert (row["tries"], row["done"]) == (2, True)
 
@@ -204,7 +204,7 @@ async def test_crash_between_outcome_and_its_commit_costs_this_call_alone(
     assert world.made == ["m0", "e1", "e1"]
 
 
-async def test_dropped_lane_loses_its_waiting_reads_alone(store, run, world):
+async def test_dropped_transcript_loses_only_its_waiting_reads(store, run, world):
     lane = await opened(store)
     await ask(lane, world, "m0")
     await look(lane, world, "l1")
@@ -250,10 +250,10 @@ async def test_error_of_the_work_is_raised_and_leaves_the_open_intent_alone(stor
     assert await recorded(store) == [(0, "model", False)]
     row = await store.read(lambda r: r.get("Run", "r1"))
     assert (row["callsUsed"], row["tokensUsed"], row["tokensReserved"]) == (1, 0, 10)
-    assert await told(store, EventKind.MODEL_CALLED) == []
+    assert await events_of_kind(store, EventKind.MODEL_CALLED) == []
 
 
-async def test_every_kill_point_of_a_lane_costs_at_most_the_call_in_flight(store, run, world):
+async def test_kill_at_any_point_of_a_transcript_costs_at_most_the_open_call(store, run, world):
     """Die at each commit in turn, before and after it, resume, and compare with a life without deaths."""
     script = [ask, look, look, edit, ask, look, edit, edit, ask]
 

@@ -12,18 +12,18 @@ from tests.support.transcripts import (
     Crash,
     ask,
     edit,
+    events_of_kind,
     find_broken_link,
     look,
     opened,
     recorded,
     three,
-    told,
 )
 
 # Cuts
 
 
-async def test_differing_request_cuts_the_lane_there(store, run, world):
+async def test_differing_request_cuts_the_transcript_at_its_call(store, run, world):
     first = await opened(store)
     await three(first, world)
     await edit(first, world, "e3")
@@ -42,7 +42,7 @@ async def test_differing_request_cuts_the_lane_there(store, run, world):
     assert other.value == {"said": "other"}
     assert world.made == ["m0", "e1", "m2", "e3", "other", "e3"]
     assert trees == ["tree of e1"]
-    (cut,) = await told(store, EventKind.LANE_CUT)
+    (cut,) = await events_of_kind(store, EventKind.LANE_CUT)
     assert (cut.task, cut.attempt) == ("a", 1)
     assert {k: cut.data[k] for k in ("lane", "seq", "removed")} == {
         "lane": lane.name,
@@ -84,7 +84,7 @@ async def test_open_intent_of_another_request_is_cut_and_its_reservation_is_spen
 
     row = await store.read(lambda r: r.get("Run", "r1"))
     assert (row["callsUsed"], row["tokensUsed"], row["tokensReserved"]) == (3, 2 + 100 + 3, 0)
-    assert len(await told(store, EventKind.LANE_CUT)) == 1
+    assert len(await events_of_kind(store, EventKind.LANE_CUT)) == 1
 
 
 async def test_record_behind_a_failed_call_is_cut_when_that_call_is_made(store, run, world):
@@ -103,7 +103,7 @@ async def test_record_behind_a_failed_call_is_cut_when_that_call_is_made(store, 
 
     assert world.made == ["m0", "m1", "m2", "m1", "m2"]
     assert [done for *_, done in await recorded(store)] == [True] * 3
-    assert (await told(store, EventKind.LANE_CUT))[0].data["removed"] == 1
+    assert (await events_of_kind(store, EventKind.LANE_CUT))[0].data["removed"] == 1
 
 
 # Fences
@@ -163,7 +163,7 @@ async def test_cut_with_an_old_fence_is_refused(store, run, world):
     assert len(await recorded(store)) == 3
 
 
-async def test_new_holder_replays_what_the_old_one_recorded(store, run, world):
+async def test_new_holder_replays_the_calls_of_the_old_one(store, run, world):
     await three(await opened(store), world)
     (second,) = await steal(store)
 
@@ -172,16 +172,16 @@ async def test_new_holder_replays_what_the_old_one_recorded(store, run, world):
     assert world.made == ["m0", "e1", "m2"]
 
 
-async def test_lane_without_a_task_needs_no_fence(store, run, world):
+async def test_transcript_without_a_task_needs_no_fence(store, run, world):
     lane = await opened(store, task="plan", role="pm", fence=None)
     await ask(lane, world, "m0")
 
     assert lane.name == "r1/plan/1/pm"
-    (event,) = await told(store, EventKind.MODEL_CALLED)
+    (event,) = await events_of_kind(store, EventKind.MODEL_CALLED)
     assert (event.task, event.data["role"]) == ("", "pm")
 
 
-async def test_lanes_do_not_see_each_other(store, run, world):
+async def test_transcripts_are_separate(store, run, world):
     await ask(await opened(store), world, "m0")
     await ask(await opened(store, role="qc"), world, "m0")
     await ask(await opened(store, role="qc", lane="r1/a/1/qc.2"), world, "m0")
@@ -199,7 +199,9 @@ async def test_each_outcome_has_its_event_and_is_counted(store, run, world):
     await edit(lane, world, "e2")
     await ask(lane, world, "m3", reserve=70)
 
-    events = await told(store, EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED)
+    events = await events_of_kind(
+        store, EventKind.MODEL_CALLED, EventKind.TOOL_CALLED, EventKind.TOOL_DENIED
+    )
     assert [(e.kind, e.task, e.attempt) for e in events] == [
         (EventKind.MODEL_CALLED, "a", 1), (EventKind.TOOL_DENIED, "a", 1), (EventKind.TOOL_CALLED, "a", 1),
         (EventKind.MODEL_CALLED, "a", 1),
@@ -214,16 +216,16 @@ async def test_each_outcome_has_its_event_and_is_counted(store, run, world):
     assert task_row["outcomes"] == 4
 
 
-async def test_tool_numbers_go_on_after_a_resume(store, run, world):
+async def test_tool_call_numbers_continue_after_a_resume(store, run, world):
     await edit(await opened(store), world, "e0")
     lane = await opened(store)
     await edit(lane, world, "e0")
     await edit(lane, world, "e1")
 
-    assert [e.data["calls"] for e in await told(store, EventKind.TOOL_CALLED)] == [1, 2]
+    assert [e.data["calls"] for e in await events_of_kind(store, EventKind.TOOL_CALLED)] == [1, 2]
 
 
-async def test_lane_hash_does_not_depend_on_time_or_fence(store, run, world, frozen_clock):
+async def test_transcript_hash_does_not_depend_on_time_or_fence(store, run, world, frozen_clock):
     first = await opened(store)
     await three(first, world)
     frozen_clock.advance(1000)
@@ -278,4 +280,4 @@ async def test_commit_that_is_run_twice_counts_once(store, run, world, monkeypat
     monkeypatch.undo()
 
     assert (await store.read(lambda r: r.get("Task", "r1/a")))["outcomes"] == 1
-    assert len(await told(store, EventKind.TOOL_CALLED)) == 1
+    assert len(await events_of_kind(store, EventKind.TOOL_CALLED)) == 1

@@ -11,12 +11,12 @@ from tests.support.transcripts import (
     Crash,
     ask,
     edit,
+    events_of_kind,
     find_broken_link,
     look,
     opened,
     recorded,
     three,
-    told,
 )
 
 # Going live
@@ -42,7 +42,7 @@ async def test_workspace_is_restored_once_before_the_first_live_call(store, run,
     assert again.tree == "tree of e4"
 
 
-async def test_new_lane_goes_live_with_no_tree(store, run, world):
+async def test_new_transcript_becomes_live_without_a_tree(store, run, world):
     trees = []
 
     async def restore(tree):
@@ -145,7 +145,7 @@ async def test_effect_waits_for_the_reads_before_it(store, run, world):
     assert await recorded(store) == [(0, "tool", True), (1, "tool", True)]
 
 
-async def test_outcomes_are_committed_in_order_whatever_ends_first(store, run, world):
+async def test_outcomes_are_committed_in_call_order(store, run, world):
     lane = await opened(store)
     gates = [asyncio.Event() for _ in range(3)]
 
@@ -169,7 +169,11 @@ async def test_outcomes_are_committed_in_order_whatever_ends_first(store, run, w
 
     assert [seq for seq, *_ in half] == [0]
     assert [seq for seq, *_ in await recorded(store)] == [0, 1, 2]
-    assert [e.data["calls"] for e in await told(store, EventKind.TOOL_CALLED)] == [1, 2, 3]
+    assert [e.data["calls"] for e in await events_of_kind(store, EventKind.TOOL_CALLED)] == [
+        1,
+        2,
+        3,
+    ]
     assert await store.read(lambda r: find_broken_link(r, lane.name)) == []
 
 

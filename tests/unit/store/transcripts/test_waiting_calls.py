@@ -43,7 +43,7 @@ async def open_questions(store):
 
 
 async def converse(store, world, fence: int):
-    """Do what the worker does up to its question, and the turn after it."""
+    """Run the worker up to its question, and the turn after it."""
     lane = await opened(store, fence=fence)
     await ask(lane, world, "m0")
     await edit(lane, world, "e1")
@@ -57,9 +57,7 @@ async def claimed(store):
     return await store.write(lambda ops: claims.claim(ops, "r1", "w2", lease_seconds=300))
 
 
-async def test_a_task_that_asks_waits_without_a_lease_and_continues_after_the_answer(
-    store, run, world
-):
+async def test_task_with_a_question_waits_without_a_lease_until_the_answer(store, run, world):
     with pytest.raises(Waiting):
         await converse(store, world, 1)
 
@@ -100,7 +98,7 @@ async def test_of_two_answers_at_once_one_counts_and_nothing_else_changes(store,
     assert len(await claimed(store)) == 1
 
 
-async def test_a_question_that_does_not_wait_is_asked_once(store, run, world):
+async def test_non_blocking_question_is_asked_once(store, run, world):
     lane = await opened(store)
     await ask(lane, world, "m0")
     outcome = await lane.ask(REQUEST, question(is_blocking=False))

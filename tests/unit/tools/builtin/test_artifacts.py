@@ -1,4 +1,4 @@
-"""Only texts that this attempt was told of can be read, page by page."""
+"""Only artifacts granted to this attempt can be read, page by page."""
 
 from mimir.tools.builtin.artifacts import ArtifactTools
 from mimir.tools.secrets import Redactor
@@ -27,7 +27,7 @@ async def test_a_text_is_read_page_by_page_without_loss():
     assert seen == "0123456789" * 5
 
 
-async def test_the_end_of_a_page_says_how_to_read_on():
+async def test_page_of_an_artifact_names_the_next_offset():
     tools, _ = build()
     result = await tools.call(wish("read_artifact", {"id": ID}), CONTEXT)
     assert result.text == (
@@ -35,7 +35,7 @@ async def test_the_end_of_a_page_says_how_to_read_on():
     )
 
 
-async def test_what_was_not_granted_is_refused_unasked():
+async def test_artifact_without_a_grant_is_refused_before_a_read():
     tools, artifacts = build()
     texts: list[str] = []
     for id in (OTHER, "nowhere"):
@@ -50,7 +50,7 @@ async def test_what_was_not_granted_is_refused_unasked():
     assert artifacts.asked == []
 
 
-async def test_an_offset_past_the_end_is_said():
+async def test_artifact_offset_past_the_end_is_refused():
     tools, _ = build()
     result = await tools.call(wish("read_artifact", {"id": ID, "offset": 50}), CONTEXT)
     assert result.text == (

@@ -1,4 +1,4 @@
-"""The `ask_user` tool: what can be asked, and what is refused with a reason for the model."""
+"""The `ask_user` tool: valid questions, and refused ones with a reason for the model."""
 
 import pytest
 
@@ -38,6 +38,6 @@ def test_a_question_is_read_with_its_form_and_its_default():
         ({"blocking": False}, "needs a default"),
     ],
 )
-def test_a_question_that_cannot_be_asked_is_refused(more: dict[str, object], why: str):
+def test_invalid_question_is_refused(more: dict[str, object], why: str):
     with pytest.raises(ToolError, match=why):
         read(**more)

@@ -1,4 +1,4 @@
-"""What a model is told when it reads, lists, searches and changes files."""
+"""Answers of the tools that read, list, search and change files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,7 +58,7 @@ async def test_a_file_is_read_with_its_line_numbers_above(room: Room):
     )
 
 
-async def test_a_part_of_a_file_says_how_to_read_on(room: Room):
+async def test_part_of_a_file_names_the_next_offset(room: Room):
     assert await room.said("read_file", path="calc.py", offset=2, limit=2) == (
         "calc.py, lines 2 to 3 of 6\n    return a - b\n\n[not the end: read on with offset=4]"
     )
@@ -97,17 +97,17 @@ async def test_a_line_longer_than_a_page_is_cut_with_a_mark(tmp_path: Path):
     )
 
 
-async def test_an_empty_file_is_said_to_be_empty(room: Room):
+async def test_empty_file_is_reported_as_empty(room: Room):
     assert await room.said("read_file", path="empty.txt") == "empty.txt is empty."
 
 
-async def test_reading_past_the_end_is_said(room: Room):
+async def test_file_offset_past_the_end_is_refused(room: Room):
     assert await room.refused("read_file", path="calc.py", offset=7) == (
         "Error: 'calc.py' has 6 lines; offset 7 is past its end. Give a smaller offset."
     )
 
 
-async def test_what_is_no_text_is_not_shown(room: Room):
+async def test_binary_file_is_not_shown_or_edited(room: Room):
     (room.path / "a.bin").write_bytes(b"\x89PNG\0\0")
     (room.path / "latin.txt").write_bytes("naïve".encode("latin-1"))
     assert await room.refused("read_file", path="a.bin") == (
@@ -138,7 +138,7 @@ async def test_files_are_listed_by_glob(room: Room):
     assert await room.said("list_files", glob="**/*.rst") == "No file matches '**/*.rst'."
 
 
-async def test_a_name_cannot_look_like_two(room: Room):
+async def test_file_name_with_control_characters_is_shown_escaped(room: Room):
     (room.path / "a\nb.txt").write_text("x")
     (room.path / " c\x1b[1m").write_text("x")
     listing = await room.said("list_files")
@@ -179,7 +179,7 @@ async def test_lines_are_found_with_their_places(room: Room):
     assert await room.said("grep", pattern="nowhere") == "0 matching lines"
 
 
-async def test_what_was_not_searched_is_counted(room: Room):
+async def test_skipped_files_of_a_search_are_counted(room: Room):
     (room.path / "a.bin").write_bytes(b"add\0")
     (room.path / "latin.txt").write_bytes("añadd".encode("latin-1"))
     (room.path / "link").symlink_to("calc.py")
@@ -188,7 +188,7 @@ async def test_what_was_not_searched_is_counted(room: Room):
     )
 
 
-async def test_a_search_with_too_many_hits_says_so(tmp_path: Path):
+async def test_search_with_too_many_hits_is_marked(tmp_path: Path):
     room = Room(tmp_path / "ws", {"a.txt": "hit\n" * 500 + "h" * 400})
     said = await room.said("grep", pattern="h")
     assert said.startswith(
@@ -201,7 +201,7 @@ async def test_a_search_with_too_many_hits_says_so(tmp_path: Path):
     )
 
 
-async def test_a_file_is_written_whole_with_its_folders(room: Room):
+async def test_file_is_written_with_its_folders(room: Room):
     assert await room.said("write_file", path="src/./new//a.py", content="x = 1\ny = 2\n") == (
         "Wrote src/new/a.py: 2 lines, 12 bytes (new file)."
     )
@@ -288,7 +288,7 @@ async def test_overlapping_places_are_two(room: Room):
 
 
 @pytest.mark.timeout(60)
-async def test_a_file_that_is_all_alike_does_not_hold_the_engine_up(room: Room):
+async def test_large_uniform_file_is_edited_in_bounded_time(room: Room):
     """Counting every place, or comparing every line, takes minutes here."""
     (room.path / "a.txt").write_text("a" * 1_000_000)
     refused = await room.refused("edit_file", path="a.txt", old="a" * 50_000, new="b")
@@ -312,7 +312,7 @@ async def test_secrets_are_not_shown(room: Room):
     assert "[redacted:secret]" in refused
 
 
-async def test_a_pattern_cannot_find_a_secret_out(room: Room):
+async def test_pattern_cannot_reveal_a_secret(room: Room):
     (room.path / "conf.py").write_text('KEY = "s3cret-value"\n')
     assert await room.said("grep", pattern="s3c.*") == "0 matching lines"
     assert await room.said("grep", pattern="s3cret") == "0 matching lines"

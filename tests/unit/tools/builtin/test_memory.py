@@ -47,7 +47,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize(("name", "arguments", "asked", "said"), CALLS.values(), ids=CALLS)
-async def test_a_search_asks_the_memory_and_tells_what_it_found(
+async def test_memory_tools_pass_on_query_and_nodes(
     name: str, arguments: dict[str, object], asked: tuple[object, ...], said: dict[str, object]
 ):
     memory = FakeMemory(*NODES)
@@ -55,14 +55,14 @@ async def test_a_search_asks_the_memory_and_tells_what_it_found(
     assert memory.asked == [asked]
 
 
-async def test_one_node_is_told():
+async def test_memory_get_node_returns_one_node():
     assert await answer(FakeMemory(*NODES), "memory_get_node", {"id": "n2"}) == {
         "nodes": [NODES[2]]
     }
 
 
 @pytest.mark.parametrize("name", ["memory_get_node", "memory_get_neighbors", "memory_get_subgraph"])
-async def test_an_unknown_id_is_said_with_the_way_to_find_one(name: str):
+async def test_unknown_memory_id_is_refused_with_the_search_tools(name: str):
     result = await MemoryTools(FakeMemory()).call(wish(name, {"id": "n9'); DROP"}), CONTEXT)
     assert result.is_error
     assert result.text == (
@@ -94,7 +94,7 @@ async def test_a_wrong_search_is_refused(name: str, arguments: dict[str, object]
     assert memory.asked == []
 
 
-async def test_what_does_not_fit_is_left_out_whole_and_counted():
+async def test_nodes_beyond_the_limit_are_left_out_and_counted():
     nodes = [{"id": f"n{i}", "text": "x" * 80} for i in range(10)]
     said = await answer(FakeMemory(*nodes), "memory_search_nodes", {"text": "x"}, max_chars=250)
     assert said["nodes"] == nodes[:2]
@@ -113,7 +113,7 @@ async def test_a_long_text_is_cut_with_a_mark():
 @given(
     st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=3_000), max_size=3), max_size=8)
 )
-async def test_an_answer_is_bounded_json_whatever_is_found(nodes: list[dict[str, str]]):
+async def test_memory_answer_is_bounded_json_for_any_nodes(nodes: list[dict[str, str]]):
     found = [{**node, "id": str(i)} for i, node in enumerate(nodes)]
     tools = MemoryTools(FakeMemory(*found), max_chars=1_000)
     result = await tools.call(wish("memory_search_nodes", {"text": "a"}), CONTEXT)

@@ -1,4 +1,4 @@
-"""Tools that nobody holds are gone at once, with all that they hold: thousands of attempts are not left to the garbage collector."""
+"""Tools without a reference are freed at once, with all their objects: thousands of attempts do not wait for the garbage collector."""
 
 import gc
 import weakref
@@ -10,7 +10,7 @@ from mimir.tools.builtin.shell import RunTool
 from mimir.workspace.paths import DirectoryTree
 
 
-def test_tools_are_gone_with_the_last_who_held_them(tmp_path):
+def test_tools_are_freed_with_their_last_reference(tmp_path):
     makers = (
         lambda: FileTools(DirectoryTree(tmp_path)),
         lambda: RunTool(None, tmp_path),

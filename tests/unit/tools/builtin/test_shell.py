@@ -1,4 +1,4 @@
-"""`run` says how a command ended and shows both ends of what it said."""
+"""`run` returns how a command ended and both ends of its output."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ async def test_a_command_ends_with_its_code_and_output():
     assert sandbox.asked == [(("pytest", "-q"), WORKSPACE, 60)]
 
 
-async def test_silence_is_said():
+async def test_command_without_output_is_reported():
     result, _ = await run(FakeRan())
     assert result == ToolResult(text="exit code 0\n(no output)", exit_code=0)
 
@@ -105,7 +105,7 @@ async def test_a_wrong_call_starts_nothing(arguments: dict[str, object], said: s
     assert sandbox.asked == []
 
 
-async def test_the_cap_of_time_is_what_the_tool_was_built_with():
+async def test_time_limit_of_a_command_is_that_of_its_tool():
     result, sandbox = await run(FakeRan(), {"command": "a"}, max_seconds=20)
     assert not result.is_error
     assert sandbox.asked[0][2] == 20
@@ -145,7 +145,7 @@ async def test_no_half_of_a_secret_is_left_at_an_edge():
         assert "value" not in result.text
 
 
-def test_a_cut_keeps_whole_lines_and_counts_what_is_missing():
+def test_clipped_text_has_whole_lines_and_the_missing_count():
     text = "".join(f"{i:04}\n" for i in range(100))
     cut = clip_both_ends(text, 100)
     head, rest = cut.split("\n[… ")
@@ -155,7 +155,7 @@ def test_a_cut_keeps_whole_lines_and_counts_what_is_missing():
     assert missing.startswith(f"{len(text) - kept:,} characters left out")
 
 
-async def test_what_the_sandbox_left_out_is_counted_too():
+async def test_bytes_left_out_by_the_sandbox_are_counted():
     result, _ = await run(FakeRan(output="a" * 150, left_out_bytes=1_000), max_chars=100)
     assert "[… 1,050 characters left out" in result.text
 

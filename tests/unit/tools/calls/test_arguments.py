@@ -1,4 +1,4 @@
-"""Whatever a model sends as arguments, one checked object comes out or words that say what to send."""
+"""Any arguments of a model give one checked object, or a message with the usage."""
 
 import json
 import math
@@ -145,26 +145,26 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("raw", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_is_unclear_is_refused_with_a_reason(raw: str, said: str):
+def test_unclear_arguments_are_refused_with_a_reason(raw: str, said: str):
     with pytest.raises(ToolError) as refused:
         parse_arguments(raw, SPEC)
     assert str(refused.value) == said
     assert refused.value.next_step
 
 
-def test_a_refusal_says_what_the_tool_takes():
+def test_refused_arguments_show_the_usage_of_the_tool():
     with pytest.raises(ToolError) as refused:
         parse_arguments("{}", SPEC)
     assert refused.value.next_step == USAGE
 
 
-def test_a_tool_without_arguments_says_so():
+def test_usage_of_a_tool_without_arguments_is_stated():
     with pytest.raises(ToolError) as refused:
         parse_arguments('{"a": 1}', describe_tool("now", "Tells the time.", {}))
     assert refused.value.next_step == "now takes no arguments: send {}."
 
 
-def test_too_much_text_is_not_read_at_all():
+def test_text_above_the_limit_is_not_read():
     with pytest.raises(ToolError, match="at most 1,000,000 are read"):
         parse_arguments('{"path": "' + "a" * MAX_CHARS + '"}', SPEC)
 
@@ -246,7 +246,7 @@ def read_or_refusal(raw: str) -> arguments.ToolArguments | ToolError:
 @example('"\\')
 @example('{"path": 1' + "0" * 5000 + "}")
 @example('{"path": "a", "count": 1e400}')
-def test_no_text_gets_through_unread(raw: str):
+def test_every_text_of_arguments_is_parsed_or_refused(raw: str):
     given_ = read_or_refusal(raw)
     if isinstance(given_, ToolError):
         assert str(given_)

@@ -1,4 +1,4 @@
-"""A pattern finds what it should, or is stopped; whatever it is, the engine goes on."""
+"""A pattern finds its lines, or is stopped; the engine continues with any pattern."""
 
 import json
 import re
@@ -39,7 +39,7 @@ async def test_lines_are_found_in_order(pattern: str, places: list[tuple[int, in
 
 
 @pytest.mark.parametrize("pattern", ["two", "tw[o]"])
-async def test_more_hits_than_wanted_are_said(pattern: str):
+async def test_search_marks_further_hits(pattern: str):
     found = await matching_lines(pattern, TEXTS, most=2)
     assert found == SearchHits(places=((0, 2), (0, 3)), more=True)
     assert not (await matching_lines(pattern, TEXTS, most=3)).more
@@ -50,7 +50,7 @@ async def test_more_hits_than_wanted_are_said(pattern: str):
     ["(a+)+$", "(a|aa)+$", "(.*a){25}$", r"^(\w+\s?)*$"],
     ids=["nested", "ambiguous", "counted", "words"],
 )
-async def test_a_pattern_that_would_run_for_years_is_stopped(pattern: str):
+async def test_pattern_with_exponential_time_is_stopped(pattern: str):
     with pytest.raises(ToolError) as refused:
         await matching_lines(pattern, ["a" * 64 + "!"], most=1, seconds=1)
     assert (
@@ -59,7 +59,7 @@ async def test_a_pattern_that_would_run_for_years_is_stopped(pattern: str):
     assert "simpler pattern" in (refused.value.next_step or "")
 
 
-def test_a_matcher_that_nobody_watches_ends_by_itself():
+def test_search_process_ends_by_itself():
     asked = {
         "pattern": "(a+)+$",
         "texts": ["a" * 64 + "!"],
@@ -78,7 +78,7 @@ def test_a_matcher_that_nobody_watches_ends_by_itself():
     assert ended.stdout == b""
 
 
-async def test_a_pattern_that_wants_all_memory_is_stopped():
+async def test_pattern_with_excessive_memory_is_stopped():
     with pytest.raises(ToolError):
         await matching_lines("(?:" * 300 + "a{9999}" + "){9999}" * 300, ["a"], most=1, seconds=1)
 
@@ -94,7 +94,7 @@ async def test_a_pattern_that_wants_all_memory_is_stopped():
         ),
     ],
 )
-async def test_what_is_no_pattern_is_refused(pattern: str, said: str):
+async def test_invalid_pattern_is_refused(pattern: str, said: str):
     with pytest.raises(ToolError) as refused:
         await matching_lines(pattern, TEXTS, most=1)
     assert str(refused.value) == said
@@ -113,7 +113,7 @@ async def test_a_wrong_pattern_is_explained():
 
 @settings(max_examples=15)
 @given(st.text("ab.*(|)\n", min_size=1, max_size=8), st.text("ab\n", max_size=30))
-async def test_a_process_of_its_own_finds_what_python_finds(pattern: str, text: str):
+async def test_search_process_finds_the_lines_that_python_finds(pattern: str, text: str):
     try:
         wanted = [(0, n) for n, line in enumerate(text.split("\n"), 1) if re.search(pattern, line)]
     except re.error:

@@ -42,7 +42,7 @@ LOOK = ToolCall(id="1", name="look", arguments="{}")
 CHANGE = ToolCall(id="2", name="change", arguments="{}")
 
 
-async def test_a_place_nobody_needs_is_never_made():
+async def test_unused_lazy_workspace_is_never_prepared():
     place = Place()
     assert LazyWorkspaceTools([place], place.prepare).specs == place.specs
     assert place.made == 0
@@ -55,7 +55,7 @@ async def test_calls_at_once_wait_until_the_place_is_made_once():
     assert place.seen == [1, 1, 1]
 
 
-async def test_the_place_is_told_what_may_change_it():
+async def test_lazy_workspace_learns_which_calls_have_effects():
     place = Place()
     tools = LazyWorkspaceTools([place], place.prepare)
     await tools.call(LOOK, CONTEXT)

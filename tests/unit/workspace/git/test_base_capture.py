@@ -1,4 +1,4 @@
-"""The base is the person's directory as it is, and theirs stays as it was."""
+"""The base is the user's directory as it is, and that directory stays unchanged."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ async def names(history: GitHistory, base: BaseCommit) -> set[str]:
 
 
 def state(project: Path) -> tuple[str, ...]:
-    """Everything that a person would miss: status, stash, refs, index."""
+    """The git state of the user: status, stash, refs, index."""
     return (
         git(project, "status", "--porcelain"),
         git(project, "stash", "list"),
@@ -28,7 +28,7 @@ def state(project: Path) -> tuple[str, ...]:
     )
 
 
-async def test_clean_project_starts_from_the_persons_own_commit(
+async def test_base_of_a_clean_project_is_the_users_commit(
     tmp_project: Path, open_history: OpenHistory
 ) -> None:
     base = await (await open_history(tmp_project)).base("r1")
@@ -96,7 +96,7 @@ async def test_global_ignore_file_of_the_default_place_is_honoured(
     assert "global.env" not in await names(history, await history.base("r1"))
 
 
-async def test_persons_own_rule_beats_the_defaults(
+async def test_ignore_rule_of_the_user_overrides_the_defaults(
     tmp_project: Path, open_history: OpenHistory
 ) -> None:
     write_files(tmp_project, {".gitignore": "!.env\n", ".env": "PORT=1"})
@@ -174,7 +174,7 @@ async def test_detached_head(tmp_project: Path, open_history: OpenHistory) -> No
 
 
 @pytest.mark.parametrize("other", ["refs/tags/main", "refs/heads/HEAD", "refs/remotes/main/HEAD"])
-async def test_branch_is_named_as_git_names_it_beside_another_of_its_name(
+async def test_branch_has_the_unambiguous_name_of_git(
     tmp_project: Path, open_history: OpenHistory, other: str
 ) -> None:
     git(tmp_project, "update-ref", other, "HEAD")
@@ -220,7 +220,9 @@ async def test_shallow_repository(tmp_project: Path, open_history: OpenHistory) 
     await history.view(child)
 
 
-async def test_odd_names_survive(tmp_path: Path, open_history: OpenHistory) -> None:
+async def test_unusual_file_names_are_in_the_base(
+    tmp_path: Path, open_history: OpenHistory
+) -> None:
     project = make_project(tmp_path / "a project\nwith 'odd' \"names\"")
     odd = [
         "with space",
@@ -283,7 +285,7 @@ async def test_file_behind_a_filter_stays_a_pointer_with_a_warning(
     assert any("big.bin" in warning for warning in base.warnings)
 
 
-async def test_filter_of_the_person_is_not_run(
+async def test_git_filter_of_the_user_is_not_run(
     tmp_project: Path, open_history: OpenHistory
 ) -> None:
     ran = tmp_project.parent / "ran"
@@ -345,7 +347,7 @@ async def test_part_of_a_repository_is_a_project_of_its_own(
     assert base.head == git(top, "rev-parse", "HEAD")
 
 
-async def test_plain_directory_that_happens_to_lie_in_a_repository(
+async def test_ignored_directory_inside_a_repository_is_a_plain_directory(
     tmp_project: Path, open_history: OpenHistory
 ) -> None:
     write_files(tmp_project, {"scratch/demo/a.py": "x"})
@@ -364,12 +366,12 @@ async def test_unreadable_file_is_named_and_the_rest_is_taken(
     base = await history.base("r1")
     found = await names(history, base)
     assert "open" in found
-    # Root reads what is closed to others.
+    # Root reads files that are closed to others.
     named = any("closed" in warning for warning in base.warnings)
     assert ("closed" in found, named) == ((True, False) if os.geteuid() == 0 else (False, True))
 
 
-async def test_persons_garbage_collection_takes_nothing_that_history_needs(
+async def test_garbage_collection_of_the_user_keeps_the_objects_of_a_run(
     tmp_project: Path, open_history: OpenHistory
 ) -> None:
     write_files(tmp_project, {"staged.py": "staged only\n"})
@@ -396,12 +398,12 @@ async def test_same_project_gives_the_same_base_anywhere(
     assert len(made) == 1
 
 
-async def test_missing_git_is_said_in_words(tmp_path: Path) -> None:
+async def test_missing_git_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="Git is not installed"):
         await GitHistory.open(tmp_path, tmp_path / "h.git", program="no-such-git", home=tmp_path)
 
 
-async def test_too_old_git_is_said_in_words(tmp_path: Path) -> None:
+async def test_too_old_git_is_a_clear_error(tmp_path: Path) -> None:
     old = tmp_path / "old-git"
     old.write_text("#!/bin/sh\necho git version 2.30.2\n")
     old.chmod(0o755)

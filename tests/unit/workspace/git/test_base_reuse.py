@@ -1,4 +1,4 @@
-"""What git has found out for one base speeds the next one up, and changes nothing in it."""
+"""Results of git for one base speed up the next one, and change nothing in it."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ Change = Callable[[Path], object]
 
 
 def _rewrite_unseen(project: Path) -> None:
-    """Change a file without changing how long it is, nor when it says that it was changed."""
+    """Change a file without a change of its size or its modification time."""
     file = project / "calc.py"
     status = file.stat()
     file.write_text(file.read_text()[::-1])
@@ -98,7 +98,7 @@ async def _fresh(project: Path) -> BaseCommit:
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_base_is_what_it_would_be_the_first_time(
+async def test_reused_base_equals_a_new_one(
     tmp_project: Path, open_history: OpenHistory, change: Change
 ) -> None:
     write_files(tmp_project, {"new.py": "x = 1\n"})
@@ -121,32 +121,32 @@ async def test_change_within_the_tick_of_the_index_is_seen(
     git(tmp_project, "config", "--file", ".mimir/work/history.git/config", "core.trustCtime", "no")
     await history.base("r1")
     _rewrite_unseen(tmp_project)
-    # As old as the file: git cannot tell by time whether the file changed after it was recorded.
+    # As old as the file: git cannot decide by time whether the file changed after it was recorded.
     os.utime(_kept(tmp_project), (1_700_000_000, 1_700_000_000))
     again, fresh = await history.base("r2"), await _fresh(tmp_project)
     assert again.tree == fresh.tree
 
 
-def _tell_before(
+def _notify_before(
     monkeypatch: pytest.MonkeyPatch, listener: Callable[[Sequence[str]], None]
 ) -> None:
-    """Have somebody told of each command of git before it runs."""
+    """Call the listener with each command of git before it runs."""
     run = GitCommand.run
 
-    async def told(self: GitCommand, *arguments: str, **others: object) -> GitResult:
+    async def run_and_notify(self: GitCommand, *arguments: str, **others: object) -> GitResult:
         listener(arguments)
         return await run(self, *arguments, **others)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(GitCommand, "run", told)
+    monkeypatch.setattr(GitCommand, "run", run_and_notify)
 
 
-async def test_what_was_read_is_not_read_again(
+async def test_unchanged_file_is_not_read_again(
     tmp_project: Path, open_history: OpenHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = await open_history(tmp_project)
     await history.base("r1")
     asked: list[Sequence[str]] = []
-    _tell_before(monkeypatch, asked.append)
+    _notify_before(monkeypatch, asked.append)
     await history.base("r2")
     assert not [words for words in asked if "update-index" in words]
     monkeypatch.setenv("GIT_INDEX_FILE", str(_kept(tmp_project)))
@@ -169,7 +169,7 @@ async def test_damaged_index_is_made_anew(
     assert _kept(tmp_project).read_bytes()[:4] == b"DIRC"
 
 
-async def test_what_the_person_threw_away_is_written_again(
+async def test_file_reset_by_the_user_is_written_again(
     tmp_project: Path, open_history: OpenHistory
 ) -> None:
     write_files(tmp_project, {"calc.py": "committed\n"})
@@ -185,7 +185,7 @@ async def test_what_the_person_threw_away_is_written_again(
     assert await history.verify_objects([base.commit]) == []
 
 
-async def test_base_that_fails_leaves_what_is_known(
+async def test_failed_base_keeps_the_saved_index(
     tmp_project: Path, open_history: OpenHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = await open_history(tmp_project)
@@ -196,7 +196,7 @@ async def test_base_that_fails_leaves_what_is_known(
         if "write-tree" in arguments:
             raise WorkspaceError("No.")
 
-    _tell_before(monkeypatch, refuse)
+    _notify_before(monkeypatch, refuse)
     write_files(tmp_project, {"calc.py": "other\n"})
     with pytest.raises(WorkspaceError):
         await history.base("r2")

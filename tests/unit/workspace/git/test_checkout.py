@@ -1,4 +1,4 @@
-"""A workspace holds exactly a tree, whatever was left in it."""
+"""A workspace holds exactly a tree, without the files of earlier attempts."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ async def test_new_workspace_holds_the_tree(place: Place) -> None:
     assert place.where.stat().st_mode & 0o077 == 0
 
 
-async def test_restoring_undoes_everything_but_ignored_files(place: Place) -> None:
+async def test_restore_undoes_all_changes_but_ignored_files(place: Place) -> None:
     write_files(
         place.where,
         {
@@ -59,7 +59,7 @@ async def test_directory_swapped_for_a_link_is_not_followed(place: Place, tmp_pa
     assert place.files() == EXPECTED
 
 
-async def test_what_a_killed_git_left_is_mended(place: Place) -> None:
+async def test_remains_of_a_killed_git_are_repaired(place: Place) -> None:
     place.index.with_name(f"{place.index.name}.lock").write_text("")
     place.index.write_bytes(b"half an ind")
     (place.where / "calc.py").unlink()
@@ -144,7 +144,7 @@ async def test_tree_of_hundreds_of_files_is_laid_out_exactly(
 
 
 def _contents(where: Path) -> dict[str, tuple[object, bool]]:
-    """Return what is laid out: path → (bytes, or where a link leads to; whether it can be run)."""
+    """Return the files: path → (bytes, or the target of a link; whether it can be run)."""
     found = [path for path in where.rglob("*") if path.is_symlink() or path.is_file()]
     return {
         str(path.relative_to(where)): (
@@ -177,7 +177,7 @@ async def test_submodule_is_an_empty_directory_and_stays_as_it_is(
     assert list((place.where / "lib/inner").iterdir()) == []
 
 
-async def test_files_belong_to_whom_the_sandbox_runs_as(tmp_project: Path, tmp_path: Path) -> None:
+async def test_files_belong_to_the_user_of_the_sandbox(tmp_project: Path, tmp_path: Path) -> None:
     # Only root can give files away; anybody else has no need to.
     owner = (65534, 65534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     history = await GitHistory.open(tmp_project, tmp_path / "h.git", owner=owner, home=tmp_path)

@@ -1,4 +1,4 @@
-"""What an audit asks of the history: trees of many ids at once, a commit's message, objects below a tree."""
+"""Reads of an audit from the history: trees of many ids at once, a commit's message, objects below a tree."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def damage(place: Place, id: str) -> None:
     path.write_bytes(b"no object")
 
 
-async def test_trees_of_commits_and_trees_come_in_the_order_asked(place: Place) -> None:
+async def test_trees_are_returned_in_request_order(place: Place) -> None:
     base = place.base
     asked = [
         base.tree,
@@ -47,7 +47,7 @@ async def test_damaged_object_has_no_tree_and_takes_no_other_with_it(place: Plac
     assert await place.history.trees([later, base.commit, base.tree]) == ["", base.tree, base.tree]
 
 
-async def test_message_of_a_commit_is_whole(place: Place) -> None:
+async def test_message_of_a_commit_is_complete(place: Place) -> None:
     text = "Title\n\nMimir-Run: r\nMimir-Seal: 12\n"
     commit = await place.history.commit(place.base.tree, [place.base.commit], text)
     assert await place.history.message(commit) == text

@@ -42,14 +42,14 @@ def changed(path: Path, data: bytes) -> None:
 
 
 async def ids(place: Place, commit: str) -> dict[str, str]:
-    """Return what a commit brought: commit, trees and blobs of the hidden repository by name."""
+    """Return the new objects of a commit: commit, trees and blobs of the hidden repository by name."""
     tree = await place.history.tree(commit)
     blobs = {entry.path: entry.blob for entry in await place.history.entries(tree)}
     sub = git(place.history._hidden.directory, "rev-parse", f"{commit}:new")
     return {"commit": commit, "tree": tree, "sub": sub, "blob": blobs["new/deep.py"], "calc": blobs["calc.py"]}  # fmt: skip
 
 
-async def test_untouched_result_is_true(place: Place, commit: str) -> None:
+async def test_unchanged_result_verifies(place: Place, commit: str) -> None:
     assert await place.history.verify_objects([commit, place.base.commit]) == []
 
 

@@ -1,4 +1,4 @@
-"""Git inside the sandbox shows one commit and its past, and nobody else's work."""
+"""Git inside the sandbox shows one commit and its past, and no other work."""
 
 import shutil
 from pathlib import Path
@@ -85,7 +85,7 @@ async def test_long_past_is_cut(
     assert git(view, "log", "--format=%s").split("\n") == ["Commit 3", "Commit 2", "Commit 1"]
 
 
-async def test_view_needs_nothing_of_the_persons_repository(
+async def test_readonly_view_does_not_need_the_users_repository(
     tmp_path: Path, open_history: OpenHistory
 ) -> None:
     project = make_project(tmp_path / "project")

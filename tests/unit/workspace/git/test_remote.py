@@ -1,4 +1,4 @@
-"""Objects of a run go through a remote to whoever needs them; only clones of the same project are let in."""
+"""Objects of a run go through a remote to each process that needs them; only clones of the same project are accepted."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ async def joined(there: Path, remote: Path, base: str, name: str = "two") -> Git
     return history
 
 
-async def test_what_one_process_shares_another_one_has(project: Path, remote: Path):
+async def test_shared_commit_is_available_to_another_process(project: Path, remote: Path):
     (project / "a.txt").write_text("changed and never committed\n")
     here = await history_of(project, remote, "one")
     base = await here.base(RUN)
@@ -126,9 +126,7 @@ async def test_packs_of_many_fetches_get_an_index_together(
     assert texts == [b"%d\n" % number for number in range(5)]
 
 
-async def test_result_of_a_run_touches_no_branch_where_it_was_not_begun(
-    project: Path, remote: Path
-):
+async def test_result_of_a_run_changes_no_branch_of_another_clone(project: Path, remote: Path):
     here = await history_of(project, remote, "one")
     base = await here.base(RUN)
     await here.share()
@@ -142,7 +140,7 @@ async def test_result_of_a_run_touches_no_branch_where_it_was_not_begun(
     assert git(project, "branch", "--list", "mimir/*").strip() == f"mimir/{RUN}"
 
 
-async def test_admitted_directory_is_known_the_next_time(project: Path, remote: Path):
+async def test_admitted_directory_is_recognised_later(project: Path, remote: Path):
     here = await history_of(project, remote, "one")
     base = await here.base(RUN)
     await here.share()
@@ -215,7 +213,7 @@ async def test_url_that_would_run_a_command_is_refused(project: Path, tmp_path: 
     assert not (tmp_path / "ran").exists()
 
 
-async def test_object_that_nobody_has_is_named(project: Path, remote: Path):
+async def test_object_missing_everywhere_is_named(project: Path, remote: Path):
     here = await history_of(project, remote, "one")
     await here.base(RUN)
 

@@ -1,4 +1,4 @@
-"""A snapshot is what the worker made, and nothing that it planted steers it."""
+"""A snapshot is the worker's tree, and no planted file steers it."""
 
 import os
 import stat
@@ -90,7 +90,7 @@ async def test_ignored_file_is_recorded_if_the_task_names_it(place: Place) -> No
     }
 
 
-async def test_odd_globs_break_nothing(place: Place) -> None:
+async def test_unusual_globs_match_literal_names_without_an_error(place: Place) -> None:
     write_files(place.where, {"pages/[id].o": "x"})
     files = ["pages/[id].o", "/abs", "../up", "", ":(bad)magic", "[", "**"]
     assert "pages/[id].o" in await changes(place, files)
@@ -201,7 +201,7 @@ async def test_directory_swapped_for_a_link_brings_nothing_in(place: Place, tmp_
     assert "sub/file" not in await place.history.paths(snapshot.tree)
 
 
-async def test_pipes_and_sockets_are_passed_over_and_named(place: Place) -> None:
+async def test_pipes_and_sockets_are_skipped_and_named(place: Place) -> None:
     os.mkfifo(place.where / "pipe")
     (place.where / "calc.py").unlink()
     os.mkfifo(place.where / "calc.py")
@@ -225,7 +225,7 @@ async def test_file_closed_to_its_owner_is_recorded(place: Place) -> None:
     assert await changes(place) == {"closed": "added"}
 
 
-async def test_odd_names_are_recorded(place: Place) -> None:
+async def test_unusual_file_names_are_recorded(place: Place) -> None:
     odd = ["line\nbreak", "tab\t", " ", "back\\slash", "-n", ":(top)x", os.fsdecode(b"\xff"), "a."]
     refused = ["git~1", ".GIT", ".git .", ".git:x"]
     for name in (*odd, *refused):
@@ -257,16 +257,16 @@ async def test_stale_lock_does_not_stop_a_snapshot(place: Place) -> None:
     assert await changes(place) == {"new": "added"}
 
 
-async def test_snapshot_is_whole_without_what_only_the_persons_repository_could_lose(
+async def test_snapshot_survives_garbage_collection_of_the_user(
     tmp_project: Path, tmp_path: Path, open_history: OpenHistory
 ) -> None:
     history = await open_history(tmp_project)
     place = Place(history, await history.base("r1"), tmp_path / "work/1.1")
     await place.fill()
-    # Given an object in the person's repository that nothing there needs
+    # Given an object in the user's repository without a reference
     write_files(tmp_project, {"dangling": "the same content\n"})
     git(tmp_project, "hash-object", "-w", "dangling")
-    # When a worker makes the same content, and the person collects garbage
+    # When a worker makes the same content, and the user collects garbage
     write_files(place.where, {"new": "the same content\n"})
     snapshot = await taken(place)
     commit = await place.history.commit(snapshot.tree, [place.base.commit], "work")

@@ -84,7 +84,7 @@ async def test_commits_are_merged_over_their_common_parent(
     assert await history.merge(one, one) == type(merge)(tree=await history.tree(one), conflicts=())
 
 
-async def test_merged_tree_does_not_depend_on_who_comes_first_or_on_commits(
+async def test_merged_tree_does_not_depend_on_order_or_messages(
     history: GitHistory, base: str, tmp_path: Path
 ) -> None:
     root = await history.commit(base, [], "root")
@@ -130,7 +130,7 @@ async def test_merge_driver_that_a_worker_names_is_not_used(
     assert (await history.merge(a, b, base)).conflicts == ("f",)
 
 
-async def test_merge_of_what_does_not_exist_is_an_error_and_no_conflict(
+async def test_merge_of_a_missing_commit_is_an_error_and_no_conflict(
     history: GitHistory, base: str
 ) -> None:
     root = await history.commit(base, [], "root")
@@ -140,7 +140,7 @@ async def test_merge_of_what_does_not_exist_is_an_error_and_no_conflict(
         await history.merge(root, "0" * 40, root)
 
 
-async def test_changes_say_everything_of_a_file(place: Place) -> None:
+async def test_change_has_path_modes_and_blobs(place: Place) -> None:
     write_files(place.where, {"calc.py": "new\n", "added": "a\n"})
     (place.where / "old").unlink()
     tree = (await place.history.snapshot(place.where, place.index)).tree

@@ -31,7 +31,7 @@ def untracked(repository: Path, *arguments: str) -> set[str]:
     return {name for name in done.stdout.decode().split("\0") if name}
 
 
-def test_one_list_ignores_what_many_files_ignore(tmp_path: Path) -> None:
+def test_combined_ignore_list_equals_the_ignore_files(tmp_path: Path) -> None:
     project = tmp_path / "project"
     write_files(project, dict.fromkeys(PATHS, "x"))
     git(tmp_path, "init", "--quiet", str(project))

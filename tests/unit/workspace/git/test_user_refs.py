@@ -1,4 +1,4 @@
-"""What a run leaves in the person's repository: branches to merge, refs of its own, nothing else."""
+"""Refs of a run in the user's repository: branches to merge, refs of its own, nothing else."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ async def worked(
     return await history.commit(tree, [base.commit], "Work\n\nMimir-Seal: abc\n")
 
 
-async def test_branch_holds_the_result_in_the_persons_repository(
+async def test_branch_has_the_result_in_the_users_repository(
     tmp_project: Path, tmp_path: Path, open_history: OpenHistory
 ) -> None:
     history = await open_history(tmp_project)
@@ -47,7 +47,7 @@ async def test_branch_holds_the_result_in_the_persons_repository(
     assert git(tmp_project, "rev-parse", "mimir/r1") == again
 
 
-async def test_dirty_base_is_between_the_persons_commit_and_the_work(
+async def test_dirty_base_is_between_the_users_commit_and_the_result(
     tmp_project: Path, tmp_path: Path, open_history: OpenHistory
 ) -> None:
     write_files(tmp_project, {"dirty.py": "d\n"})
@@ -62,7 +62,7 @@ async def test_dirty_base_is_between_the_persons_commit_and_the_work(
     assert git(tmp_project, "show", "mimir/r1:dirty.py") == "d"
 
 
-async def test_what_the_base_left_out_is_not_deleted_by_the_branch(
+async def test_branch_keeps_files_that_the_base_left_out(
     tmp_project: Path, tmp_path: Path, open_history: OpenHistory
 ) -> None:
     write_files(tmp_project, {"chains/plan.md": "p\n"})
@@ -117,7 +117,7 @@ async def test_plain_directory_keeps_its_branch_hidden(
     assert {path.name for path in project.iterdir()} == {"a.py", ".mimir"}
 
 
-async def test_checked_out_branch_is_not_moved_under_the_person(
+async def test_checked_out_branch_of_the_user_is_not_moved(
     tmp_project: Path, tmp_path: Path, open_history: OpenHistory
 ) -> None:
     history = await open_history(tmp_project)
@@ -140,7 +140,7 @@ async def test_checked_out_branch_is_not_moved_under_the_person(
         (["mimir-runs"], "mimir"),
     ],
 )
-async def test_branch_of_a_persons_own_name_blocks_no_result(
+async def test_existing_branch_of_the_user_blocks_no_result(
     branches: list[str], folder: str, tmp_project: Path, open_history: OpenHistory
 ) -> None:
     for branch in branches:

@@ -1,4 +1,4 @@
-"""How a command in the sandbox ends, what it may use, and what is kept of what it said."""
+"""Ends of a command in the sandbox, its limits, and the kept part of its output."""
 
 import asyncio
 import hashlib
@@ -32,7 +32,9 @@ async def test_timeout_ends_every_process(sandbox: Sandbox, workspace: Path, esc
     assert not is_running(mark)
 
 
-async def test_what_a_command_leaves_behind_ends_with_it(sandbox: Sandbox, workspace: Path) -> None:
+async def test_background_processes_end_with_their_command(
+    sandbox: Sandbox, workspace: Path
+) -> None:
     mark = f"{200_000 + os.getpid()}.0625"
     ran = await sh(sandbox, workspace, f"(setsid sleep {mark} &) ; sleep {mark} & echo done")
     assert (ran.exit_code, ran.output) == (0, "done\n")
@@ -64,7 +66,7 @@ async def test_cancelled_command_is_ended(sandbox: Sandbox, workspace: Path) -> 
 async def test_a_signal_that_the_engine_ignores_is_not_ignored_by_its_commands(
     sandbox: Sandbox, workspace: Path, number: signal.Signals
 ) -> None:
-    """A shell has what it starts in the background ignore the first two, `nohup` the third."""
+    """A shell lets its background processes ignore the first two, `nohup` the third."""
     before = signal.signal(number, signal.SIG_IGN)
     try:
         ran = await sh(
@@ -167,10 +169,10 @@ async def test_files_processor_and_tmp_are_limited(
     assert (await sh(sandbox, workspace, "while :; do :; done")).exit_code in (137, 152)
 
 
-# What it said.
+# Output.
 
 
-async def test_long_output_keeps_both_ends_and_says_what_is_missing(
+async def test_long_output_has_both_ends_and_the_missing_count(
     sandbox: Sandbox, workspace: Path
 ) -> None:
     ran = await sandbox.run(["seq", "100000"], workspace=workspace, seconds=20, output_limit=3000)
@@ -183,7 +185,7 @@ async def test_long_output_keeps_both_ends_and_says_what_is_missing(
     assert ran.output_hash == hashlib.sha256(whole).hexdigest()
 
 
-async def test_short_output_is_whole_and_odd_bytes_are_marked(
+async def test_short_output_is_complete_and_invalid_bytes_are_marked(
     sandbox: Sandbox, workspace: Path
 ) -> None:
     ran = await sh(sandbox, workspace, "printf 'a\\377b\\303\\244'")

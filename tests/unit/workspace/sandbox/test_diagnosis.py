@@ -33,7 +33,7 @@ def test_other_systems_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("none", "", "bwrap --unshare-all"),
     ],
 )
-def test_way_out_fits_the_machine(
+def test_sandbox_advice_fits_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, value: str, said: str
 ) -> None:
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def test_way_out_fits_the_machine(
         (["pytest", "-m", "slow"], 1, "/usr/bin/python: No module named slow\n", None),
     ],
 )
-def test_absence_is_read_from_how_a_command_ended(
+def test_missing_program_is_derived_from_the_end_of_its_command(
     argv: list[str], code: int | None, output: str, name: str | None
 ) -> None:
     assert missing_program.missing_name(argv, code, output) == name
@@ -79,7 +79,7 @@ def test_control_group_of_a_killed_engine_is_swept(
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
 
-def test_group_gets_its_limits_and_tells_when_memory_ran_out(
+def test_cgroup_has_its_limits_and_reports_out_of_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places = [(tmp_path / "closed/no", ("memory",)), (tmp_path, ("memory", "pids"))]
@@ -110,7 +110,7 @@ def test_limits_of_two_hierarchies_make_one_group(
     assert cgroups.make_group(1000, 20) is None
 
 
-def test_output_is_whole_until_it_is_too_long() -> None:
+def test_output_is_complete_up_to_its_limit() -> None:
     output = BoundedOutput(9)
     for piece in (b"abc", b"", b"defghi"):
         output.add(piece)
@@ -120,7 +120,7 @@ def test_output_is_whole_until_it_is_too_long() -> None:
     assert output.total == 115
 
 
-def test_letter_across_the_two_parts_of_an_output_is_whole() -> None:
+def test_character_across_the_two_parts_of_an_output_is_complete() -> None:
     output = BoundedOutput(6)
     output.add("aßc".encode())
     assert output.text == "aßc"

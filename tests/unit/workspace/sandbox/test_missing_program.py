@@ -26,7 +26,7 @@ from tests.unit.workspace.conftest import RECIPES, MakeSandbox, is_running, made
         (["bash", "-c", "cd . && python3 -m no_such_module -q"], "no_such_module"),
     ],
 )
-async def test_missing_program_is_told_from_a_failing_one(
+async def test_missing_program_differs_from_a_failing_one(
     sandbox: Sandbox, workspace: Path, argv: list[str], name: str
 ) -> None:
     ran = await sandbox.run(argv, workspace=workspace, seconds=20)
@@ -65,14 +65,16 @@ async def test_script_without_a_first_line_runs_in_the_shell(
 
 
 @pytest.mark.parametrize("argv", [[], [""], ["a", "b\0c"], ["\ud800"]])
-async def test_command_that_nobody_can_run_is_refused(
+async def test_command_that_cannot_run_is_refused(
     sandbox: Sandbox, workspace: Path, argv: list[str]
 ) -> None:
     with pytest.raises(ToolError):
         await sandbox.run(argv, workspace=workspace, seconds=20)
 
 
-async def test_words_and_names_of_any_bytes_arrive(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_arguments_and_file_names_of_any_bytes_are_passed(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     where = tmp_path / "a b\n'c\""
     where.mkdir()
     word = os.fsdecode(b"\xff\n '")
@@ -146,7 +148,7 @@ async def test_sandbox_that_cannot_be_built_is_explained(
         await sandbox.run(["true"], workspace=workspace, seconds=20)
 
 
-async def test_trial_that_was_begun_is_the_one_that_is_asked_about(
+async def test_sandbox_probe_reports_the_trial_that_was_started(
     make_sandbox: MakeSandbox, tmp_path: Path
 ) -> None:
     tries = tmp_path / "tries"
@@ -161,7 +163,7 @@ async def test_trial_that_was_begun_is_the_one_that_is_asked_about(
     )
 
 
-async def test_trial_that_nobody_waits_for_leaves_nothing(
+async def test_abandoned_sandbox_trial_leaves_no_process_or_file(
     make_sandbox: MakeSandbox, tmp_path: Path
 ) -> None:
     begun = tmp_path / "begun"
@@ -232,7 +234,7 @@ async def test_sandbox_that_breaks_in_mid_run_is_no_failed_command(
         await breaking.run(["true"], workspace=workspace, seconds=20)
 
 
-async def test_command_that_says_what_bubblewrap_would_say_is_a_failed_command(
+async def test_command_that_imitates_bubblewrap_errors_is_a_failed_command(
     sandbox: Sandbox, workspace: Path
 ) -> None:
     ran = await sh(
@@ -241,7 +243,7 @@ async def test_command_that_says_what_bubblewrap_would_say_is_a_failed_command(
     assert ran.exit_code == 1
 
 
-async def test_mode_none_confines_nothing_and_says_so(
+async def test_sandbox_mode_none_is_marked_as_unconfined(
     make_sandbox: MakeSandbox, workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")

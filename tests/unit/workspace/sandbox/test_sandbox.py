@@ -1,4 +1,4 @@
-"""What a command in the sandbox can do, and what it cannot reach."""
+"""Abilities of a command in the sandbox, and its limits."""
 
 import os
 import socket
@@ -28,12 +28,14 @@ async def test_command_runs_in_the_workspace(sandbox: Sandbox, workspace: Path) 
     )
 
 
-async def test_same_things_are_seen_on_every_machine(sandbox: Sandbox, workspace: Path) -> None:
+async def test_sandbox_environment_is_equal_on_every_machine(
+    sandbox: Sandbox, workspace: Path
+) -> None:
     ran = await sh(sandbox, workspace, "id -un; id -u; hostname; echo $HOME; date +%Z; umask; tty")
     assert ran.output == "mimir\n65534\nmimir\n/tmp\nUTC\n0022\nnot a tty\n"
 
 
-async def test_what_a_command_made_can_be_removed_by_the_engine(
+async def test_files_of_a_command_can_be_removed_by_the_engine(
     sandbox: Sandbox, workspace: Path
 ) -> None:
     await sh(
@@ -57,14 +59,16 @@ async def test_killed_command_ends_with_its_signal(sandbox: Sandbox, workspace: 
     assert (await sh(sandbox, workspace, "kill -9 $$")).exit_code == 137
 
 
-async def test_pipes_break_as_they_do_in_a_terminal(sandbox: Sandbox, workspace: Path) -> None:
+async def test_broken_pipe_ends_a_command_as_in_a_terminal(
+    sandbox: Sandbox, workspace: Path
+) -> None:
     ran = await sandbox.run(
         ["bash", "-o", "pipefail", "-c", "yes | head -1"], workspace=workspace, seconds=20
     )
     assert (ran.exit_code, ran.output) == (141, "y\n")
 
 
-# What it cannot reach.
+# Limits.
 
 
 async def test_there_is_no_network(sandbox: Sandbox, workspace: Path) -> None:
@@ -119,7 +123,7 @@ async def test_environment_holds_nothing_of_the_engine(
     assert str(workspace) not in ran.output
 
 
-async def test_home_store_and_other_workspaces_are_not_there(
+async def test_home_store_and_other_workspaces_are_absent(
     sandbox: Sandbox, workspace: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "room" / "other"
@@ -184,7 +188,9 @@ async def test_no_setting_of_the_kernel_can_be_opened_for_writing(
     assert (ran.exit_code, ran.output) == (0, "")
 
 
-async def test_tmp_is_writable_and_gone_afterwards(sandbox: Sandbox, workspace: Path) -> None:
+async def test_tmp_is_writable_and_empty_for_the_next_command(
+    sandbox: Sandbox, workspace: Path
+) -> None:
     assert (
         await sh(sandbox, workspace, "echo x > /tmp/x && cp /tmp/x /dev/shm && cat /var/tmp/x")
     ).output == "x\n"
@@ -204,13 +210,15 @@ async def test_read_only_workspace_can_be_read_only(sandbox: Sandbox, workspace:
     assert (workspace / "f").read_text() == "x"
 
 
-async def test_processes_of_the_machine_are_not_there(sandbox: Sandbox, workspace: Path) -> None:
+async def test_processes_of_the_machine_are_hidden(sandbox: Sandbox, workspace: Path) -> None:
     ran = await sh(sandbox, workspace, f"kill -0 {os.getpid()} 2>&1; ls -d /proc/[0-9]* | wc -l")
     assert "No such process" in ran.output
     assert int(ran.output.split()[-1]) < 8
 
 
-async def test_no_right_can_be_won_back(sandbox: Sandbox, workspace: Path) -> None:
+async def test_sandboxed_command_cannot_regain_capabilities(
+    sandbox: Sandbox, workspace: Path
+) -> None:
     ran = await sh(
         sandbox,
         workspace,
@@ -261,7 +269,7 @@ for number, *words in ((425, 1, ctypes.create_string_buffer(256)), (x32, 40, 1, 
     assert ran.output == "-1 38\n-1 38\n"
 
 
-async def test_output_is_what_a_terminal_shows(sandbox: Sandbox, workspace: Path) -> None:
+async def test_output_has_the_text_that_a_terminal_shows(sandbox: Sandbox, workspace: Path) -> None:
     ran = await sh(
         sandbox,
         workspace,

@@ -128,7 +128,7 @@ async def test_projects_own_path_leads_to_the_workspace(
     assert not (project / "new").exists()
 
 
-async def test_what_a_command_writes_into_dependency_folders_ends_with_it(
+async def test_writes_into_dependency_folders_are_discarded(
     sandbox: Sandbox, workspace: Path, project: Path
 ) -> None:
     write = "echo x > .venv/x && rm -rf node_modules/.bin && cat .venv/x"
@@ -138,7 +138,7 @@ async def test_what_a_command_writes_into_dependency_folders_ends_with_it(
     assert not (project / ".venv/x").exists()
 
 
-async def test_files_of_the_person_are_not_there(
+async def test_files_of_the_user_are_absent_from_the_sandbox(
     sandbox: Sandbox, workspace: Path, project: Path
 ) -> None:
     write_files(project, {"secret.txt": "x", ".mimir/mimir.db": "x"})
@@ -234,7 +234,7 @@ async def test_programs_of_a_named_folder_are_found_before_the_systems(
     assert ran.output == "7\nown\n"
 
 
-def test_toolchains_below_usr_local_are_looked_into_last() -> None:
+def test_toolchains_below_usr_local_are_last() -> None:
     there = [str(path) for path in sorted(Path("/usr/local").glob("*/bin"))]
     path = toolchain.search_path(["/first"]).split(":")
     assert path[0] == "/first"
@@ -284,7 +284,7 @@ def test_project_in_a_directory_of_the_system_is_covered_by_the_workspace(tmp_pa
 
 
 @pytest.mark.parametrize("place", ["/", "/tmp", "/workspace", "/workspace/sub"])
-def test_project_at_an_odd_place_gets_no_alias(tmp_path: Path, place: str) -> None:
+def test_project_at_an_unusual_path_gets_no_alias(tmp_path: Path, place: str) -> None:
     wanted = mounts.MountRequest(workspace=tmp_path, writable=True, project=Path(place), view=None)
     options = mounts.lay_out(wanted, as_root=False).options
     aliases = [
@@ -367,7 +367,7 @@ async def test_tests_that_make_repositories_of_their_own_work(
     assert ran.output == "mimir made\n"
 
 
-async def test_planted_repository_makes_room_for_the_view(
+async def test_planted_repository_is_replaced_by_the_view(
     sandbox: Sandbox, tmp_project: Path, tmp_path: Path, open_history: OpenHistory
 ) -> None:
     history = await open_history(tmp_project)

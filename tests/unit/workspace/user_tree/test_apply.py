@@ -1,4 +1,4 @@
-"""A result comes into the person's directory whole or not at all, and never over their own work."""
+"""A result is applied to the user's directory whole or not at all, and never over the user's own work."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from tests.unit.workspace.conftest import OpenHistory
 
 
 class Result:
-    """A project, and what a run made of it."""
+    """A project, and the result of a run in it."""
 
     def __init__(self, project: Path, history: GitHistory, base: BaseCommit, tree: str) -> None:
         self.project = project
@@ -84,7 +84,7 @@ async def worked(project: Path, room: Path) -> Result:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """A result whose project nobody touches."""
+    """A result whose project stays unchanged."""
     room = tmp_path_factory.mktemp("model")
     return asyncio.run(worked(make_project(room / "project"), room))
 
@@ -114,7 +114,7 @@ async def is_applied(result: Result, room: Path) -> bool:
     ] == [(name, mode & 0o100, text) for name, (mode, text) in sorted(expected.state().items())]
 
 
-async def test_result_is_brought_in_whole(result: Result, tmp_path: Path) -> None:
+async def test_result_is_applied_completely(result: Result, tmp_path: Path) -> None:
     assert await result.apply() == []
     project = result.project
     assert (project / "calc.py").read_text() == "changed\n"
@@ -168,7 +168,7 @@ async def test_untouched_file_may_change_and_keeps_the_change(result: Result) ->
         (lambda p: ((p / "calc.py").unlink(), (p / "calc.py").symlink_to("x")), "calc.py", "was changed"),
     ],
 )  # fmt: skip
-async def test_touched_file_that_the_person_changed_stops_everything(
+async def test_apply_stops_at_a_file_that_the_user_changed(
     result: Result, edit: object, path: str, why: str
 ) -> None:
     edit(result.project)  # type: ignore[operator]
@@ -224,7 +224,7 @@ async def nothing(*args: object) -> None:
 
 @pytest.mark.parametrize("moves", [0, 2, 5, 7])
 @pytest.mark.parametrize("way", ["finish", "undo"])
-async def test_next_command_mends_what_a_crash_left(
+async def test_next_command_repairs_an_interrupted_apply(
     result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moves: int, way: str
 ) -> None:
     before = result.state()
@@ -243,7 +243,7 @@ async def test_next_command_mends_what_a_crash_left(
     assert not [name for name in result.state() if ".mimir" in name]
 
 
-async def test_person_who_edits_after_a_crash_keeps_the_edit(
+async def test_edit_of_the_user_after_a_crash_is_kept(
     result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -303,7 +303,7 @@ async def test_full_disk_takes_everything_back(
     assert result.state() == before
 
 
-async def test_link_that_leads_out_and_odd_paths_are_refused(result: Result) -> None:
+async def test_outward_link_and_unusual_paths_are_refused(result: Result) -> None:
     old = FileChange(path="l", old=None, new=f"120000:{'0' * 40}")
     written = await result.history._hidden.git.run(
         "hash-object", "-w", "--stdin", stdin=b"../../etc"
@@ -380,7 +380,7 @@ async def test_commit_runs_no_hook(repository: Result, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-async def test_commit_on_a_detached_head_and_after_new_commits_of_the_person(
+async def test_apply_commits_on_a_detached_head_after_new_commits(
     repository: Result,
 ) -> None:
     git(repository.project, "checkout", "--quiet", "--detach")

@@ -1,4 +1,4 @@
-"""A result is merged with what the person changed meanwhile; only the same lines stop it."""
+"""A result is merged with the user's changes since the start; only the same lines stop it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ async def test_other_lines_of_one_file_are_merged(
         ({"new": "x\n"}, {"new": "y\n"}, "was changed"),
     ],
 )
-async def test_what_cannot_be_merged_is_named_and_nothing_is_planned(
+async def test_user_merge_conflict_is_named_and_plans_no_change(
     work: Files, mine: Files, why: str, tmp_path: Path, open_history: OpenHistory
 ) -> None:
     _, _, found = await merged(tmp_path, open_history, {**work, "c": "x\n"}, mine)
@@ -80,7 +80,7 @@ async def test_what_cannot_be_merged_is_named_and_nothing_is_planned(
     assert found.changes == ()
 
 
-async def test_markers_are_written_on_request_and_nothing_of_the_person_is_lost(
+async def test_markers_are_written_on_request_and_keep_the_users_lines(
     tmp_path: Path, open_history: OpenHistory
 ) -> None:
     work = {"a": LINES.replace("5\n", "five\n"), "b": "c\0", "c": "x\n"}
@@ -95,7 +95,7 @@ async def test_markers_are_written_on_request_and_nothing_of_the_person_is_lost(
     assert [(project / name).read_text() for name in ("b", "b.mimir", "c")] == ["d\0", "c\0", "x\n"]
 
 
-def test_overlapping_lines_are_numbered_as_the_person_has_them() -> None:
+def test_overlapping_lines_have_the_users_line_numbers() -> None:
     base = list("abcdefghij")
 
     assert find_overlaps(base, list("XYabcdEFghij"), list("abcdEfghij")) == ["7-8"]

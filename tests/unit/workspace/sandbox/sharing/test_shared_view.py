@@ -1,4 +1,4 @@
-"""What commands share with the project and the user, and what of it survives."""
+"""Folders that commands share with the project and the user, and the writes that survive."""
 
 import base64
 import hashlib
@@ -108,7 +108,7 @@ async def test_hoisted_dependencies_and_linked_packages_are_found_from_the_works
     assert not (root / "node_modules/new").exists()
 
 
-async def test_submodule_has_its_content(
+async def test_submodule_of_a_shared_project_has_its_content(
     make_sandbox: MakeSandbox, workspace: Path, tmp_path: Path
 ):
     library = make_project(tmp_path / "lib", {"k.py": "K = 5\n"})
@@ -118,7 +118,7 @@ async def test_submodule_has_its_content(
     assert await output(make_sandbox(), workspace, project, "cat vendor/k.py") == "K = 5\n"
 
 
-async def test_caches_are_where_the_tools_look_and_what_is_written_ends(
+async def test_shared_caches_are_readable_and_writes_to_them_are_discarded(
     make_sandbox: MakeSandbox, workspace: Path, tmp_path: Path
 ):
     home = tmp_path / "home"
@@ -169,7 +169,7 @@ async def test_programs_are_found_where_the_users_shell_finds_them(
 
 
 @pytest.mark.parametrize("tool", ["poetry", "pipenv"])
-async def test_environment_that_a_tool_keeps_outside_of_the_project_comes_first(
+async def test_environment_of_poetry_or_pipenv_precedes_the_project(
     make_sandbox: MakeSandbox, workspace: Path, tmp_path: Path, tool: str
 ):
     project, home = make_project(tmp_path / "p"), tmp_path / "home"
@@ -262,7 +262,7 @@ async def test_folders_are_read_only_where_the_kernel_refuses_overlays(
         *((name, False) for name in ("keys.py", "environment", "node_modules", "tokenizer.py")),
     ],
 )
-def test_names_of_secrets(name: str, is_secret: bool):
+def test_secret_names_are_recognised(name: str, is_secret: bool):
     assert may_be_secret(name) is is_secret
 
 
