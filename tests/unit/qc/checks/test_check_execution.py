@@ -75,7 +75,7 @@ async def test_regression_turns_a_hold_red_also_when_its_test_is_deleted(bench):
     assert any("is an existing test" in finding for finding in outcome.findings)
 
 
-async def test_what_is_to_hold_is_rewritten_only_where_the_task_names_it(bench):
+async def test_test_file_of_a_hold_check_changes_only_if_the_task_names_it(bench):
     other = {"a.py": "bad", TEST: "wants bad"}
 
     held = await bench().outcome(check("hold"), base=GOOD, after=other)
@@ -85,7 +85,7 @@ async def test_what_is_to_hold_is_rewritten_only_where_the_task_names_it(bench):
 
 
 async def test_the_first_tests_of_a_folder_may_bring_their_fixtures(bench):
-    """What lies there already is no test: without the new ones nothing would be run at all."""
+    """An existing file there is no test: without the new ones no test would run at all."""
     base = {"a.py": "bad", "tests/__init__.py": ""}
     new = {"tests/conftest.py": "a fixture", "tests/test_b.py": "wants good"}
 
@@ -102,7 +102,7 @@ async def test_the_first_tests_of_a_folder_may_bring_their_fixtures(bench):
 # A base that moved, the answer, the directories.
 
 
-async def test_first_base_decides_before_and_the_own_base_what_was_restored(bench):
+async def test_before_run_uses_the_first_base_and_restores_from_the_own_base(bench):
     here = bench()
     first = here.history.put({"a.py": "bad", TEST: "wants old"})
     moved = here.history.put(BASE)
@@ -142,7 +142,7 @@ async def test_directories_are_made_anew_for_each_run_and_removed(bench):
     assert list(here.room.iterdir()) == []
 
 
-async def test_output_is_hashed_whole_and_kept_redacted_bounded_and_without_paths(bench):
+async def test_full_output_is_hashed_and_stored_redacted_bounded_and_without_paths(bench):
     def program(seen: Seen) -> FakeRan:
         return FakeRan(output=f"{seen.workspace}/a.py secret " + "x" * MAX_TAIL + " 3 passed")
 
@@ -181,7 +181,7 @@ async def test_module_that_is_the_work_is_not_a_program_that_is_missing(bench, r
     assert outcome.state == state
 
 
-async def test_words_that_no_program_can_be_given_are_a_missing_program(bench):
+async def test_arguments_that_no_program_accepts_are_a_missing_program(bench):
     here = bench()
     here.sandbox.broken = ToolError("A word of the command holds a NUL character.")
 
@@ -191,7 +191,7 @@ async def test_words_that_no_program_can_be_given_are_a_missing_program(bench):
     assert "NUL" in outcome.after.output_tail
 
 
-async def test_broken_sandbox_pauses_and_says_nothing_of_the_check(bench):
+async def test_broken_sandbox_pauses_without_a_check_outcome(bench):
     here = bench()
     here.sandbox.broken = SandboxError("bwrap is gone")
 

@@ -118,7 +118,7 @@ async def test_weakened_test_of_a_flip_proves_nothing(bench):
 
 @pytest.mark.parametrize("kind", ["flip", None])
 @pytest.mark.parametrize("work", [{TEST: "wants worse"}, {}], ids=["rewritten", "deleted"])
-async def test_flip_whose_red_test_was_put_out_of_the_way_is_held_to_it(bench, kind, work):
+async def test_flip_with_a_removed_failing_test_still_runs_it(bench, kind, work):
     more = {"tests/test_b.py": "wants "}
 
     outcome = await bench().outcome(
@@ -129,7 +129,7 @@ async def test_flip_whose_red_test_was_put_out_of_the_way_is_held_to_it(bench, k
     assert any("is an existing test" in finding for finding in outcome.findings)
 
 
-async def test_broken_test_that_the_plan_names_may_be_mended(bench):
+async def test_broken_test_named_by_the_task_may_be_repaired(bench):
     base = {"a.py": "good", TEST: "wants nonsense"}
 
     outcome = await bench().outcome(
@@ -177,7 +177,7 @@ async def test_flip_of_many_tests_leaves_those_as_they_were_that_were_green(benc
 
 
 @pytest.mark.parametrize("run", ["pytest -q tests", "python -m pytest -q", f"pytest {TEST}"])
-async def test_hold_whose_test_was_weakened_is_held_to_the_old_test(bench, run):
+async def test_hold_with_a_weakened_test_runs_the_old_test(bench, run):
     outcome = await bench().outcome(
         check("hold", run=run), base=GOOD, after={"a.py": "bad", TEST: "anything"}
     )
@@ -186,7 +186,7 @@ async def test_hold_whose_test_was_weakened_is_held_to_the_old_test(bench, run):
     assert any("is an existing test" in finding for finding in outcome.findings)
 
 
-async def test_hold_whose_named_test_was_disarmed_is_held_to_the_old_test(bench):
+async def test_hold_with_a_disabled_named_test_runs_the_old_test(bench):
     outcome = await bench().outcome(
         check("hold"), base=GOOD, after={"a.py": "bad", TEST: "anything"}, files=("a.py", TEST)
     )
@@ -272,7 +272,7 @@ async def test_snapshot_that_the_plan_names_is_updated_with_its_work(bench, kind
 
 
 @pytest.mark.parametrize("kind", ["hold", None])
-async def test_hold_whose_test_was_deleted_is_held_to_the_old_test(bench, kind):
+async def test_hold_with_a_deleted_test_runs_the_old_test(bench, kind):
     base = {**GOOD, "tests/test_b.py": "wants go"}
 
     outcome = await bench().outcome(
@@ -295,7 +295,7 @@ async def test_test_that_the_plan_names_for_removal_may_go(bench):
     assert outcome.state == "passed"
 
 
-async def test_hold_that_was_red_before_is_not_held_to_its_old_tests(bench):
+async def test_hold_that_failed_before_does_not_run_its_old_tests(bench):
     outcome = await bench().outcome(
         check("hold", run="pytest"), base=BASE, after={"a.py": "good", TEST: "wants goo"}
     )

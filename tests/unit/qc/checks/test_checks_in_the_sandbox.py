@@ -126,7 +126,7 @@ async def test_work_that_ends_the_process_of_its_tests_passes_none(
 
 
 @pytest.mark.parametrize("place", ["the command", "a script"])
-async def test_git_shows_a_check_what_the_check_itself_changed(bench: Bench, place: str):
+async def test_git_in_a_check_shows_the_changes_of_the_check(bench: Bench, place: str):
     """As in continuous integration: a command makes files again, which must equal the stored ones."""
     line = (
         'python calc.py > table.txt && git diff --exit-code && test -z "$(git status --porcelain)"'
@@ -161,7 +161,7 @@ WAYS_ROUND = {
 
 
 async def test_tests_that_were_there_are_not_left_out_by_new_settings(bench: Bench):
-    """Of two tests the one that fails is left out: what is left holds."""
+    """Of two tests the failing one is left out: the rest holds."""
     test = bench.project / "tests/test_calc.py"
     right, asked = "def add(a, b):\n    return a + b\n", test.read_text() + MORE
     write_files(bench.project, {"calc.py": right, "tests/test_calc.py": asked})

@@ -1,4 +1,4 @@
-"""A check that was passed, on trees that others changed: what is left out, what stays, and which run decides."""
+"""A passed check on trees that other tasks changed: files left out, files kept, and the run that decides."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -70,7 +70,7 @@ def greens(runs: tuple[CheckRun, ...]) -> tuple[bool, ...]:
     return tuple(run.green for run in runs)
 
 
-async def test_a_new_hook_of_another_is_taken_away(look):
+async def test_new_hook_of_another_task_is_removed(look):
     runs = await look(HOOKED, author("a.py", *HOOK))
 
     assert greens(runs) == BROKEN
@@ -80,14 +80,14 @@ async def test_a_new_hook_of_another_is_taken_away(look):
     assert "standsFor" not in run_body(runs[0])
 
 
-async def test_work_that_still_does_what_was_asked_passes_with_the_files_as_they_were(look):
+async def test_right_work_passes_with_the_earlier_check_files(look):
     assert greens(await look({**GOOD, **HOOK}, author(*HOOK))) == (True, True)
 
 
 @pytest.mark.parametrize(
     ("files", "seen"), [(("tests/conftest.py",), HELD), (("tests/**",), BROKEN), ((), BROKEN)]
 )
-async def test_what_steers_a_runner_must_be_named_itself(look, files, seen):
+async def test_file_that_configures_a_runner_must_be_named_itself(look, files, seen):
     runs = await look({**BAD, **HOOK}, author("a.py", *HOOK, files=files))
 
     assert greens(runs)[: len(seen)] == seen
@@ -95,7 +95,7 @@ async def test_what_steers_a_runner_must_be_named_itself(look, files, seen):
 
 
 async def test_new_tests_go_with_the_hook_that_they_may_need(look):
-    """The new test wants what only the hook gives it."""
+    """The new test expects a value that only the hook provides."""
     now = {**GOOD, **HOOK, "tests/test_b.py": "wants something else"}
 
     assert greens(await look(now, author("tests/test_b.py", *HOOK))) == (True, True)
@@ -108,18 +108,18 @@ async def test_a_check_that_proved_nothing_runs_as_it_is(look, more):
     assert greens(await look(HOOKED, author("a.py", *HOOK), **more)) == HELD
 
 
-async def test_what_the_person_changed_is_left_alone(look):
+async def test_change_by_the_user_between_runs_is_accepted(look):
     """Between a run and the one that takes it over: no task did that."""
     assert greens(await look(HOOKED, author("a.py"))) == HELD
 
 
-async def test_what_is_red_as_it_is_needs_no_more(look):
+async def test_failing_check_is_not_repeated_with_other_files(look):
     runs = await look({**BAD, **HOOK}, author("a.py", *HOOK), program=lambda seen: RED)
 
     assert [(run.green, run.again) for run in runs] == [(False, False), (False, True)]
 
 
-async def test_one_red_run_with_the_files_put_back_is_not_red(look):
+async def test_one_failing_run_with_restored_files_is_not_red(look):
     ends = iter([GREEN, RED, GREEN])
 
     runs = await look(HOOKED, author("a.py", *HOOK), program=lambda seen: next(ends))
@@ -127,44 +127,47 @@ async def test_one_red_run_with_the_files_put_back_is_not_red(look):
     assert greens(runs) == (True, False, True)
 
 
-MENDS = {"tests/test_aaa.py": "mends"}
-STANDS_IN = {"tests/a.py": "good"}
+PATCHES = {"tests/test_aaa.py": "mends"}
+REPLACES = {"tests/a.py": "good"}
 
 
-def mended(seen: Seen) -> FakeRan:
+def passes_if_patched(seen: Seen) -> FakeRan:
     """Pass if the work is good, or something among the tests makes it so."""
-    helps = not seen.files.keys().isdisjoint((*MENDS, *STANDS_IN))
+    helps = not seen.files.keys().isdisjoint((*PATCHES, *REPLACES))
     return GREEN if seen.files["a.py"] == "good" or helps else RED
 
 
 @pytest.mark.parametrize(
     ("changed", "seen"),
     [
-        (("a.py", *MENDS), BROKEN),
-        (tuple(MENDS), HELD),  # who leaves alone what the task made cannot have broken it
+        (("a.py", *PATCHES), BROKEN),
+        (tuple(PATCHES), HELD),  # a task that does not touch the result cannot have broken it
     ],
 )
-async def test_a_new_test_of_another_does_not_mend_what_it_broke(look, changed, seen):
-    now = {**BAD, **MENDS}
-    runs = await look(now, author(*changed), made=("a.py",), program=mended)
+async def test_new_test_of_another_task_does_not_repair_its_damage(look, changed, seen):
+    now = {**BAD, **PATCHES}
+    runs = await look(now, author(*changed), made=("a.py",), program=passes_if_patched)
     assert greens(runs) == seen
 
 
-async def test_new_tests_of_another_that_change_nothing_for_the_old_ones_stand(look):
-    runs = await look({**GOOD, **MENDS}, author("a.py", *MENDS), made=("a.py",))
+async def test_new_tests_of_another_task_without_effect_on_old_ones_are_kept(look):
+    runs = await look({**GOOD, **PATCHES}, author("a.py", *PATCHES), made=("a.py",))
     assert greens(runs) == (True, True)
 
 
-async def test_a_module_of_another_does_not_stand_in_for_what_it_broke(look):
+async def test_module_of_another_task_does_not_replace_what_it_broke(look):
     one = {"run": ("pytest", TEST)}
-    now = {**BAD, **STANDS_IN}
-    assert greens(await look(now, author("a.py", *STANDS_IN), program=mended, **one)) == BROKEN
-    named = author("a.py", *STANDS_IN, files=tuple(STANDS_IN))
-    assert greens(await look(now, named, program=mended, **one)) == HELD
+    now = {**BAD, **REPLACES}
+    assert (
+        greens(await look(now, author("a.py", *REPLACES), program=passes_if_patched, **one))
+        == BROKEN
+    )
+    named = author("a.py", *REPLACES, files=tuple(REPLACES))
+    assert greens(await look(now, named, program=passes_if_patched, **one)) == HELD
 
 
 class _ForgedReports:
-    """Executor of checks whose report says that all tests passed, whatever is changed."""
+    """Executor of checks whose report has all tests as passed, after any change."""
 
     async def run(
         self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False

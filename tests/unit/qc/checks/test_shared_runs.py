@@ -112,7 +112,7 @@ async def test_the_environment_does_not_show_that_a_run_is_a_control(site):
     assert sandbox.environment == usual
 
 
-async def test_a_control_on_a_common_tree_stands_for_equal_commands(site):
+async def test_control_on_a_common_tree_is_shared_by_equal_commands(site):
     here, sandbox, runs = site
     where, index = here.room / "new", here.room / "index"
     await here.history.fill(here.base, where, index)
@@ -159,7 +159,7 @@ async def test_a_control_reads_older_tests_on_the_base_without_the_new_ones(site
     )
 
     assert (await runs.control(case)).control.state == "red"
-    # Without them, nothing tells the comparison from one that the work deceives.
+    # Without them, no sign separates the comparison from one that the work deceives.
     unknown = replace(case, new_tests=NO_PENDING_TESTS)
     assert (await runs.control(unknown)).control.state == "insensitive"
     green = replace(unknown, before=await runs.run(suite, lenient, "before"))

@@ -124,7 +124,7 @@ async def test_a_comparison_that_decided_nothing_before_the_work_is_no_fault_of_
 ):
     """The reporter counts a test as skipped if a comparison of it accepts another value.
 
-    An earlier task of the run may have brought what makes it accept others.
+    An earlier task of the run may have added a file that makes it accept others.
     """
 
     async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
@@ -232,7 +232,7 @@ HIDING = {
 async def test_tests_that_run_only_without_the_work_make_a_check_insensitive(
     language: str, is_selected: bool, tmp_path: Path
 ):
-    """Before the work nothing could be loaded, so that no result tells which tests there are."""
+    """Before the work no module could be loaded, so that no result lists the tests."""
     path, text = HIDING[language]
     prefix = {"go": "example.com/pair", "java": "PairTest"}.get(language, path)
     old, new = {

@@ -1,4 +1,4 @@
-"""What the variants of a control say of a check."""
+"""Meaning of the variants of a control for a check."""
 
 from dataclasses import replace
 

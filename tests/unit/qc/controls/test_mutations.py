@@ -1,4 +1,4 @@
-"""What a control changes in a test file: expected values, first statements, ends of scripts."""
+"""Changes of a control in a test file: expected values, first statements, ends of scripts."""
 
 import ast
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_all_kinds_of_python_tests_get_a_failing_statement():
 
 
 @pytest.mark.parametrize("text", ["x = 1\n", "", "def test_a(:\n"])
-def test_a_text_without_tests_stays_and_an_unreadable_one_fails_as_a_whole(text: str):
+def test_file_without_tests_is_kept_and_an_unreadable_one_fails(text: str):
     whole = f'raise AssertionError("control")\n{text}' if "(:" in text else None
     assert python_tests.mutate_tests(text, "expectations") == whole
 

@@ -26,7 +26,7 @@ def run(phase: str, exit_code: int | None, **more: object) -> CheckRun:
     )
 
 
-def test_each_run_is_a_body_and_the_last_one_says_what_they_prove():
+def test_each_check_run_is_a_body_and_the_last_has_the_outcome():
     outcome = decide_check(CHECK, run("before", 0), run("after", 1), run("after", 0, again=True))
 
     bodies = check_bodies(outcome)
@@ -49,7 +49,7 @@ def test_each_run_is_a_body_and_the_last_one_says_what_they_prove():
     } <= set(bodies[0])
 
 
-def test_bodies_can_be_sealed_and_hold_what_they_were_made_of():
+def test_sealed_bodies_contain_their_values():
     outcome = decide_check(CHECK, run("before", 0), run("after", None, timed_out=True))
     made = [("deliverable", deliverable_body("t1", "t0", "Done.", ["b", "a"]))]
     made += [("check", body) for body in check_bodies(outcome)]

@@ -119,7 +119,7 @@ def test_chain_of_another_attempt_does_not_verify_here():
     assert 0 in [p[0] for p in problems(moved, last_hash=None)]
 
 
-def test_sequence_number_of_millions_is_named_in_few_words():
+def test_sequence_number_of_millions_has_a_short_message():
     records = list(chain_of(BODIES))
     records[4] = replace(records[4], seq=10_000_000)
 

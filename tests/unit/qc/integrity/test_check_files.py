@@ -67,7 +67,7 @@ PYTEST = ("**/test_*.py", "**/*_test.py")
         ("env A=b timeout 10s uv run pytest tests/x", ("tests/x",)),
         ("env -u A timeout -s KILL 9 uv run --package app pytest tests/x", ("tests/x",)),
         ("coverage run -m pytest tests/x", ("tests/x",)),
-        # What is looked at, and a script that does not say that it tests, is the work.
+        # The target of a check, and a script that is not marked as a test, is the work.
         ("test -f tests/test_new.py", ()),
         ("grep -q 'def test_refill' tests/test_limiter.py", ()),
         ("ruff check tests", ()),
@@ -90,12 +90,12 @@ PYTEST = ("**/test_*.py", "**/*_test.py")
         ((), ()),
     ],
 )
-def test_default_tests_are_what_makes_up_the_check_and_not_the_work(run, tests):
+def test_default_tests_are_the_check_files_without_the_work(run, tests):
     assert find_check_files(check(run)).tests == tests
 
 
 @pytest.mark.parametrize("tests", [(), ("a/*.txt",)])
-def test_tests_of_the_plan_are_taken_as_they_stand(tests):
+def test_tests_of_the_plan_are_used_unchanged(tests):
     assert find_check_files(check("pytest tests", tests=tests)).tests == tests
 
 

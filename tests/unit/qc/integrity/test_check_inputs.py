@@ -1,6 +1,6 @@
-"""What a check judges by is more than its tests: expected results and helpers that lie with them, and the rules of linters.
+"""The inputs of a check are more than its tests: expected results and helpers beside them, and the rules of linters.
 
-An attempt that changes them to let wrong work pass does not pass; right work beside the same change does, and so does what the task names.
+An attempt that changes them to pass wrong work does not pass; right work beside the same change does, and so do files that the task names.
 """
 
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ NOT_PASSED = ("failed", "unverified")
 
 @dataclass(frozen=True)
 class Way:
-    """A command, what it judges by, and how that is made to fit wrong work."""
+    """A command, its inputs, and a change that fits them to wrong work."""
 
     run: tuple[str, ...]
     there: Mapping[str, str]
@@ -138,7 +138,7 @@ async def begin(bench: Bench, files: Mapping[str, str]) -> None:
 
 
 @pytest.mark.parametrize("way", BY_DATA.values(), ids=BY_DATA.keys())
-async def test_what_work_is_held_against_is_no_part_of_it_unless_the_task_names_it(way: Way):
+async def test_expected_data_is_left_out_unless_the_task_names_it(way: Way):
     base, changes = {"work.py": WRONG, **way.there}, {"work.py": RIGHT, **way.fits}
     run = check("flip", way.run)
 
@@ -146,7 +146,7 @@ async def test_what_work_is_held_against_is_no_part_of_it_unless_the_task_names_
     assert await find_left_out(run, base, changes, files=tuple(changes)) == set()
 
 
-async def test_wrong_work_does_not_pass_by_changing_what_it_is_held_against(bench: Bench):
+async def test_wrong_work_does_not_pass_by_a_change_of_expected_data(bench: Bench):
     way = BY_DATA["a file"]
     await begin(bench, {"work.py": WRONG, **way.there})
     run = check("flip", way.run)
@@ -159,7 +159,7 @@ async def test_wrong_work_does_not_pass_by_changing_what_it_is_held_against(benc
     assert good.state == "passed"
 
 
-async def test_an_expected_result_that_was_wrong_is_mended_where_the_task_names_it(bench: Bench):
+async def test_wrong_expected_data_may_be_repaired_if_the_task_names_it(bench: Bench):
     await begin(bench, {"work.py": RIGHT, **TESTED, **OTHER_DATA})
 
     outcome = await bench.outcome(check("flip", PYTEST), DATA, files=("tests/data/wanted.json",))
@@ -218,7 +218,7 @@ async def test_rules_of_a_linter_are_no_part_of_the_work_unless_the_task_names_t
     assert await find_left_out(run, base, changes, files=tuple(changes)) == set()
 
 
-async def test_a_linter_is_not_told_to_look_away(bench: Bench):
+async def test_changed_rules_of_a_linter_do_not_pass_a_check(bench: Bench):
     run, there, rules = BY_RULES["settings below make"]
     await begin(bench, {"parts/a.py": UNUSED, **there})
 
@@ -262,7 +262,7 @@ async def test_rules_come_with_the_first_files_that_they_are_for(bench: Bench):
 
 
 async def test_a_linter_may_find_fault_with_tests(bench: Bench):
-    """What `make lint` looks at is the work, also where it is a test."""
+    """The target of `make lint` is the work, also where it is a test."""
     await begin(bench, {"tests/test_a.py": UNUSED, **LINT})
 
     outcome = await bench.outcome(

@@ -1,4 +1,4 @@
-"""New files among tests that make the old ones pass: modules that stand in for the work, tests that mend it while they are loaded."""
+"""New files among tests that make the old ones pass: modules that replace the work, tests that patch it on import."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ WRONG = "def add(a, b):\n    return 7\n"
 TEST = "from calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n"
 SCRIPT = "import sys\n\nsys.path.append('.')\nfrom calc import add\n\nassert add(1, 2) == 3\n"
 ONE = (*PYTEST, "tests/test_calc.py")
-MENDS = {
+PATCHES = {
     "tests/test_aaa.py": "import calc\n\nif hasattr(calc, 'add'):\n    calc.add = lambda a, b: a + b\n\n\ndef test_more():\n    pass\n"
 }
 
@@ -60,7 +60,7 @@ async def test_a_module_beside_the_tests_is_no_part_of_the_work_unless_the_task_
 
 @pytest.mark.parametrize("run", [ONE, ("make", "test")], ids=["pytest", "make"])
 @pytest.mark.parametrize("there", [{}, PACKAGE], ids=["none", "package"])
-async def test_a_helper_that_is_nobody_elses_is_part_of_the_work(
+async def test_helper_used_by_no_other_test_is_part_of_the_work(
     run: tuple[str, ...], there: Mapping[str, str]
 ):
     """A module of a package has another name."""
@@ -69,20 +69,20 @@ async def test_a_helper_that_is_nobody_elses_is_part_of_the_work(
     assert await find_left_out(check("flip", run), base, {"calc.py": RIGHT, **HELPER}) == set()
 
 
-async def test_a_new_test_does_not_mend_the_work_for_others(site: Bench):
+async def test_new_test_does_not_repair_the_work_for_other_tests(site: Bench):
     write_files(site.project, {**BASE, **making(*PYTEST, "tests")})
     site.base = await site.history.tree((await site.history.base("run-2")).commit)
     run = check("flip", ("make", "test"))
 
-    hidden = await site.outcome(run, {"calc.py": WRONG, **MENDS})
-    good = await site.outcome(run, {"calc.py": RIGHT + "# done\n", **MENDS})
+    hidden = await site.outcome(run, {"calc.py": WRONG, **PATCHES})
+    good = await site.outcome(run, {"calc.py": RIGHT + "# done\n", **PATCHES})
 
     assert (hidden.state, good.state) == ("failed", "passed")
     assert any("together with the new ones" in finding for finding in hidden.findings)
 
 
-def like_mended(seen: Seen) -> FakeRan:
-    """Pass if the work is good, or there and mended by a new test."""
+def passes_if_patched(seen: Seen) -> FakeRan:
+    """Pass if the work is good, or exists and a new test patches it."""
     work = seen.files["a.py"]
     return GREEN if work == "good" or (work and "tests/test_aaa.py" in seen.files) else RED
 
@@ -100,7 +100,7 @@ def like_mended(seen: Seen) -> FakeRan:
 )
 async def test_a_new_test_is_left_out_of_one_more_run(bench, run: tuple[str, ...], kind: str):
     base = {"a.py": "good" if kind == "hold" else "", "tests/test_a.py": ""}
-    here, one = bench(like_mended), unit(kind, run=run)
+    here, one = bench(passes_if_patched), unit(kind, run=run)
 
     hidden = await here.outcome(one, base, {**base, "a.py": "bad", "tests/test_aaa.py": "mends"})
 
@@ -109,14 +109,14 @@ async def test_a_new_test_is_left_out_of_one_more_run(bench, run: tuple[str, ...
 
 
 def like_go(seen: Seen) -> FakeRan:
-    """Fail unless the work is good, or a file of tests mends it."""
+    """Fail unless the work is good, or a file of tests patches it."""
     work = seen.files["a.go"]
     mends = any("init" in text for path, text in seen.files.items() if path.endswith("_test.go"))
     return GREEN if work == "good" or (work and mends) else RED
 
 
 @pytest.mark.parametrize(("work", "state"), [("good", "passed"), ("bad", "failed")])
-async def test_what_a_new_file_of_tests_does_to_its_package_counts_in_any_language(
+async def test_effect_of_a_new_test_file_on_its_package_counts_in_any_language(
     bench, work: str, state: str
 ):
     base = {"a.go": "", "a_test.go": "wants good"}

@@ -1,4 +1,4 @@
-"""What a check starts by a Makefile or a script of the project is part of it, as if the check had started it itself."""
+"""A file that a check starts through a Makefile or a script is part of it, as if the check had started it itself."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ async def bench(tmp_path: Path, frozen_clock: FrozenClock) -> Bench:
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
-async def test_what_it_starts_is_no_part_of_the_work(run):
+async def test_script_that_a_check_starts_is_left_out(run):
     changes = {"checks/check_value.py": "print('fine')\n", "work.py": RIGHT}
 
     left_out = await find_left_out(check("flip", run), FILES, changes)
@@ -46,7 +46,7 @@ async def test_what_it_starts_is_no_part_of_the_work(run):
 
 
 @pytest.mark.parametrize("name", ["a script of a recipe", "a program"])
-async def test_what_it_starts_may_not_be_rewritten_to_let_wrong_work_pass(bench: Bench, name: str):
+async def test_rewritten_script_of_a_check_does_not_pass_wrong_work(bench: Bench, name: str):
     run = check("flip", RUNS[name])
     weaker = {"checks/check_value.py": "print('fine')\n", "work.py": "VALUE = 4\n"}
 

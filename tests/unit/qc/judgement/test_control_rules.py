@@ -1,4 +1,4 @@
-"""What the control of a check does to a verdict."""
+"""Effect of the control of a check on a verdict."""
 
 from fractions import Fraction
 

@@ -28,7 +28,7 @@ def task(id: str, *dependencies: str, minutes: float | None = None) -> Task:
     )
 
 
-def test_report_keeps_the_whole_timeline():
+def test_failure_report_has_the_complete_timeline():
     timeline = (entry(1, "a", score=40.0), entry(2, "b", score=60.0))
 
     report = failure_report("t", Cause.CHECK_FAILED, timeline)
@@ -54,7 +54,7 @@ def test_same_trouble_of_several_attempts_is_one_root_cause_named_first():
     )
 
 
-def test_same_words_under_another_cause_are_another_root_cause():
+def test_equal_text_under_another_cause_is_another_root_cause():
     report = failure_report(
         "t",
         Cause.QC_REJECTED,
@@ -67,7 +67,7 @@ def test_same_words_under_another_cause_are_another_root_cause():
     assert len(report.root_causes) == 2
 
 
-def test_attempt_that_named_no_issue_still_shows():
+def test_attempt_without_an_issue_is_in_the_failure_report():
     assert failure_report(
         "t", Cause.WORKER_DIED, (entry(1, cause=Cause.WORKER_DIED),)
     ).root_causes == ("worker_died (attempt 1): No issue was named.",)
@@ -132,7 +132,7 @@ def reports():
     }
 
 
-def test_summary_names_what_blocks_what_is_blocked_and_the_share():
+def test_failure_summary_has_blocking_and_blocked_tasks_and_the_share():
     summary = failure_summary(PLAN, STATUSES, reports())
 
     assert summary is not None
@@ -142,7 +142,7 @@ def test_summary_names_what_blocks_what_is_blocked_and_the_share():
     assert summary.risk_level == "medium"
 
 
-def test_next_actions_begin_with_what_frees_most():
+def test_next_actions_begin_with_the_task_that_unblocks_most():
     summary = failure_summary(PLAN, STATUSES, reports())
 
     assert summary is not None
@@ -187,7 +187,7 @@ def test_risk_follows_from_the_blocked_share(statuses, risk):
     ("minutes", "expected"),
     [((10, 30), 0.75), ((None, None), 0.5), ((10, None), 0.5), ((0, 0), 0.5)],
 )
-def test_blocked_share_counts_minutes_or_what_stands_for_them(minutes, expected):
+def test_blocked_share_counts_minutes_or_their_default(minutes, expected):
     plan = Plan(title="p", tasks=(task("a", minutes=minutes[0]), task("b", minutes=minutes[1])))
 
     assert blocked_share(plan, ["b"]) == expected

@@ -28,7 +28,7 @@ SOURCES = {
         (".......... 10 passed", "check:unit"),
     ],
 )
-def test_quote_that_stands_in_its_source_is_found(quote: str, source: str):
+def test_quote_in_its_source_is_found(quote: str, source: str):
     assert explain_missing_quote(quote, source, SOURCES) == ""
 
 
@@ -51,7 +51,7 @@ def test_quote_that_stands_in_its_source_is_found(quote: str, source: str):
         ("10 passed in 0.12s The limit is", "check:unit", "is not in"),
     ],
 )
-def test_quote_that_does_not_stand_in_its_source_is_named(quote: str, source: str, says: str):
+def test_quote_missing_from_its_source_is_named(quote: str, source: str, says: str):
     assert says in explain_missing_quote(quote, source, SOURCES)
 
 
@@ -67,12 +67,12 @@ def test_every_long_enough_piece_of_a_text_is_found_in_it(text: str, data: st.Da
 
 
 @given(st.text(alphabet="ab \n", max_size=60), st.text(alphabet="ab \n", max_size=120))
-def test_nothing_is_found_that_is_not_there(quote: str, text: str):
+def test_quote_is_found_only_in_its_source(quote: str, text: str):
     if explain_missing_quote(quote, "s", {"s": text}) == "":
         assert "".join(quote.split()) in "".join(text.split())
 
 
-def test_only_what_is_called_passed_needs_its_quote():
+def test_only_passed_criteria_need_a_quote():
     opinions = [
         (
             "criterion c1",
@@ -102,9 +102,7 @@ def test_only_what_is_called_passed_needs_its_quote():
         ('{"command": "pytest tests/test_calc.py"}', "tests/test_calc.py .. 42 passed", True),
     ],
 )
-def test_words_that_were_given_to_the_command_are_no_evidence(
-    arguments: str, quote: str, counts: bool
-):
+def test_text_given_to_the_command_is_no_evidence(arguments: str, quote: str, counts: bool):
     text = "tests/test_calc.py .. 42 passed in 0.31s ============"
     commands = {"qc:1": argument_text(arguments)}
     assert (explain_missing_quote(quote, "qc:1", {"qc:1": text}) == "") or quote not in text

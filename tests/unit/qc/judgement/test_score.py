@@ -54,7 +54,7 @@ def rule(criteria, checks, given: QCAnswer, outcomes=(), **more: object):
     return score.decide_verdict(case)
 
 
-# One criterion, every combination of what decides it.
+# One criterion, every combination of its inputs.
 
 EXECUTED = {
     # (required checks' states, QC's state): the criterion's state
@@ -308,7 +308,7 @@ def test_gap_beside_a_failure_is_left_to_a_retry(state):
         ({"fixes": (FixOpinion(index=1, state="failed"),)}, False),
     ],
 )
-def test_fail_that_names_nothing_to_mend_is_unverifiable(fields, unverifiable):
+def test_fail_without_a_required_fix_is_unverifiable(fields, unverifiable):
     given = verdict("FAIL", 0, criteria=(opinion("c1", "unverified"),), **fields)
 
     ruled = rule((criterion("c1"),), (), given, fixes=("Refill.",))
@@ -337,7 +337,7 @@ def test_task_without_criteria_never_passes():
         (verdict("FAIL", criteria_impossible=True), "failed", Cause.CRITERIA_IMPOSSIBLE),
     ],
 )
-def test_cause_names_what_stood_in_the_way(given, check_state, expected):
+def test_cause_of_a_rejection_follows_the_failed_rule(given, check_state, expected):
     outcomes = [outcome("k1", check_state)]
 
     assert (

@@ -57,7 +57,7 @@ def fault(value: object, fixes: int = 0) -> str:
     return str(caught.value)
 
 
-def test_whole_verdict_is_read():
+def test_complete_qc_answer_is_read():
     verdict = read(passing(fixes=[{"index": 1, "state": "passed", **QUOTE}]), fixes=1)
 
     assert (verdict.verdict, verdict.score) == ("PASS", 95)
@@ -68,7 +68,7 @@ def test_whole_verdict_is_read():
     assert [(f.index, f.state) for f in verdict.fixes] == [(1, "passed")]
 
 
-def test_failing_verdict_keeps_every_word():
+def test_failing_qc_answer_keeps_its_complete_text():
     verdict = read(failing(criteriaImpossible=True))
 
     assert verdict.issues == ("The bucket never refills.",)
@@ -86,7 +86,7 @@ def test_failing_verdict_keeps_every_word():
         "I ran the tests [qc:3] and read the file (limiter.py).\n{}\nDone.",
     ],
 )
-def test_one_object_is_found_in_a_fence_and_between_words(text):
+def test_one_object_is_found_in_a_fence_and_inside_text(text):
     assert read(text.replace("{}", json.dumps(passing(), indent=2))).verdict == "PASS"
 
 
@@ -94,7 +94,7 @@ def test_scores_are_exact():
     assert read(passing(score=90.1)).score == Fraction("90.1")
 
 
-def test_what_is_left_out_counts_as_not_said():
+def test_absent_members_of_a_qc_answer_have_empty_values():
     verdict = read({"verdict": "PASS", "score": 80, "criteria": [{"id": "c1", "state": "passed"}]})
 
     assert [(c.id, c.quote) for c in verdict.criteria] == [("c1", "")]
@@ -203,7 +203,7 @@ def test_missing_field_that_decides_is_refused(key):
 
 
 @pytest.mark.parametrize("index", [0, 3, -1, 1.5, "1", True, None])
-def test_fix_that_was_not_asked_about_is_refused(index):
+def test_unknown_fix_number_is_refused(index):
     fixes = [{"index": index, "state": "passed", **QUOTE}]
     is_number = index in (0, 3, -1)
 
@@ -253,7 +253,7 @@ def test_pass_with_a_failed_fix_is_refused():
         failing(score=95, criteria=[entry("c1"), entry("c2")], criteriaImpossible=True),
     ],
 )
-def test_verdict_that_is_merely_cautious_is_taken(value):
+def test_cautious_verdict_is_accepted(value):
     assert read(value).verdict == value["verdict"]
 
 
@@ -288,7 +288,7 @@ def test_every_key_of_the_schema_is_named_in_the_instructions():
     assert [key for key in keys if f"`{key}`" not in instructions()] == []
 
 
-# What is mangled, cut, doubled or injected must never turn into a PASS that nobody gave.
+# A mangled, cut, doubled or injected text must never turn into a new PASS.
 
 INJECTIONS = [
     PASS_TEXT,
@@ -325,7 +325,7 @@ def _is_whole_pass(text: str) -> bool:
     return PASS_TEXT in text and "{" not in text.replace(PASS_TEXT, "", 1)
 
 
-def test_thousand_mangled_answers_give_no_pass_that_was_not_given():
+def test_no_mangled_answer_gives_a_new_pass():
     rng = random.Random(7)
     tried = passed = 0
     for _ in range(1500):

@@ -1,4 +1,4 @@
-"""The reporters in Python keep outputs short, and name what the work replaced of the test libraries."""
+"""The reporters in Python keep outputs short, and name the test library parts that the work replaced."""
 
 import builtins
 import contextlib
@@ -103,7 +103,7 @@ def test_a_module_of_tests_may_import_and_wrap_by_the_work(
         assert "ValueError" in results.Replacements().describe(tests)
 
 
-def test_a_test_fails_if_the_work_replaced_what_it_uses(tmp_path: Path):
+def test_work_that_replaces_test_machinery_fails_its_tests(tmp_path: Path):
     """Pytest itself sets classes of its doctests at their first use."""
     (tmp_path / "test_zero.py").write_text(FAILS)
     (tmp_path / "conftest.py").write_text("import calc\n")

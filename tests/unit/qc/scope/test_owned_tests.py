@@ -34,7 +34,7 @@ def test_owners_of_a_plan_are_sentences_with_the_tasks_that_may_not_change_the_t
     )
 
 
-def test_worker_is_told_the_tests_of_others_and_not_its_own():
+def test_worker_gets_the_tests_of_others_and_not_its_own():
     def sentences(one: Task) -> tuple[str, ...]:
         return describe_owners(list_foreign_tests(PLAN, one, in_base), whom="you")
 

@@ -1,4 +1,4 @@
-"""The write scope, path by path: what decides a check needs the very file in `files`, the work does not."""
+"""The write scope, path by path: a file that decides a check must be in `files` by its path, the work need not."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -125,7 +125,7 @@ PERMITTED = (
 
 
 @pytest.mark.parametrize(("path", "rule"), REFUSED.items())
-def test_what_decides_a_check_needs_files_with_its_very_path(path: str, rule: str):
+def test_file_that_decides_a_check_must_be_named_by_its_path(path: str, rule: str):
     made = task(run=("make", "check", "test"))
 
     assert rule_of(path, made) == rule
@@ -143,7 +143,7 @@ def test_a_test_may_source_the_work():
     assert find_loaded_files(texts, ()) == {"env.sh", "scripts/env.sh"}
 
 
-def test_a_glob_names_no_test():
+def test_glob_does_not_allow_an_existing_test():
     assert rule_of("tests/test_calc.py", task(files=("tests/**",))) == "test"
     assert rule_of("tests/test_new.py", task(files=("tests/**",))) == ""
     assert rule_of("calc.py", task(files=("tests/**",))) == "files"
