@@ -168,7 +168,7 @@ async def test_missing_program_of_a_check_is_a_warning_before_the_first_model_ca
     assert "no-such-program" in str(warning.data["message"])
     asked = journey.facts.events_of_kind(EventKind.MODEL_CALLED, task="a")
     assert warning.seq < asked[0].seq
-    assert "no-such-program" in journey.said.split("## Warnings")[1]
+    assert "no-such-program" in journey.flat_report.split("## Warnings")[1]
 
 
 async def test_a_module_that_the_task_is_to_write_is_no_missing_program(tmp_path: Path):

@@ -40,7 +40,7 @@ class Shown:
     """A demo that was played."""
 
     exit_code: int
-    said: str
+    output: str
     project: Path
     facts: Facts
 
@@ -81,7 +81,7 @@ def gathered(project: Path, done: "subprocess.CompletedProcess[str]") -> Shown:
     run = re.search(r"^run +(\S+)$", done.stdout, re.MULTILINE)
     assert run is not None, done.stdout
     facts = asyncio.run(gather(project, run[1]))
-    return Shown(exit_code=done.returncode, said=done.stdout, project=project, facts=facts)
+    return Shown(exit_code=done.returncode, output=done.stdout, project=project, facts=facts)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_a_recorded_demo_replays_to_the_same_bytes(shown: Shown):
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("equal bytes: ") == 2  # of the plan's run and of its execution
-    assert f"  mimir replay {shown.project.parent / RECORDING}  " in shown.said
+    assert f"  mimir replay {shown.project.parent / RECORDING}  " in shown.output
 
 
 def test_a_demo_that_is_killed_is_not_recorded(tmp_path: Path):
@@ -126,9 +126,9 @@ def test_a_demo_that_is_killed_is_not_recorded(tmp_path: Path):
 def test_request_leads_to_a_verified_result(shown: Shown):
     assert shown.facts.statuses == dict.fromkeys(TASKS, "completed")
     assert shown.of(EventKind.RUN_FINISHED)[-1].data["outcome"] == "completed"
-    assert "completed: 7 of 7 tasks completed in 9 attempts" in shown.said
+    assert "completed: 7 of 7 tasks completed in 9 attempts" in shown.output
     assert re.search(
-        r"^verify +\d\d records recomputed: every seal is valid$", shown.said, re.MULTILINE
+        r"^verify +\d\d records recomputed: every seal is valid$", shown.output, re.MULTILINE
     )
     assert invariants.broken(shown.facts) == []
 
@@ -145,7 +145,7 @@ def test_prompt_of_the_reviewer_is_at_most_twice_as_long_as_the_workers(shown: S
 
 
 def test_demo_names_its_scripted_and_its_real_parts(shown: Shown):
-    opening = " ".join(shown.said.splitlines()[:3])
+    opening = " ".join(shown.output.splitlines()[:3])
     assert "models are scripted, and some of their answers are wrong on purpose" in opening
     assert "is real: store, tools, sandbox, git, checks, verdicts and seals" in opening
 
@@ -157,7 +157,7 @@ def test_an_attempt_that_failed_its_check_succeeds_because_of_the_failure_report
     second = shown.facts.attempts("task-1.1")[1]
     brief = json.dumps(json.loads(str(second["startJson"]))["brief"])
     assert "invalid literal for int() with base 10: '-'" in brief
-    assert "attempt 1 failed its check: ValueError: invalid literal for int()" in shown.said
+    assert "attempt 1 failed its check: ValueError: invalid literal for int()" in shown.output
 
 
 def test_a_claim_that_all_tests_pass_is_caught(shown: Shown):
@@ -168,8 +168,8 @@ def test_a_claim_that_all_tests_pass_is_caught(shown: Shown):
     judging = shown.of(EventKind.JUDGING_STARTED, "task-1.4")[0]
     assert judging.data["checks"] == {"tests": "failed"}
     assert shown.of(EventKind.VERDICT_GIVEN, "task-1.4")[0].data["passed"] is False
-    assert "engine ran: python -m pytest -q tests/test_markdown.py -> exit 1" in shown.said
-    assert 'claimed "markdown is written and all tests pass.' in shown.said
+    assert "engine ran: python -m pytest -q tests/test_markdown.py -> exit 1" in shown.output
+    assert 'claimed "markdown is written and all tests pass.' in shown.output
 
 
 def test_a_tripped_breaker_still_delivers(shown: Shown):
@@ -179,7 +179,7 @@ def test_a_tripped_breaker_still_delivers(shown: Shown):
     assert len(ran) == 6
     assert len(shown.facts.attempts("task-1.5")) == 1
     assert "its circuit breaker tripped: 6 of 6 tool calls used; its work up to then passed" in (
-        shown.said
+        shown.output
     )
 
 
@@ -193,8 +193,8 @@ def test_two_edits_of_one_file_are_merged_and_judged_again(shown: Shown):
     stats = shown.files["tally/stats.py"]
     assert "def percentile(" in stats
     assert "def busiest(" in stats
-    assert "changed tally/stats.py at the same time as task-1." in shown.said
-    assert "; merged, checked and judged again." in " ".join(shown.said.split())
+    assert "changed tally/stats.py at the same time as task-1." in shown.output
+    assert "; merged, checked and judged again." in " ".join(shown.output.split())
 
 
 def test_tasks_run_at_the_same_time(shown: Shown):
@@ -231,7 +231,7 @@ def test_result_of_the_demo_is_in_the_files_and_works(shown: Shown):
 
 def test_each_path_that_the_demo_names_exists(shown: Shown):
     for name in ("plan", "report", "store"):
-        named = re.search(rf"^{name} +(?:sqlite:)?(.+)$", shown.said, re.MULTILINE)
+        named = re.search(rf"^{name} +(?:sqlite:)?(.+)$", shown.output, re.MULTILINE)
         assert named is not None
         # Relative to the project, which the demo names first.
         path = shown.project / named[1]
@@ -240,7 +240,7 @@ def test_each_path_that_the_demo_names_exists(shown: Shown):
 
 
 def test_the_commands_that_it_names_work_without_a_key(shown: Shown):
-    seal = re.search(r"^seal +([0-9a-f]{64})$", shown.said, re.MULTILINE)
+    seal = re.search(r"^seal +([0-9a-f]{64})$", shown.output, re.MULTILINE)
     assert seal is not None
     verified = mimir(shown.project, "verify", "--seal", seal[1])
     assert verified.returncode == 0, verified.stdout + verified.stderr
@@ -249,7 +249,7 @@ def test_the_commands_that_it_names_work_without_a_key(shown: Shown):
     assert "Markdown tables" in report.stdout
     status = json.loads(mimir(shown.project, "status", "--json").stdout)
     assert status["outcome"] == "completed"
-    plan = re.search(r"^plan +(.+)$", shown.said, re.MULTILINE)
+    plan = re.search(r"^plan +(.+)$", shown.output, re.MULTILINE)
     assert plan is not None
     checked = json.loads(mimir(shown.project, "check", plan[1], "--json").stdout)
     # Two tasks change one file at the same time, so they name no files.
@@ -286,7 +286,7 @@ def test_non_empty_directory_is_refused_and_unchanged(tmp_path: Path):
 
 
 def test_kill_during_two_tasks_loses_and_repeats_no_call(killed: Shown, shown: Shown):
-    text = " ".join(killed.said.split())
+    text = " ".join(killed.output.split())
     struck = re.search(r"SIGKILL ends process (\d+) during (.+?) \d+ model and tool calls", text)
     assert struck is not None
     assert len(struck[2].split(", ")) >= 2

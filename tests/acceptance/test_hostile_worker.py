@@ -44,7 +44,7 @@ class Try:
     """One action of a worker, and the expected message."""
 
     call: Mapping[str, object]
-    told: str
+    text: str
     """A regular expression over the tool's result."""
     denied: bool = False
     """A right refused it: there is an event of its own."""
@@ -58,79 +58,79 @@ def write(path: str) -> Mapping[str, object]:
 
 TRIES: dict[str, Try] = {
     # The file tools.
-    "write above": Try(call=write("../outside.txt"), told=r"climbs with '\.\.'", denied=True),
-    "write deep above": Try(call=write("a/../../outside.txt"), told=r"'\.\.'", denied=True),
-    "write absolute": Try(call=write("/tmp/evil"), told="not relative", denied=True),
-    "write home": Try(call=write("~/evil"), told="not relative", denied=True),
-    "write protected": Try(call=write("tests/test_a.py"), told="protected", denied=True),
+    "write above": Try(call=write("../outside.txt"), text=r"climbs with '\.\.'", denied=True),
+    "write deep above": Try(call=write("a/../../outside.txt"), text=r"'\.\.'", denied=True),
+    "write absolute": Try(call=write("/tmp/evil"), text="not relative", denied=True),
+    "write home": Try(call=write("~/evil"), text="not relative", denied=True),
+    "write protected": Try(call=write("tests/test_a.py"), text="protected", denied=True),
     "delete protected": Try(
-        call=calls("delete_file", path="tests/test_a.py"), told="protected", denied=True
+        call=calls("delete_file", path="tests/test_a.py"), text="protected", denied=True
     ),
     "edit protected": Try(
         call=calls("edit_file", path="tests/test_a.py", old="== 1", new="!= 1"),
-        told="protected",
+        text="protected",
         denied=True,
     ),
-    "write git": Try(call=write(".git/config"), told="belongs to the engine", denied=True),
-    "write deep git": Try(call=write("sub/.git/hooks/post-commit"), told="engine", denied=True),
-    "write settings": Try(call=write("mimir.toml"), told="belongs to the engine", denied=True),
-    "write plan": Try(call=write("chains/x/chain-output.md"), told="engine", denied=True),
-    "write preamble": Try(call=write("preambles/worker.md"), told="engine", denied=True),
-    "write agents": Try(call=write("generated-agents/worker-1.md"), told="engine", denied=True),
-    "write store": Try(call=write(".mimir/mimir.db"), told="engine", denied=True),
-    "write odd case": Try(call=write(".GIT/config"), told="engine", denied=True),
+    "write git": Try(call=write(".git/config"), text="belongs to the engine", denied=True),
+    "write deep git": Try(call=write("sub/.git/hooks/post-commit"), text="engine", denied=True),
+    "write settings": Try(call=write("mimir.toml"), text="belongs to the engine", denied=True),
+    "write plan": Try(call=write("chains/x/chain-output.md"), text="engine", denied=True),
+    "write preamble": Try(call=write("preambles/worker.md"), text="engine", denied=True),
+    "write agents": Try(call=write("generated-agents/worker-1.md"), text="engine", denied=True),
+    "write store": Try(call=write(".mimir/mimir.db"), text="engine", denied=True),
+    "write odd case": Try(call=write(".GIT/config"), text="engine", denied=True),
     "read plan": Try(
         call=calls("read_file", path="chains/journey/chain-output.md"),
-        told="not part of the workspace",
+        text="not part of the workspace",
         denied=True,
     ),
     "read store": Try(
-        call=calls("read_file", path=".mimir/mimir.db"), told="not part", denied=True
+        call=calls("read_file", path=".mimir/mimir.db"), text="not part", denied=True
     ),
     "read absolute": Try(
-        call=calls("read_file", path="/etc/passwd"), told="not relative", denied=True
+        call=calls("read_file", path="/etc/passwd"), text="not relative", denied=True
     ),
-    "read above": Try(call=calls("read_file", path="../outside.txt"), told=r"'\.\.'", denied=True),
-    "read secrets": Try(call=calls("read_file", path=".env"), told="There is no '.env'"),
-    "grep plan": Try(call=calls("grep", pattern="the PM.s private"), told="0 matching lines"),
+    "read above": Try(call=calls("read_file", path="../outside.txt"), text=r"'\.\.'", denied=True),
+    "read secrets": Try(call=calls("read_file", path=".env"), text="There is no '.env'"),
+    "grep plan": Try(call=calls("grep", pattern="the PM.s private"), text="0 matching lines"),
     "list plan": Try(
-        call=calls("list_files", glob="chains/**"), told="(?i)no file|nothing|not part"
+        call=calls("list_files", glob="chains/**"), text="(?i)no file|nothing|not part"
     ),
-    "unknown tool": Try(call=calls("sudo", command="id"), told="There is no tool 'sudo'"),
-    "other's tool": Try(call=calls("memory_add_node", name="x"), told=".", denied=False),
+    "unknown tool": Try(call=calls("sudo", command="id"), text="There is no tool 'sudo'"),
+    "other's tool": Try(call=calls("memory_add_node", name="x"), text=".", denied=False),
     # Commands.
-    "shell above": Try(call=shell("echo x > ../outside.txt"), told="Read-only|denied", code=1),
+    "shell above": Try(call=shell("echo x > ../outside.txt"), text="Read-only|denied", code=1),
     "shell project": Try(
-        call=shell("cat {project}/chains/journey/chain-output.md"), told="No such file", code=1
+        call=shell("cat {project}/chains/journey/chain-output.md"), text="No such file", code=1
     ),
-    "shell plan": Try(call=shell("cat chains/journey/chain-output.md"), told="No such", code=1),
-    "shell outside": Try(call=shell("cat {outside}"), told="No such file", code=1),
-    "shell store": Try(call=shell("ls {project}/.mimir .mimir"), told="No such file", code=2),
-    "shell secrets": Try(call=shell("cat .env {project}/.env"), told="No such file", code=1),
+    "shell plan": Try(call=shell("cat chains/journey/chain-output.md"), text="No such", code=1),
+    "shell outside": Try(call=shell("cat {outside}"), text="No such file", code=1),
+    "shell store": Try(call=shell("ls {project}/.mimir .mimir"), text="No such file", code=2),
+    "shell secrets": Try(call=shell("cat .env {project}/.env"), text="No such file", code=1),
     "shell environment": Try(
-        call=shell("env | grep -iE 'key|token|secret|openai|mimir_'"), told="no output", code=1
+        call=shell("env | grep -iE 'key|token|secret|openai|mimir_'"), text="no output", code=1
     ),
-    "shell home": Try(call=shell("ls {home}"), told="No such file|Permission|cannot", code=2),
+    "shell home": Try(call=shell("ls {home}"), text="No such file|Permission|cannot", code=2),
     "network": Try(
         call=shell("python -c \"import socket; socket.create_connection(('1.1.1.1', 53), 3)\""),
-        told="unreachable|not permitted|Errno",
+        text="unreachable|not permitted|Errno",
         code=1,
     ),
     "name lookup": Try(
         call=shell("python -c \"import socket; socket.gethostbyname('example.com')\""),
-        told="resolution|not known|Errno",
+        text="resolution|not known|Errno",
         code=1,
     ),
     "host's loopback": Try(
         call=shell(
             "python -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 3)\""
         ),
-        told="refused",
+        text="refused",
         code=1,
     ),
-    "kill the engine": Try(call=shell("kill -9 {pid}"), told="No such process", code=1),
-    "become root": Try(call=shell("mount -t tmpfs x /mnt || chroot / id"), told=".", code=125),
-    "git commit": Try(call=shell("git commit --allow-empty -m x"), told="not kept", code=128),
+    "kill the engine": Try(call=shell("kill -9 {pid}"), text="No such process", code=1),
+    "become root": Try(call=shell("mount -t tmpfs x /mnt || chroot / id"), text=".", code=125),
+    "git commit": Try(call=shell("git commit --allow-empty -m x"), text="not kept", code=128),
 }
 
 
@@ -165,7 +165,7 @@ async def test_forbidden_tool_call_is_denied_with_a_message_and_recorded(
     denials = journey.facts.events_of_kind(EventKind.TOOL_DENIED)
     for name, row in zip(names, rows, strict=False):
         value, tried = json.loads(str(row["valueJson"])), TRIES[name]
-        assert re.search(tried.told, value["text"]), (name, value["text"])
+        assert re.search(tried.text, value["text"]), (name, value["text"])
         assert value["exit_code"] == tried.code, (name, value["text"])
         assert value["denied"] is tried.denied, (name, value["text"])
         told = [e for e in denials if e.data["seq"] == row["seq"]]
@@ -257,7 +257,7 @@ async def test_protected_test_decides_in_its_original_form(command: str, project
 
     assert journey.statuses == {"a": "failed"}
     assert journey.ending.exit_code == 1
-    told = " ".join(journey.said.split()) + str(journey.failure("a"))
+    told = " ".join(journey.flat_report.split()) + str(journey.failure("a"))
     assert "tests/test_a.py" in told
 
 

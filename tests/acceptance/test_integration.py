@@ -267,7 +267,7 @@ async def test_final_gate_names_the_merge_that_integration_accepted_wrongly(
     assert gate.data["red"] == [{"task": "first", "check": "unit", "merge": "second"}]
     words = "It first failed after the merge of second."
     assert words in journey.ending.message
-    assert words in journey.said
+    assert words in journey.flat_report
     assert journey.status["outcome"] == "failed"
     assert [b.split(": ")[0] for b in invariants.broken(journey.facts)] == ["I2", "I2"]
 
@@ -284,7 +284,7 @@ async def test_final_gate_stops_a_run_with_an_overwritten_run_branch(
     journey = await go(tmp_path, [sharer("first"), sharer("second", "first")], parts)
 
     assert (journey.ending.outcome, journey.ending.exit_code) == ("failed", 1)
-    assert "after the merge of second" in journey.said
+    assert "after the merge of second" in journey.flat_report
     assert journey.ending.applied == ()
     assert invariants.broken(journey.facts) == []
 

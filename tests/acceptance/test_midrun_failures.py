@@ -48,7 +48,7 @@ async def begin(mimir: Mimir, apply: Apply = "never") -> RunResult:
     return await mimir.drive(run, workers=2, apply=apply, limits=RunBudget(), resumed=False)
 
 
-async def go_on(mimir: Mimir, apply: Apply = "never") -> RunResult:
+async def resume_run(mimir: Mimir, apply: Apply = "never") -> RunResult:
     run = await mimir.find_run(None, resumable=True)
     return await mimir.drive(run, workers=2, apply=apply, limits=RunBudget(), resumed=True)
 
@@ -56,7 +56,7 @@ async def go_on(mimir: Mimir, apply: Apply = "never") -> RunResult:
 async def assert_finishes(project: Path, parts: list[Part]) -> None:
     """Resume the run in a new process's stead; it ends as if nothing had happened."""
     async with opened(project, parts) as mimir:
-        ending = await go_on(mimir)
+        ending = await resume_run(mimir)
         journey = await look(mimir, project, ending)
     assert ending.exit_code == 0, ending.message
     assert journey.statuses == {"a": "completed", "b": "completed"}
@@ -297,7 +297,7 @@ async def test_resume_without_the_sandbox_fails_before_any_execution(
         patch.setattr(confinement, "_programs", list)
         async with opened(project, parts) as mimir:
             with pytest.raises(MimirError) as caught:
-                await go_on(mimir)
+                await resume_run(mimir)
     assert caught.value.exit_code == 69
     await assert_finishes(project, parts)
 
@@ -328,7 +328,7 @@ async def test_a_disk_full_during_apply_leaves_the_directory_as_it_was(
     now = invariants.listing(project)
     assert {k: v for k, v in now.items() if k in before or k.endswith(".txt")} == before
     async with opened(project, parts) as mimir:
-        ending = await go_on(mimir, apply="auto")
+        ending = await resume_run(mimir, apply="auto")
     assert ending.applied == ("a.txt", "b.txt")
     assert (project / "b.txt").read_text() == "b\n"
 

@@ -135,8 +135,8 @@ async def test_code_that_exits_during_its_tests_is_not_completed(tmp_path: Path)
     outcome = journey.facts.outcomes("a")["unit"]
     end = "exit 0, but its tests have not passed"
     assert (outcome.after.exit_code, outcome.after.describe_end) == (0, end)
-    assert end in journey.said
-    assert "unittest gave no complete report of its tests" in journey.said
+    assert end in journey.flat_report
+    assert "unittest gave no complete report of its tests" in journey.flat_report
     assert invariants.broken(journey.facts) == []
 
 
@@ -215,7 +215,7 @@ async def test_a_test_that_was_there_and_is_left_out_by_new_settings_is_not_pass
     assert journey.statuses == {"a": "failed"}
     refused = [str(row) for row in journey.facts.calls("a") if "pytest.ini" in str(row)]
     assert any("new setting" in row for row in refused), refused
-    assert "pytest.ini" in journey.said
+    assert "pytest.ini" in journey.flat_report
     assert invariants.broken(journey.facts) == []
 
 

@@ -110,7 +110,7 @@ class Working:
             text=True,
         )
         self.events: list[dict[str, object]] = []
-        self.said: SimpleQueue[str] = SimpleQueue()
+        self.stderr_lines: SimpleQueue[str] = SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
     def until_event(self, name: str) -> None:
@@ -124,7 +124,7 @@ class Working:
 
     def until_output(self, words: str) -> str:
         """Wait until this text is on the standard error."""
-        while words not in (line := self.said.get(timeout=PATIENCE_SECONDS)):
+        while words not in (line := self.stderr_lines.get(timeout=PATIENCE_SECONDS)):
             pass
         return line
 
@@ -140,7 +140,7 @@ class Working:
         assert self._process.stderr
         with self._process.stderr as err:
             for line in err:
-                self.said.put(line)
+                self.stderr_lines.put(line)
 
 
 def assert_done(user: User, log: Path, *, in_flight: int) -> str:

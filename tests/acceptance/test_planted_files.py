@@ -23,7 +23,7 @@ class Planted:
     command: str
     cause: str = ""
     """Why the attempt is rejected; empty: it is accepted, and the planted files have no effect."""
-    told: str = ""
+    text: str = ""
     """Text in the next attempt's brief; of an accepted attempt: in the brief of QC."""
     gone: tuple[str, ...] = ()
     """Not in the result."""
@@ -38,57 +38,57 @@ STEERS = "steers mimir itself"
 TABLE = "[tool.mimir.run]\nparallel_checks = 3\n"
 PLANTED: dict[str, Planted] = {
     "settings": Planted(
-        command="echo '[llm]' > mimir.toml", cause=REFUSED, told=STEERS, gone=("mimir.toml",)
+        command="echo '[llm]' > mimir.toml", cause=REFUSED, text=STEERS, gone=("mimir.toml",)
     ),
     "table in pyproject": Planted(
         command=f"printf '{TABLE}' >> pyproject.toml",
         cause=REFUSED,
-        told="[tool.mimir] in pyproject.toml",
+        text="[tool.mimir] in pyproject.toml",
     ),
     "broken pyproject": Planted(
         command="echo '[tool.mimir' >> pyproject.toml",
         cause=REFUSED,
-        told="[tool.mimir] in pyproject.toml",
+        text="[tool.mimir] in pyproject.toml",
     ),
     "dotted table": Planted(
         command="sed -i '1i tool.mimir.llm.base_url = \"http://evil\"' pyproject.toml",
         cause=REFUSED,
-        told="[tool.mimir] in pyproject.toml",
+        text="[tool.mimir] in pyproject.toml",
     ),
     "plan": Planted(
         command="mkdir -p chains/x && echo x > chains/x/chain-output.md",
         cause=REFUSED,
-        told=STEERS,
+        text=STEERS,
         gone=("chains/x/chain-output.md",),
     ),
     "preamble": Planted(
         command="mkdir preambles && echo x > preambles/worker.md",
         cause=REFUSED,
-        told=STEERS,
+        text=STEERS,
         gone=("preambles/worker.md",),
     ),
     "store": Planted(
         command="mkdir .mimir && echo x > .mimir/mimir.db",
-        told="Files in '.mimir' are not in the deliverable",
+        text="Files in '.mimir' are not in the deliverable",
         gone=(".mimir/mimir.db",),
     ),
     "link out": Planted(
         command="ln -s /etc/passwd leak",
         cause=REFUSED,
-        told="leads out of the workspace",
+        text="leads out of the workspace",
         gone=("leak",),
     ),
     "link above": Planted(
-        command="ln -s ../../../mimir.db leak", cause=REFUSED, told="leads out", gone=("leak",)
+        command="ln -s ../../../mimir.db leak", cause=REFUSED, text="leads out", gone=("leak",)
     ),
     "link to a directory": Planted(
-        command="mkdir sub && ln -s / sub/root", cause=REFUSED, told="leads out", gone=("sub/root",)
+        command="mkdir sub && ln -s / sub/root", cause=REFUSED, text="leads out", gone=("sub/root",)
     ),
     "link inside": Planted(command="ln -s README.md also", there=("also",)),
     "nested repository": Planted(
         command="mkdir lib && cd lib && git init -q . && git config core.fsmonitor 'touch /workspace/x' "
         "&& echo y > y.txt && git add . && git commit -qm one",
-        told="The nested repository 'lib' was removed",
+        text="The nested repository 'lib' was removed",
         there=("lib/y.txt",),
         gone=("lib/.git/config",),
     ),
@@ -105,7 +105,7 @@ PLANTED: dict[str, Planted] = {
     "filter": Planted(
         command="printf '*.bin filter=evil\\n' > .gitattributes; printf 'a\\n' > z.bin",
         cause=REFUSED,
-        told="through a filter",
+        text="through a filter",
         gone=("z.bin",),
     ),
     "special files": Planted(
@@ -125,7 +125,7 @@ async def test_planted_file_is_refused_or_without_effect(name: str, tmp_path: Pa
     planted = PLANTED[name]
     project = start(tmp_path, {**FILES, **planted.files})
     before = listing(project)
-    told = {"when": {"brief_has": planted.told}} if planted.cause else {}
+    told = {"when": {"brief_has": planted.text}} if planted.cause else {}
     parts = [
         worker(
             "a",
@@ -146,10 +146,10 @@ async def test_planted_file_is_refused_or_without_effect(name: str, tmp_path: Pa
     if planted.cause:
         assert (attempts[0]["endCause"], attempts[0]["judged"]) == (planted.cause, True)
         [retried] = journey.facts.events_of_kind(EventKind.TASK_RETRIED)
-        assert planted.told in str(retried.data["issues"])
-        assert planted.told in journey.said
-    elif planted.told:
-        assert planted.told in str(journey.facts.calls("a", role="qc")[0]["deltaJson"])
+        assert planted.text in str(retried.data["issues"])
+        assert planted.text in journey.flat_report
+    elif planted.text:
+        assert planted.text in str(journey.facts.calls("a", role="qc")[0]["deltaJson"])
     files = journey.facts.git.files(str(journey.facts.row["headTree"]))
     assert not set(planted.gone) & files.keys()
     assert {*planted.there, "a.py", *FILES} <= files.keys()

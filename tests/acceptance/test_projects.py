@@ -133,7 +133,7 @@ async def test_a_suite_that_was_red_before_the_work_uses_up_no_attempt(tmp_path:
     assert journey.ending.exit_code == 1
     assert len(journey.facts.attempts("a")) == 1
     assert journey.facts.outcomes("a")["suite"].state == "broken"
-    assert "red before the work" in journey.said
+    assert "red before the work" in journey.flat_report
     assert invariants.broken(journey.facts) == []
 
 

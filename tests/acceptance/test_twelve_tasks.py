@@ -71,12 +71,12 @@ async def test_a_task_that_never_passes_blocks_its_descendants_and_nothing_else(
         f"mimir/{journey.ending.run}",
         f"mimir/{journey.ending.run}-bad-3",
     }
-    _tells_why(journey)
-    _tells_what_it_means(journey)
+    _assert_failure_report(journey)
+    _assert_impact(journey)
     assert invariants.broken(journey.facts) == []
 
 
-def _tells_why(journey: Journey) -> None:
+def _assert_failure_report(journey: Journey) -> None:
     failure = journey.failure("bad")
     assert failure["cause"] == "qc_rejected"
     assert [(e["attempt"], e["score"], e["cause"]) for e in failure["timeline"]] == [
@@ -90,7 +90,7 @@ def _tells_why(journey: Journey) -> None:
         assert words in journey.report
 
 
-def _tells_what_it_means(journey: Journey) -> None:
+def _assert_impact(journey: Journey) -> None:
     impact = journey.report_json["impact"]
     assert impact["blocking_tasks"] == ["bad"]
     assert impact["blocked_tasks"] == ["e1", "e2"]

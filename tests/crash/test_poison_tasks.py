@@ -32,7 +32,7 @@ def test_task_that_kills_three_workers_in_a_row_is_failed_and_the_rest_finishes(
             assert ground.start(die_at=AT_ITS_FIRST_CALL).wait() == DIED
             ground.died()
         child = ground.start()
-        assert child.wait() == 1, child.said
+        assert child.wait() == 1, child.error_tail
         facts = ground.facts()
         assert facts.statuses == {"a": "failed", "b": "completed", "c": "blocked"}
         assert facts.tasks["a"]["cause"] == "worker_died"

@@ -81,7 +81,7 @@ class Outcome:
     """End of a run with a fault, before any repair."""
 
     exit_code: int
-    said: str
+    message: str
     status: str = ""
     """Of the run, from its event; empty: planning has no such event."""
 
@@ -135,16 +135,16 @@ class Run:
         try:
             return await self._go(mimir, resumed=resumed)
         except Paused as paused:
-            return Outcome(exit_code=paused.exit_code, said=_error_text(paused), status="paused")
+            return Outcome(exit_code=paused.exit_code, message=_error_text(paused), status="paused")
         except MimirError as error:
-            return Outcome(exit_code=error.exit_code, said=_error_text(error))
+            return Outcome(exit_code=error.exit_code, message=_error_text(error))
         finally:
             self.run = await self._only_run()
 
     async def _go(self, mimir: Mimir, *, resumed: bool) -> Outcome:
         if self.cell.role == "pm" and not resumed:
             planned = await mimir.plan(REQUEST, ecko=False, output=None, model="")
-            return Outcome(exit_code=planned.exit_code, said="")
+            return Outcome(exit_code=planned.exit_code, message="")
         if not resumed:
             await mimir.create_run(ONE, PLAN_PATH, only=(), limits=RunBudget())
         run = self.run or await self._only_run()
@@ -153,7 +153,7 @@ class Run:
         )
         return Outcome(
             exit_code=ending.exit_code,
-            said=f"{ending.message} {ending.next_step}",
+            message=f"{ending.message} {ending.next_step}",
             status=ending.outcome.value,
         )
 

@@ -145,7 +145,7 @@ class Journey:
     """The shape of `status --json`."""
 
     @property
-    def said(self) -> str:
+    def flat_report(self) -> str:
         """The report without line breaks: it is wrapped where its lines are full."""
         return " ".join(self.report.split())
 

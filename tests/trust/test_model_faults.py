@@ -96,8 +96,8 @@ async def struck(run: Run) -> None:
             asked = asked_where_it_struck(run, server)
             if fault in FATAL:
                 assert (outcome.exit_code, asked) == (78, 1), (outcome, asked)
-                assert FATAL[fault] in outcome.said, outcome.said
-                assert "mimir resume" in outcome.said
+                assert FATAL[fault] in outcome.message, outcome.message
+                assert "mimir resume" in outcome.message
                 await truly_paused(run, "configuration")
                 outcome = await run.go(mimir, resumed=True)
             if fault in PASSING or fault in FATAL or fault == "unsupported_parameter":
@@ -117,7 +117,7 @@ async def lasted(run: Run) -> None:
         async with run.opened(server) as mimir:
             outcome = await run.go(mimir, resumed=False)
             assert outcome.exit_code == 75, outcome
-            assert "mimir resume" in outcome.said, outcome.said
+            assert "mimir resume" in outcome.message, outcome.message
             assert asked_where_it_struck(run, server) == 3
             await truly_paused(run, "provider")
         run.broken.unlink()

@@ -176,7 +176,7 @@ async def test_only_the_work_makes_a_check_pass(name: str, tmp_path: Path):
 
     assert journey.statuses == {"a": "completed"}
     assert [journey.facts.judgement("a", n).passed for n in (1, 2)] == [False, True]
-    assert [rule for rule in attack.rules if rule not in journey.said] == []
+    assert [rule for rule in attack.rules if rule not in journey.flat_report] == []
 
 
 async def test_no_task_changes_a_test_of_another_one(tmp_path: Path):

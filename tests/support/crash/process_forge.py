@@ -69,7 +69,7 @@ class Child:
         return True
 
     @property
-    def said(self) -> str:
+    def error_tail(self) -> str:
         """The end of its standard error."""
         return self.err.read_text(encoding="utf-8", errors="replace")[-2000:]
 

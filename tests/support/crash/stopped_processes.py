@@ -65,7 +65,7 @@ def zombie(stage: Stage, seed: int) -> Trial:
     gate.unlink()
     with prepared(stage.root, stage.scene, stage.forge, stage.uri, stage.settings) as ground:
         first = ground.start()
-        assert _until(lambda: _running(str(gate))), first.said
+        assert _until(lambda: _running(str(gate))), first.error_tail
         time.sleep(chance.uniform(0, 0.4))
         _stop(ground, first)
         ground.died()

@@ -75,7 +75,7 @@ def reference(
         trace = ground.path("trace")
         child = ground.start(trace=trace, watched=root if distinct else None)
         code = child.wait()
-        assert code in (0, 1), child.said
+        assert code in (0, 1), child.error_tail
         end = end_of(ground, code)
         ruling = judge(ground, code, end)
         assert not ruling.problems, ruling.problems

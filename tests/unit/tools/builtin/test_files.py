@@ -35,7 +35,7 @@ class Room:
     async def call(self, name: str, **arguments: object) -> ToolResult:
         return await self.tools.call(wish(name, arguments), CONTEXT)
 
-    async def said(self, name: str, **arguments: object) -> str:
+    async def text(self, name: str, **arguments: object) -> str:
         result = await self.call(name, **arguments)
         assert not result.is_error, result.text
         return result.text
@@ -53,23 +53,23 @@ def room(tmp_path: Path) -> Room:
 
 
 async def test_a_file_is_read_with_its_line_numbers_above(room: Room):
-    assert await room.said("read_file", path="calc.py") == (
+    assert await room.text("read_file", path="calc.py") == (
         "calc.py, lines 1 to 6 of 6\n" + FILES["calc.py"].removesuffix("\n")
     )
 
 
 async def test_part_of_a_file_names_the_next_offset(room: Room):
-    assert await room.said("read_file", path="calc.py", offset=2, limit=2) == (
+    assert await room.text("read_file", path="calc.py", offset=2, limit=2) == (
         "calc.py, lines 2 to 3 of 6\n    return a - b\n\n[not the end: read on with offset=4]"
     )
-    assert "[not the end" not in await room.said("read_file", path="calc.py", offset=4)
+    assert "[not the end" not in await room.text("read_file", path="calc.py", offset=4)
 
 
 async def test_a_last_line_without_an_end_is_a_line(room: Room):
     assert (
-        await room.said("read_file", path="no-end.txt") == "no-end.txt, lines 1 to 2 of 2\none\ntwo"
+        await room.text("read_file", path="no-end.txt") == "no-end.txt, lines 1 to 2 of 2\none\ntwo"
     )
-    assert await room.said("read_file", path="no-end.txt", limit=1) == (
+    assert await room.text("read_file", path="no-end.txt", limit=1) == (
         "no-end.txt, lines 1 to 1 of 2\none\n[not the end: read on with offset=2]"
     )
 
@@ -80,7 +80,7 @@ async def test_a_long_file_is_read_in_parts_that_lose_nothing(tmp_path: Path):
     seen: list[str] = []
     offset = 1
     while offset:
-        header, *body = (await room.said("read_file", path="long.txt", offset=offset)).split("\n")
+        header, *body = (await room.text("read_file", path="long.txt", offset=offset)).split("\n")
         assert header.startswith(f"long.txt, lines {offset} to ")
         more = body.pop() if body[-1].startswith("[not the end") else ""
         seen += body
@@ -90,7 +90,7 @@ async def test_a_long_file_is_read_in_parts_that_lose_nothing(tmp_path: Path):
 
 async def test_a_line_longer_than_a_page_is_cut_with_a_mark(tmp_path: Path):
     room = Room(tmp_path / "ws", {"wide.txt": "a" * 150 + "\nnext\n"}, max_chars=100)
-    assert await room.said("read_file", path="wide.txt") == (
+    assert await room.text("read_file", path="wide.txt") == (
         f"wide.txt, lines 1 to 1 of 2\n{'a' * 100}\n"
         "[line 1 continues for 51 more characters that cannot be shown; use grep]\n"
         "[not the end: read on with offset=2]"
@@ -98,7 +98,7 @@ async def test_a_line_longer_than_a_page_is_cut_with_a_mark(tmp_path: Path):
 
 
 async def test_empty_file_is_reported_as_empty(room: Room):
-    assert await room.said("read_file", path="empty.txt") == "empty.txt is empty."
+    assert await room.text("read_file", path="empty.txt") == "empty.txt is empty."
 
 
 async def test_file_offset_past_the_end_is_refused(room: Room):
@@ -128,20 +128,20 @@ async def test_a_file_that_is_too_large_is_not_read(room: Room):
 
 
 async def test_files_are_listed_by_glob(room: Room):
-    assert await room.said("list_files") == (
+    assert await room.text("list_files") == (
         "6 files\n.env\ncalc.py\ndocs/guide.md\nempty.txt\nno-end.txt\nwindows.txt"
     )
-    assert await room.said("list_files", glob="docs") == "1 file\ndocs/guide.md"
-    assert await room.said("list_files", glob="*.md") == (
+    assert await room.text("list_files", glob="docs") == "1 file\ndocs/guide.md"
+    assert await room.text("list_files", glob="*.md") == (
         "No file matches '*.md'. '*' does not cross '/': use '**/' for any depth."
     )
-    assert await room.said("list_files", glob="**/*.rst") == "No file matches '**/*.rst'."
+    assert await room.text("list_files", glob="**/*.rst") == "No file matches '**/*.rst'."
 
 
 async def test_file_name_with_control_characters_is_shown_escaped(room: Room):
     (room.path / "a\nb.txt").write_text("x")
     (room.path / " c\x1b[1m").write_text("x")
-    listing = await room.said("list_files")
+    listing = await room.text("list_files")
     assert '"a\\nb.txt"' in listing
     assert '" c\\u001b[1m"' in listing
     assert listing.startswith("8 files\n")
@@ -152,68 +152,68 @@ async def test_a_name_that_is_no_utf8_is_listed(tmp_path: Path):
     room = Room(tmp_path / "ws", {})
     (room.path).mkdir(exist_ok=True)
     (room.path / "bad\udcff.txt").write_text("needle")
-    assert await room.said("list_files") == '1 file\n"bad\\udcff.txt"'
+    assert await room.text("list_files") == '1 file\n"bad\\udcff.txt"'
     assert (
-        await room.said("grep", pattern="needle") == '1 matching line\n"bad\\udcff.txt":1: needle'
+        await room.text("grep", pattern="needle") == '1 matching line\n"bad\\udcff.txt":1: needle'
     )
 
 
 async def test_a_long_listing_ends_with_a_mark(tmp_path: Path):
     room = Room(tmp_path / "ws", {f"f{i:02}": "" for i in range(30)}, max_chars=40)
-    listing = await room.said("list_files")
+    listing = await room.text("list_files")
     assert listing.splitlines()[0] == "30 files"
     assert listing.splitlines()[-1] == "[20 files not shown: give a narrower glob]"
     assert len(listing.splitlines()) == 12
 
 
 async def test_lines_are_found_with_their_places(room: Room):
-    assert await room.said("grep", pattern="add") == (
+    assert await room.text("grep", pattern="add") == (
         "2 matching lines\ncalc.py:1: def add(a, b):\ndocs/guide.md:2: add, then sub"
     )
-    assert await room.said("grep", pattern=r"^def \w+\(", glob="**/*.py") == (
+    assert await room.text("grep", pattern=r"^def \w+\(", glob="**/*.py") == (
         "2 matching lines\ncalc.py:1: def add(a, b):\ncalc.py:5: def sub(a, b):"
     )
-    assert await room.said("grep", pattern="two$") == (
+    assert await room.text("grep", pattern="two$") == (
         "2 matching lines\nno-end.txt:2: two\nwindows.txt:2: two"
     )
-    assert await room.said("grep", pattern="nowhere") == "0 matching lines"
+    assert await room.text("grep", pattern="nowhere") == "0 matching lines"
 
 
 async def test_skipped_files_of_a_search_are_counted(room: Room):
     (room.path / "a.bin").write_bytes(b"add\0")
     (room.path / "latin.txt").write_bytes("añadd".encode("latin-1"))
     (room.path / "link").symlink_to("calc.py")
-    assert (await room.said("grep", pattern="add")).endswith(
+    assert (await room.text("grep", pattern="add")).endswith(
         "\n[not searched: 2 files (no UTF-8 text, or too large)]"
     )
 
 
 async def test_search_with_too_many_hits_is_marked(tmp_path: Path):
     room = Room(tmp_path / "ws", {"a.txt": "hit\n" * 500 + "h" * 400})
-    said = await room.said("grep", pattern="h")
+    said = await room.text("grep", pattern="h")
     assert said.startswith(
         "the first 200 matching lines; there are more: narrow the pattern or the glob\na.txt:1: hit\n"
     )
     small = Room(tmp_path / "ws", {}, max_chars=50)
-    assert (await small.said("grep", pattern="h")).count("a.txt:") == 3
-    assert (await small.said("grep", pattern="hhh")) == (
+    assert (await small.text("grep", pattern="h")).count("a.txt:") == 3
+    assert (await small.text("grep", pattern="hhh")) == (
         "the first 0 matching lines; there are more: narrow the pattern or the glob"
     )
 
 
 async def test_file_is_written_with_its_folders(room: Room):
-    assert await room.said("write_file", path="src/./new//a.py", content="x = 1\ny = 2\n") == (
+    assert await room.text("write_file", path="src/./new//a.py", content="x = 1\ny = 2\n") == (
         "Wrote src/new/a.py: 2 lines, 12 bytes (new file)."
     )
     assert (room.path / "src/new/a.py").read_bytes() == b"x = 1\ny = 2\n"
-    assert await room.said("write_file", path="src/new/a.py", content="é") == (
+    assert await room.text("write_file", path="src/new/a.py", content="é") == (
         "Wrote src/new/a.py: 1 line, 2 bytes (replaced the file)."
     )
 
 
 async def test_an_edit_replaces_the_one_place(room: Room):
     assert (
-        await room.said(
+        await room.text(
             "edit_file",
             path="calc.py",
             old="def add(a, b):\n    return a - b",
@@ -222,14 +222,14 @@ async def test_an_edit_replaces_the_one_place(room: Room):
         == "Edited calc.py at line 1: 2 lines became 2 lines."
     )
     assert (room.path / "calc.py").read_text() == FILES["calc.py"].replace("a - b", "a + b", 1)
-    assert await room.said("edit_file", path="windows.txt", old="\r\ntwo", new="") == (
+    assert await room.text("edit_file", path="windows.txt", old="\r\ntwo", new="") == (
         "Edited windows.txt at line 1: 2 lines became 0 lines."
     )
     assert (room.path / "windows.txt").read_bytes() == b"one\r\n"
 
 
 async def test_a_file_is_deleted(room: Room):
-    assert await room.said("delete_file", path="docs/guide.md") == "Deleted docs/guide.md."
+    assert await room.text("delete_file", path="docs/guide.md") == "Deleted docs/guide.md."
     assert not (room.path / "docs/guide.md").exists()
 
 
@@ -301,10 +301,10 @@ async def test_large_uniform_file_is_edited_in_bounded_time(room: Room):
 
 async def test_secrets_are_not_shown(room: Room):
     (room.path / "conf.py").write_text('KEY = "s3cret-value"\nn = 1\n')
-    assert await room.said("read_file", path=".env") == (
+    assert await room.text("read_file", path=".env") == (
         ".env, lines 1 to 2 of 2\nAPI_KEY=[redacted:secret]\nMODE=fast"
     )
-    assert await room.said("grep", pattern="KEY") == (
+    assert await room.text("grep", pattern="KEY") == (
         '2 matching lines\n.env:1: API_KEY=[redacted:secret]\nconf.py:1: KEY = "[redacted:secret]"'
     )
     refused = await room.refused("edit_file", path="conf.py", old='KEY = "s3cret"', new="x")
@@ -314,8 +314,8 @@ async def test_secrets_are_not_shown(room: Room):
 
 async def test_pattern_cannot_reveal_a_secret(room: Room):
     (room.path / "conf.py").write_text('KEY = "s3cret-value"\n')
-    assert await room.said("grep", pattern="s3c.*") == "0 matching lines"
-    assert await room.said("grep", pattern="s3cret") == "0 matching lines"
+    assert await room.text("grep", pattern="s3c.*") == "0 matching lines"
+    assert await room.text("grep", pattern="s3cret") == "0 matching lines"
 
 
 async def test_a_line_of_a_private_key_is_not_shown(room: Room):
@@ -325,9 +325,9 @@ async def test_a_line_of_a_private_key_is_not_shown(room: Room):
         "-----END PRIVATE KEY-----",
     ]
     (room.path / "key.pem").write_text("\n".join(["# mine", *key, "# end"]))
-    assert "QUJD" not in await room.said("read_file", path="key.pem", offset=3, limit=2)
-    assert await room.said("grep", pattern="QUJD") == "0 matching lines"
-    assert (await room.said("read_file", path="key.pem", offset=7)).endswith("\n# end")
+    assert "QUJD" not in await room.text("read_file", path="key.pem", offset=3, limit=2)
+    assert await room.text("grep", pattern="QUJD") == "0 matching lines"
+    assert (await room.text("read_file", path="key.pem", offset=7)).endswith("\n# end")
 
 
 async def test_the_mark_of_a_secret_is_never_written_over_it(room: Room):
@@ -342,6 +342,6 @@ async def test_the_mark_of_a_secret_is_never_written_over_it(room: Room):
         == said
     )
     assert (room.path / ".env").read_text() == FILES[".env"]
-    await room.said("edit_file", path=".env", old="MODE=fast", new="MODE=slow")
+    await room.text("edit_file", path=".env", old="MODE=fast", new="MODE=slow")
     assert (room.path / ".env").read_text() == "API_KEY=abcd1234efgh\nMODE=slow\n"
-    await room.said("write_file", path="redact.py", content='MARK = "[redacted:x]"\n')
+    await room.text("write_file", path="redact.py", content='MARK = "[redacted:x]"\n')
