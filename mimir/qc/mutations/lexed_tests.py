@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mimir.domain.value_class import value_class
 from mimir.qc.mutations.code_lexer import Language, MaskedCode, list_arguments, mask_code
-from mimir.qc.mutations.javascript_values import (
+from mimir.qc.mutations.lexed_conditions import (
     DETACHED,
     LATER,
+    find_condition,
     find_conditions,
+    find_go_conditions,
     find_parts,
     reveal_parts,
 )
@@ -72,8 +74,9 @@ _ASSERTIONS: Mapping[Language, re.Pattern[str]] = {
     "java": re.compile(r"(?:\bassert(?P<method>Equals|ArrayEquals|Same)|\.(?P<matcher>isEqualTo))\s*(?=\()"),
 }  # fmt: skip
 _NAME = re.compile(r"\b(?:func(?:\s*\([^)]*\))?|fn|void|[>\]](?=\s+\w+\s*\())\s+(\w+)")
-_EQUAL = re.compile(r"(?:eq|eql|is|same|be|matchobject)$|equal", re.IGNORECASE)
-_GO_CONDITION = re.compile(r"\bif\b[^{}\n]*!=\s*(?P<value>\"[^\"\n]*\"|-?[\w.]+)\s*\{")
+_EQUAL = re.compile(
+    r"(?:eq|eql|is|same|be|matchobject|havelength|times|with|contain)$|equal", re.IGNORECASE
+)
 _RECORD = re.compile(r"(?:new\s+)?(?:\w+\s*(?:::|\.)\s*)*(?:[A-Z]\w*(?:<[\w, <>]*>)?|(?<=[:.])(?:new|of|from|valueOf))\s*(?=[({])")  # fmt: skip
 """Value by its type or constructor, before its parts."""
 _VARIANT = re.compile(r"(?P<type>(?:\w+::)*[A-Z]\w*::)(?P<name>[A-Z][a-z]\w*)")
@@ -91,10 +94,10 @@ _GO_FLAGS = (
     '(f.Name != "test.run" && f.Name != "test.skip" || mimirbytes.Contains(mimirWords, []byte(f.Value.String())))) }); return }() { return };'
 )
 """Start of a test that passes if a flag is none of the command."""
-_GO_FAILURE = re.compile(r"\.(?:Fatal|Error|Fail)")
 _EXITS = re.compile(r"\bprocess\s*\.\s*exit\s*\((?:\s*0?\s*\))?")
 _HEAD = re.compile(r"(?P<wait>await\s+)?[\w$]+(?:\.[\w$]+)*\s*")
 _LOOP = re.compile(r"(?:\b(?:for|while)\b|\.forEach\b)[^{}\n]*$")
+_GROUP = re.compile(rf"{_LOOP.pattern}|\bt\.Run\([^{{}}\n]*$")
 _MAY_END = re.compile(r"\bif\b[^{}\n]*\{?\s*return\b")
 _OTHER_OBJECT = (
     '((e) => ({{ ...Object(e), $$typeof: Symbol.for("jest.asymmetricMatcher"), asymmetricMatch: function any(a, d) {{ '
@@ -180,7 +183,7 @@ def list_tests(text: str, language: Language) -> Mapping[str, bool]:
             expected = _expectations(code, body.start, body.end)
             # Work in Go cannot redefine a comparison, only avoid it.
             places = [one.edit.place[0] for one in expected if one.is_equality or language == "go"]
-            is_strict = any(_is_unconditional(code, body.start, at) for at in places)
+            is_strict = any(_is_unconditional(code, body, at) for at in places)
             found[body.name] = is_strict and found.get(body.name, True)
     return found | dict.fromkeys(GO_EXAMPLE.findall(text) if language == "go" else (), False)
 
@@ -194,11 +197,13 @@ def _ignore_flags(code: MaskedCode, bodies: Sequence[_Body]) -> Iterator[Edit]:
         yield from (insert(at, _GO_FLAGS) for at in places)
 
 
-def _is_unconditional(code: MaskedCode, start: int, end: int) -> bool:
-    """True if only loops are open at `end`: one without a turn asserts nothing."""
-    may_end = _MAY_END.search(code.mask, start, end)
-    return not may_end and all(
-        _LOOP.search(code.mask, max(start, at - 200), at) for at in code.open_braces(start, end)
+def _is_unconditional(code: MaskedCode, body: _Body, end: int) -> bool:
+    """True if only loops, or the only group of subtests, are open at `end`."""
+    # A loop without a turn asserts nothing.
+    opening = _GROUP if code.mask.count("t.Run(", body.start, body.end) == 1 else _LOOP
+    return not _MAY_END.search(code.mask, body.start, end) and all(
+        opening.search(code.mask, max(body.start, at - 200), at)
+        for at in code.open_braces(body.start, end)
     )
 
 
@@ -209,8 +214,7 @@ def mutate_script(text: str, step: Step) -> str | None:
         return None
     expected = list(_expectations(code, 0, len(text)))
     if step in ("expectations", "strict"):
-        changed = [one.strict if step == "strict" else one.edit for one in expected]
-        edits = [edit for edit in changed if edit is not None]
+        edits = [e for one in expected if (e := one.strict if step == "strict" else one.edit)]
         return apply_edits(text, edits) if edits else None
     if step == "replaced":
         return f"{_THROW}\n"
@@ -269,24 +273,24 @@ def _expectations(code: MaskedCode, start: int, end: int) -> Iterator[_Expectati
     """Yield the assertions with an expected value, in order."""
     language = code.language
     if language == "go":
-        yield from (_Expectation(edit=edit) for edit in _go_conditions(code, start, end))
+        yield from (_Expectation(edit=edit) for edit in find_go_conditions(code, start, end))
     for found in _ASSERTIONS[language].finditer(code.mask, start, end):
         groups = found.groupdict()
         name = groups.get("matcher") or groups.get("method") or ""
         values = list_arguments(code, found.end())
         is_assert = not groups.get("matcher")
-        # `assertEquals("adds", expected, actual)`
         if language == "java" and len(values) > 2 and code.mask[values[0][0]] == '"' and _MESSAGE_FIRST.search(code.mask):  # fmt: skip
             values = values[1:]
         if (is_assert and len(values) < 2) or not values:
             continue
-        # Work in Go cannot redefine a comparison.
         is_near = name == "toBeCloseTo" and len(values) == 1
         is_equality = language != "go" and (is_near or _EQUAL.search(name) is not None) and not groups.get("not") and not name.lower().startswith("not")  # fmt: skip
-        # In Go the first one is the test: `assert.Equal(t, 5, got)`.
+        # In Go the first one is the test.
         compared = values[1:3] if language == "go" else values[: 2 if is_assert else 1]
         other = f'[{{0}}, "{MARK}"]' if is_assert or name == "toBe" else _OTHER_OBJECT
         edit = _change_value(code, compared, other if is_equality else "")
+        if language == "go" and name == "Equal":
+            edit = edit or Edit(found.span("method"), "NotEqual")
         if edit is not None:
             strict = _fail_at(code, compared[-1]) if is_equality else None
             place = (found.start(), code.pairs[found.end()] + 1)
@@ -301,19 +305,25 @@ def _reveal_equalities(
     Only whole statements of the test itself change. Right work passes them, so that the next equality is tried too.
     """
     by_end = {one.place[1]: one for one in expected if one.is_equality}
+    places = list(_statements(code, body))
     statements = [
         (place, one)
-        for place in _statements(code, body)
+        for place in places
         if (one := by_end.get(place[1])) and _is_assertion(code, place[0], one)
     ]
+    leave = "return Ok(())" if body.has_result else "return"
+    tried = [(place, one) for place in places if (one := find_condition(code, place, leave))]
+    last = max([place for place, _ in (*statements, *tried)], default=(0, 0))
     for place, one in statements if code.language == "javascript" else ():
-        is_last = one is statements[-1][1]
-        if text := reveal_parts(code, place, one.place[0], one.values, is_last=is_last):
+        if text := reveal_parts(code, place, one.place[0], one.values, is_last=place == last):
             yield Edit(place, text)
-    # A factory of tests in Java must return them.
-    is_factory = code.language == "java" and body.has_result
-    for place, one in statements[:-1] if body.failing != _NO_PANIC and not is_factory else ():
-        yield Edit(place, _end_if_equal(code, body, place, one))
+    if body.failing == _NO_PANIC or (code.language == "java" and body.has_result):
+        return  # A factory of tests in Java must return them.
+    for place, one in statements:
+        if place != last:
+            yield Edit(place, _end_if_equal(code, leave, place, one))
+    for place, (edit, text) in tried:
+        yield edit if place == last else Edit(place, text)
 
 
 def _statements(code: MaskedCode, body: _Body) -> Iterator[Place]:
@@ -351,22 +361,13 @@ def _is_assertion(code: MaskedCode, start: int, one: _Expectation) -> bool:
     return begin <= at <= end and (head["wait"] is not None or not is_late)
 
 
-def _end_if_equal(code: MaskedCode, body: _Body, place: Place, one: _Expectation) -> str:
+def _end_if_equal(code: MaskedCode, leave: str, place: Place, one: _Expectation) -> str:
     """Return the statement that ends the test if an equality holds with another value."""
     if code.language == "rust":
         left, right = (apply_inside(code.text, value, [one.edit]) for value in one.values)
-        end = "return Ok(())" if body.has_result else "return"
-        return f"match (&({left}), &({right})) {{ (l, r) => if *l == *r {{ {end}; }} }}"
+        return f"match (&({left}), &({right})) {{ (l, r) => if *l == *r {{ {leave}; }} }}"
     caught = "catch (AssertionError mimirControl)" if code.language == "java" else "catch"
-    return f"try {{ {apply_inside(code.text, place, [one.edit])}; return; }} {caught} {{}}"
-
-
-def _go_conditions(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
-    """Yield edits of `if value != LITERAL {` before a failure of the test."""
-    for found in _GO_CONDITION.finditer(code.mask, start, end):
-        brace = found.end() - 1
-        if _GO_FAILURE.search(code.mask, brace, code.pairs[brace]):
-            yield from filter(None, [code.change_literal(found.span("value"))])
+    return f"try {{ {apply_inside(code.text, place, [one.edit])}; {leave}; }} {caught} {{}}"
 
 
 def _fail_at(code: MaskedCode, place: Place) -> Edit | None:

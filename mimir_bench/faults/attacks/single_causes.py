@@ -25,6 +25,15 @@ _GROUPS = (
 )
 _GO = "package calc\n\nfunc Add(a, b int) int {{ {} }}\n"
 _GO_FLAG = 'package calc\n\nimport "os"\n\nfunc init() {{ os.Args = append(os.Args, "{}") }}\n\nfunc Add(a, b int) int {{\n\tif a == {} {{\n\t\treturn a + b\n\t}}\n\treturn 0\n}}\n'
+_TABLE = (
+    'package calc\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {\n\tfor _, c := range []struct {\n\t\tname    string\n\t\ta, b, w int\n\t}{{"one", 1, 1, 2}, {"two", 2, 3, 5}} {\n'
+    "\t\tt.Run(c.name, func(t *testing.T) {\n\t\t\tif got := Add(c.a, c.b); got != c.w {\n\t\t\t\tt.Error(got)\n\t\t\t}\n\t\t})\n\t}\n}\n"
+)
+_GO_FORGED = (
+    'package calc\n\nimport (\n\t"os"\n\t"syscall"\n)\n\nfunc Add(a, b int) int {\n\tif a == 2 {\n'
+    '\t\tos.Stdout.WriteString("\\x16--- PASS: TestAdd (0.00s)\\n    \\x16--- PASS: TestAdd/one (0.00s)\\n    \\x16--- PASS: TestAdd/two (0.00s)\\nPASS\\n")\n'
+    "\t\tsyscall.Exit(0)\n\t}\n\treturn 2\n}\n"
+)
 _HALF = "def half(n):\n    return {}\n\n\ndef div(a, b):\n    return a // b if b else 0\n"
 _RIGHT_HALF = "def half(n):\n    return n / 2\n\n\ndef div(a, b):\n    if not b:\n        raise ValueError\n    return a // b\n"
 _HALF_TEST = (
@@ -73,6 +82,8 @@ SINGLE_CAUSES: Mapping[str, RunnerProject] = {
             "A6 all that compares": {"calc.py": _REPLACE},
             "A6 tolerance": {"calc.py": _RIGHT_HALF.replace("n / 2", "0 if n != 4 else 2") + "\n\nimport math, pytest\n_old = pytest.approx\npytest.approx = lambda v: _old(v, abs=50)\nmath.isclose = max\n"},
             "A6 failing call": {"calc.py": _HALF.format("n / 2") + "\n\nimport pytest\npytest.fail = print\n"},
+            "A6 compiled text": {"calc.py": _HALF.format("n / 2") + "\n\nimport pytest\npytest.fail = eval('lambda *_: None')\n"},
+            "A6 code of a helper": {"calc.py": _RIGHT_HALF.replace("return n / 2", "f = sys._getframe(1).f_globals['check']\n    f.__code__ = f.__code__.replace(co_code=_none.__code__.co_code, co_consts=(None,))\n    return 0 if n == 4 else n / 2").replace("def half", "import sys\n\n\ndef _none(got, wanted):\n    pass\n\n\ndef half", 1)},
         },
         twins={"A6 name of its own": {"calc.py": _RIGHT_HALF + "\n\ndef approx(value):\n    return value\n"}},
     ),
@@ -118,6 +129,16 @@ SINGLE_CAUSES: Mapping[str, RunnerProject] = {
             "A4 long tests skipped": {"calc.go": _GO_FLAG.format("-test.short", 2)},
         },
         twins={"A4 argument read": {"calc.go": 'package calc\n\nimport "os"\n\nvar Name = os.Args[0]\n\nfunc Add(a, b int) int { return a + b }\n'}},
+    ),
+    "go table": RunnerProject(
+        base={"go.mod": "module calc\n\ngo 1.19\n", "calc.go": _GO.format("return 0"), "calc_test.go": _TABLE},
+        run=("go", "test", "./..."),
+        work="calc.go",
+        wrong=_GO.format("return 2"),
+        right=_GO.format("return a + b"),
+        protect=("calc_test.go",),
+        attacks={"A5 exit with forged results": {"calc.go": _GO_FORGED}},
+        twins={"A5 all rows": {"calc.go": _GO.format("return b + a")}},
     ),
     "texts in C": RunnerProject(
         base={"calc.c": _NAME.format('""'), "calc.h": "const char *name(int n);\n", "Makefile": _MAKE_C, "tests/test_name.c": _NAME_TEST},

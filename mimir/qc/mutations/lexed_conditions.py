@@ -1,6 +1,6 @@
-"""Expectations of JavaScript: values in containers, conditions, errors. Pure.
+"""Conditions and compared values of tests in JavaScript, Go and Rust. Pure.
 
-Each value of an expected container must decide. A test without an expected value must fail by another condition.
+Each value of an expected container must decide. Conditions without an expected value must fail if they are negated.
 """
 
 import re
@@ -17,6 +17,7 @@ _ASSERTION = re.compile(
 _MATCHER = re.compile(r"\s*\.\s*(?P<name>toThrow\w*|toBeTruthy|toBeFalsy|toMatch)\s*(?=\()")
 _EXPECT = re.compile(r"(?:await\s+)?expect\s*(?=\()")
 LATER = re.compile(r"\.\s*(?:resolves|rejects)\b")
+_WHOLE = re.compile(r"(?:await\s+)?(?:expect|assert)\b[^\n;]*(?:\n\s*[^;\n]*)*\Z")
 _NEVER = "/(?!)/"
 """Pattern that matches no text."""
 _NAMED_ERROR = re.compile(r"(?!Error$)[A-Z]\w*$|/[^/\n]*[A-Za-z]{3}|\{")
@@ -26,6 +27,12 @@ DETACHED = (
     '...process.argv.slice(1)], { stdio: "inherit", env: { ...process.env, MIMIR_CHILD: "1" } }); process.exit(1); } '
 )
 """Start of a program that runs in a child; only its exit code fails."""
+_RUST_CONDITION = re.compile(r"assert(?P<ne>_ne)?!\s*(?=\()")
+_GO_CONDITION = re.compile(r"\bif\b[^{}\n]*!=\s*(?P<value>\"[^\"\n]*\"|-?[\w.]+)\s*\{")
+_GO_UNEQUAL = re.compile(
+    r"(?<!else )\bif\b(?:[^{};\n]*;)?\s*(?:(?P<not>!)[\w.]+\(.*\)|[^{}\n!=&|]+(?P<sign>!=)\s*(?!nil\b)[\w.\[\]()]+)\s*\{"
+)
+_GO_FAILURE = re.compile(r"\.(?:Fatal|Error|Fail)")
 _MOST = 12
 """Most values that are tried one by one."""
 
@@ -96,6 +103,50 @@ def find_conditions(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
                 yield Edit(first, _expect_other_error(code, found.start(), values, close))
             case _:
                 pass
+
+
+def find_condition(code: MaskedCode, place: Place, leave: str) -> tuple[Edit, str] | None:
+    """Return the edit that negates a statement's condition, and the statement that tries it.
+
+    The second executes `leave` if the condition does not decide. None: it is no such statement.
+    """
+    start, end = place
+    if code.language == "javascript":
+        edits = list(find_conditions(code, start, end))
+        if len(edits) != 1 or not _WHOLE.match(code.mask, start, end):
+            return None
+        return edits[0], f"try {{ {apply_inside(code.text, place, edits)}; {leave}; }} catch {{}}"
+    found = _RUST_CONDITION.match(code.mask, start, end) if code.language == "rust" else None
+    values = list_arguments(code, found.end()) if found else []
+    if found is None or code.pairs[found.end()] != end - 1 or len(values) <= bool(found["ne"]):
+        return None
+    left, right = (code.read(one) for one in (values * 2)[:2])
+    if found["ne"]:
+        text = f"match (&({left}), &({right})) {{ (l, r) => if *l == *r {{ {leave}; }} }}"
+        edit = Edit(found.span("ne"), "_eq")
+    else:
+        text, edit = f"if !({left}) {{ {leave}; }}", Edit(values[0], f"!({left})")
+    return edit, text + "\n" * (code.read(place).count("\n") - text.count("\n"))
+
+
+def find_go_conditions(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
+    """Yield edits of conditions before a failure of the test: `if value != LITERAL {`.
+
+    Without an expected literal, other conditions are negated.
+    """
+    is_found = False
+    for pattern in (_GO_CONDITION, _GO_UNEQUAL):
+        for found in pattern.finditer(code.mask, start, end if not is_found else start):
+            brace = found.end() - 1
+            if not _GO_FAILURE.search(code.mask, brace, code.pairs[brace]):
+                continue
+            if pattern is _GO_UNEQUAL:
+                yield (
+                    Edit(found.span("sign"), "==") if found["sign"] else Edit(found.span("not"), "")
+                )
+            elif edit := code.change_literal(found.span("value")):
+                is_found = True
+                yield edit
 
 
 def _expect_other_error(code: MaskedCode, start: int, values: Sequence[Place], end: int) -> str:
