@@ -21,5 +21,7 @@ def test_the_only_group_of_subtests_always_compares():
     group = "\tt.Run(c, func(t *testing.T) {\n\t\tif f() != c.w {\n\t\t\tt.Fatal()\n\t\t}\n\t})\n"
     text = "func TestA(t *testing.T) {{\n{}}}\n"
 
+    table = f"\tfor _, c := range []s{{{{1}}}} {{\n{group}\t}}\n"
     assert lexed_tests.list_tests(text.format(group), "go") == {"TestA": True}
+    assert lexed_tests.list_tests(text.format(table), "go") == {"TestA": True}
     assert lexed_tests.list_tests(text.format(group * 2), "go") == {"TestA": False}
