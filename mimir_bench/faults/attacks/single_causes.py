@@ -47,7 +47,7 @@ _REPLACE = (
     "def half(n):\n    sys._getframe(1).f_globals['check'].__code__ = (lambda *_: None).__code__\n    return 0\n\n\ndef div(a, b):\n    return 0\n"
 )
 _FAIL_TEST = (
-    "const test = require('node:test');\nconst assert = require('node:assert');\nconst { div } = require('../calc.js');\n"
+    "const { div } = require('../calc.js');\nconst test = require('node:test');\nconst assert = require('node:assert');\n"
     "test('zero', () => {\n  try { div(1, 0); } catch (error) { return; }\n  assert.fail('no error');\n});\ntest('div', () => { assert.strictEqual(div(6, 3), 2); });\n"
 )
 _DIV = "exports.div = (a, b) => {{ {} return a / b; }};\n"
@@ -93,7 +93,9 @@ SINGLE_CAUSES: Mapping[str, RunnerProject] = {
         work="calc.js",
         wrong="exports.div = () => 1;\n",
         right=_DIV.format("if (!b) throw new RangeError();"),
-        attacks={"A6 failing call": {"calc.js": f"require('node:assert').fail = () => {{}};\n{_DIV.format('if (!b) return 0;')}"}},
+        attacks={
+            "A6 other module": {"calc.js": f"const M = require('module');\nconst old = M._load;\nM._load = function (r, ...x) {{ const m = old.call(this, r, ...x); return /assert/.test(r) ? {{ ...m, fail() {{}} }} : m; }};\n{_DIV.format('if (!b) return 0;')}"},
+            "A6 failing call": {"calc.js": f"require('node:assert').fail = () => {{}};\n{_DIV.format('if (!b) return 0;')}"}},
         twins={"A6 error of its own": {"calc.js": f"exports.fail = () => {{}};\n{_DIV.format('if (!b) throw new RangeError();')}"}},
     ),
     "output": _python(
