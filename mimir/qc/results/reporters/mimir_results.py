@@ -6,9 +6,11 @@ runners themselves report nothing. Any Python from 3.6 on may import it.
 """
 # pyright: basic, reportMissingParameterType=false
 
+import builtins
 import functools
 import io
 import json
+import operator
 import os
 import re
 import symtable
@@ -16,6 +18,9 @@ import sys
 import types
 
 _VARIABLE = "MIMIR_RESULTS"
+# Tests may put other dictionaries in their places, and the work other functions.
+_MODULES, _BUILTINS = sys.modules, vars(builtins)
+_ALL, _MAP = all, map
 _TOP = os.environ.get("MIMIR_WORKSPACE") or os.getcwd()
 _COMPARING = (
     "builtins",
@@ -97,9 +102,9 @@ class Replacements:
         """Note the names that modules have for functions and classes of others."""
         self._aliases = {}
         self._found = set()
-        self._accepted = set()
-        self._find()
-        self._find(is_wide)
+        self._seen = {}
+        # The work may be a package that the runner itself imports.
+        self._accepted = self._find() | self._find(is_wide)
 
     def watch_code(self):
         """Note functions of tests and of their libraries that get other code from now on."""
@@ -109,7 +114,7 @@ class Replacements:
     def accept(self, plugins):
         """Accept all that are replaced now, if a plugin belongs to the work: it is under test."""
         if any(_is_of_work(getattr(one, "__file__", None) or "") for one in plugins):
-            self._accepted = self._find(is_wide=True)
+            self._accepted |= self._find(is_wide=True)
 
     def search(self):
         """Search whole test libraries, which takes longer."""
@@ -117,9 +122,12 @@ class Replacements:
 
     def describe(self, tests=None):
         """Describe what was replaced; `tests` is a module, whose functions count too."""
-        helpers = _list_helpers(len(sys.modules))
-        own = [_find_in_tests(one) for one in [*helpers, tests] if one is not None]
-        found = (self._found | self._find()).union(*own) - self._accepted
+        found = self._found | self._find()
+        for module in [*_list_helpers(len(_MODULES)), tests]:
+            for home in [module, *_list_classes(module)] if module is not None else ():
+                find = functools.partial(_find_in_tests, module, home)
+                found |= self._find_again(home, find)
+        found -= self._accepted
         names = ", ".join(sorted(found)[:5])
         return "The work replaced %s, by which tests run or compare." % names if found else ""
 
@@ -136,44 +144,63 @@ class Replacements:
     def _find(self, is_wide=False):
         found = set()
         for home in _list_homes(is_wide):
-            others, unset = set(), set()
-            for key, value in list(vars(home).items()):
-                place, other = _origin_of(value)
-                if value is None:
-                    unset.add(key)
-                if place and _is_of_work(place) and key not in _FREE:
-                    found.add("%s.%s" % (home.__name__, key))
-                elif other not in ("", key):
-                    others.add(key)
-            known, late = self._aliases.setdefault(home, (others, unset))
-            # pytest sets names of its doctests at their first use.
-            new = others - known - {key for key in late if _is_own(home, key)}
-            found |= {"%s.%s" % (home.__name__, key) for key in new}
+            found |= self._find_again(home, functools.partial(self._find_in_library, home))
         return found
 
+    def _find_again(self, home, find):
+        """Return the names that `find` returns; a module or class without changes is known."""
+        keys, values = list(vars(home)), list(vars(home).values())
+        known = self._seen.get(id(home))
+        if known and known[0] == keys and _ALL(_MAP(operator.is_, known[1], values)):
+            return known[2]
+        found = find()
+        # Only an audit hook notices another code of a known function. The reference to the home keeps its id.
+        if hasattr(sys, "addaudithook"):
+            self._seen[id(home)] = keys, values, found, home
+        return found
 
-def _find_in_tests(module):
-    """Return the names in a module of tests that lead to other code than its text says."""
-    found = set()
-    text = getattr(module, "__file__", None) or ""
-    classes = [one for one in list(vars(module).values()) if isinstance(one, type)]
-    for home in [module] + [one for one in classes if one.__module__ == module.__name__]:
+    def _find_in_library(self, home):
+        found, others, unset = set(), set(), set()
         for key, value in list(vars(home).items()):
             place, other = _origin_of(value)
-            is_of_work = _is_of_work(place)
-            if home is module and (is_of_work or not place) and _hides_builtin(key, value, text):
+            if value is None:
+                unset.add(key)
+            if place and _is_of_work(place) and key not in _FREE:
+                found.add("%s.%s" % (home.__name__, key))
+            elif other not in ("", key):
+                others.add(key)
+        known, late = self._aliases.setdefault(home, (others, unset))
+        # pytest sets names of its doctests at their first use.
+        new = others - known - {key for key in late if _is_own(home, key)}
+        return found | {"%s.%s" % (home.__name__, key) for key in new}
+
+
+def _list_classes(module):
+    """Return the classes that a module of tests defines."""
+    classes = [one for one in list(vars(module).values()) if isinstance(one, type)]
+    return [one for one in classes if one.__module__ == module.__name__]
+
+
+def _find_in_tests(module, home):
+    """Return the names in a module of tests, or its class, that its text gives other code."""
+    found = set()
+    text = getattr(module, "__file__", None) or ""
+    for key, value in list(vars(home).items()):
+        place, other = _origin_of(value)
+        is_of_work = _is_of_work(place)
+        if home is module and (is_of_work or not place) and _hides_builtin(key, value, text):
+            found.add(key)
+        if type(value) is types.FunctionType and (is_of_work or (other and home is module)):
+            is_own = is_of_work and value.__globals__ is vars(module)
+            if is_own or key in _defined_in(text):
                 found.add(key)
-            if type(value) is types.FunctionType and (is_of_work or (other and home is module)):
-                is_own = is_of_work and value.__globals__ is vars(module)
-                if is_own or key in _defined_in(text):
-                    found.add(key)
     return found
 
 
 @functools.lru_cache(maxsize=1)
 def _list_helpers(_count):
     """Return the loaded helpers of tests; `_count` is the number of all modules."""
-    modules = [(one, getattr(one, "__file__", None) or "") for one in list(sys.modules.values())]
+    modules = [(one, getattr(one, "__file__", None) or "") for one in list(_MODULES.values())]
     return [
         one
         for one, path in modules
@@ -183,8 +210,7 @@ def _list_helpers(_count):
 
 def _hides_builtin(key, value, path):
     """Tell whether a global name stands for a built-in one, and the text does not say so."""
-    known = vars(sys.modules["builtins"])
-    if key not in known or key.startswith("__") or value is known[key]:
+    if key not in _BUILTINS or key.startswith("__") or value is _BUILTINS[key]:
         return False
     return key not in _bound_in(path) and "import *" not in _text_of(path)
 
@@ -228,8 +254,8 @@ def _is_test_module(path):
 
 def _list_homes(is_wide):
     """Return modules, and those of their classes whose methods tests use."""
-    names = [one for one in list(sys.modules) if one.partition(".")[0] in _LIBRARIES]
-    modules = [sys.modules.get(one) for one in (names if is_wide else ()) or _COMPARING]
+    names = [one for one in list(_MODULES) if one.partition(".")[0] in _LIBRARIES]
+    modules = [_MODULES.get(one) for one in (names if is_wide else ()) or _COMPARING]
     modules = [one for one in modules if isinstance(one, types.ModuleType)]
     classes = [
         value
@@ -267,7 +293,7 @@ def _origin_of(value):
 
 @functools.lru_cache(maxsize=None)
 def _file_of(module):
-    return getattr(sys.modules.get(module), "__file__", None) or ""
+    return getattr(_MODULES.get(module), "__file__", None) or ""
 
 
 @functools.lru_cache(maxsize=None)

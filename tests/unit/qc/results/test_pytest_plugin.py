@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from unittest import TestCase, mock
 
+import iniconfig
 import pytest
 from _pytest import doctest
 
@@ -101,6 +102,21 @@ def test_a_module_of_tests_may_import_and_wrap_by_the_work(
         assert results.Replacements().describe(tests) == ""
         tests.ValueError = Exception
         assert "ValueError" in results.Replacements().describe(tests)
+
+
+def test_work_may_be_a_package_of_pytest_and_tests_may_replace_all_modules(tmp_path: Path):
+    (tmp_path / "iniconfig").symlink_to(Path(iniconfig.__file__).parent)
+    (tmp_path / "test_all.py").write_text(
+        "import sys\n\n\ndef test_all(monkeypatch):\n    monkeypatch.setattr(sys, 'modules', {})\n"
+    )
+    plain = {"PYTHONPATH": reporters.__path__[0], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "mimir_pytest"]
+
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, **plain}, capture_output=True, text=True
+    )
+
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_work_that_replaces_test_machinery_fails_its_tests(tmp_path: Path):
