@@ -42,7 +42,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session):
-    """Accept what plugins under test replaced."""
+    """Accept the replacements of a plugin under test."""
     _replacements.accept(session.config.pluginmanager.get_plugins())
 
 

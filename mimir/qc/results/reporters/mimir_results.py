@@ -36,6 +36,8 @@ _LIBRARIES = ("pytest", "_pytest", "unittest")
 """Packages of test runners."""
 _FREE = ("print", "open", "input", "__import__", "__build_class__")
 """Names of them that work may replace."""
+_PLUGINS = []
+"""Folders of plugins of pytest that are under test."""
 _CODE = ("__code__", "__defaults__", "__kwdefaults__")
 _DEFINED = re.compile(r"(?m)^(?!.*@)(.*)\n[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)")
 _ASSIGNED = re.compile(r"(?m)^(\w+)[ \t]*=")
@@ -112,9 +114,14 @@ class Replacements:
             sys.addaudithook(self._note_other_code)
 
     def accept(self, plugins):
-        """Accept all that are replaced now, if a plugin belongs to the work: it is under test."""
-        if any(_is_of_work(getattr(one, "__file__", None) or "") for one in plugins):
-            self._accepted |= self._find(is_wide=True)
+        """Accept replacements by the packages of plugins that are under test: it is their work."""
+        for path in filter(None, [getattr(one, "__file__", None) for one in plugins]):
+            # The name of a plugin often holds that of pytest, but no test does its work.
+            name = path_in_workspace(path).lower().replace("pytest", "")
+            if _is_of_work(os.path.join(_TOP, name)):
+                _PLUGINS.append(os.path.dirname(path) + os.sep)
+        _is_of_work.cache_clear()
+        self._seen.clear()
 
     def search(self):
         """Search whole test libraries, which takes longer."""
@@ -135,6 +142,8 @@ class Replacements:
         if event != "object.__setattr__" or values[1] not in _CODE:
             return
         one = values[0]
+        if sys._getframe(1).f_code.co_filename.startswith(tuple(_PLUGINS)):
+            return
         # The copies of `mock.create_autospec` are local functions.
         if type(one) is types.FunctionType and "<locals>" not in one.__qualname__:
             home = str(one.__globals__.get("__name__"))
@@ -298,4 +307,5 @@ def _file_of(module):
 
 @functools.lru_cache(maxsize=None)
 def _is_of_work(path):
-    return os.path.isabs(path) and not is_of_the_tests(path, "")
+    is_of_plugin = path.startswith(tuple(_PLUGINS))
+    return os.path.isabs(path) and not is_of_plugin and not is_of_the_tests(path, "")

@@ -104,13 +104,18 @@ def test_a_module_of_tests_may_import_and_wrap_by_the_work(
         assert "ValueError" in results.Replacements().describe(tests)
 
 
-def test_work_may_be_a_package_of_pytest_and_tests_may_replace_all_modules(tmp_path: Path):
+def test_work_may_be_a_package_or_plugin_of_pytest(tmp_path: Path):
     (tmp_path / "iniconfig").symlink_to(Path(iniconfig.__file__).parent)
     (tmp_path / "test_all.py").write_text(
         "import sys\n\n\ndef test_all(monkeypatch):\n    monkeypatch.setattr(sys, 'modules', {})\n"
     )
+    (tmp_path / "plug").mkdir()
+    (tmp_path / "plug/pytest_plug.py").write_text(
+        "import pytest\n\n\ndef pytest_runtest_setup():\n    pytest.fail = lambda *_: None\n"
+        "    pytest.skip.__defaults__ = ('',)\n"
+    )
     plain = {"PYTHONPATH": reporters.__path__[0], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "mimir_pytest"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "mimir_pytest", "-p", "plug.pytest_plug"]
 
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, **plain}, capture_output=True, text=True
