@@ -111,9 +111,10 @@ def test_work_may_be_a_package_or_plugin_of_pytest(tmp_path: Path):
     )
     (tmp_path / "plug").mkdir()
     (tmp_path / "plug/pytest_plug.py").write_text(
-        "import pytest\n\n\ndef pytest_runtest_setup():\n    pytest.fail = lambda *_: None\n"
+        "import pytest\n\nfrom plug import fakes\n\n\ndef pytest_runtest_setup():\n    pytest.fail = fakes.accept\n"
         "    pytest.skip.__defaults__ = ('',)\n"
     )
+    (tmp_path / "plug/fakes.py").write_text("def accept(*_):\n    pass\n")
     plain = {"PYTHONPATH": reporters.__path__[0], "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "mimir_pytest", "-p", "plug.pytest_plug"]
 
