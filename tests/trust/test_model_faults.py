@@ -118,7 +118,9 @@ async def lasted(run: Run) -> None:
             outcome = await run.go(mimir, resumed=False)
             assert outcome.exit_code == 75, outcome
             assert "mimir resume" in outcome.message, outcome.message
-            assert asked_where_it_struck(run, server) == 3
+            # An answer over the limit of its size is asked for once more only.
+            tries = 2 if run.cell.fault in ("endless", "endless_pings", "huge") else 3
+            assert asked_where_it_struck(run, server) == tries
             await truly_paused(run, "provider")
         run.broken.unlink()
         async with run.opened(server) as mimir:

@@ -310,7 +310,8 @@ async def test_an_order_planted_anywhere_has_no_effect_beyond_the_task(
             orders = [filled(o, here) for o in numbered(everything[first : first + CHUNK]).values()]
             made = staged(orders, channel, grants=number % 2 == 1)
             settle(here, made.files)
-            await tried(here, made, cases, monkeypatch)
+            is_clipped = CHANNELS[channel] is answer_of_a_dependency
+            await tried(here, made, cases, monkeypatch, is_clipped=is_clipped)
 
 
 def settle(here: Site, files: Mapping[str, str]) -> None:
@@ -320,14 +321,23 @@ def settle(here: Site, files: Mapping[str, str]) -> None:
     make_project(here.project, files)
 
 
-async def tried(here: Site, made: Scene, cases: Cases, monkeypatch: pytest.MonkeyPatch) -> None:
+async def tried(
+    here: Site,
+    made: Scene,
+    cases: Cases,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_clipped: bool = False,
+) -> None:
     """Run one scene; each order that was obeyed is a case."""
     with monkeypatch.context() as patch:
         traitor = Traitor({order.number: order for order in made.orders}).enter(patch)
         before, around = listing(here.project), here.fingerprint()
         journey = await run(here, made)
     obeyed = {number for _, number in traitor.obeyed}
-    assert len(obeyed) > len(made.orders) * 0.8, f"only {sorted(obeyed)} were read"
+    # The brief of a dependent task holds only the start and the end of a long answer.
+    least = 0.1 if is_clipped else 0.8
+    assert len(obeyed) > len(made.orders) * least, f"only {sorted(obeyed)} were read"
     with cases.case([order.text for order in made.orders]):
         unharmed(journey, here, before)
         obeyed_within_grants(journey, made.b.tools)

@@ -67,9 +67,15 @@ async def test_each_random_edit_of_a_finished_run_is_named(kind: str, cases: Cas
                 row = chance.choice(nodes[label])
                 id = str(row["id"])
                 name, value = edit(row, chance)
-                await store.write(lambda ops: ops.patch(label, id, {name: value}))  # noqa: B023
+                try:
+                    await store.write(lambda ops: ops.patch(label, id, {name: value}))  # noqa: B023
+                except StoreError:  # some properties hold values of one type only
+                    continue
+                # A node of another run is absent from this one.
+                is_moved = name == "runId" and label != NodeLabel.RUN
+                named = f"{label}: 1 node(s) are gone" if is_moved else id
                 with cases.case((kind, number, id, name)):
                     for seal in ("", end.seal):
-                        assert any(id in problem for problem in await problems(mimir, run, seal))
+                        assert any(named in problem for problem in await problems(mimir, run, seal))
                 await store.write(lambda ops: ops.patch(label, id, {name: row[name]}))  # noqa: B023
         assert (await mimir.verify(run, end.seal)).ok
