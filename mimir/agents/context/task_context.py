@@ -1,7 +1,7 @@
 """Contexts of all roles, with a receipt: equal inputs give equal bytes. Pure.
 
 The system message is byte-equal for every call and attempt of a role, so that prompt caches work. The user message has the parts that
-belongs to one attempt; it begins with `Task: <id>` and `Attempt <n> of <m>`.
+belong to one attempt; it begins with `Task: <id>` and `Attempt <n> of <m>`.
 """
 
 from collections.abc import Mapping

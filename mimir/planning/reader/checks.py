@@ -8,6 +8,7 @@ import json
 import math
 import re
 import shlex
+import textwrap
 from collections.abc import Sequence
 
 from mimir.domain.finding import Finding, SourcePosition, quote_excerpt
@@ -60,7 +61,7 @@ def parse_checks(text: str, first_line: int, indent: int = 0) -> LocatedValue:
 
 def write_script_check(text: str) -> str:
     """Return the YAML of one check whose command is the text of a shell fence."""
-    script = "\n".join(line.strip().removeprefix("$ ") for line in text.strip().splitlines())
+    script = re.sub(r"(?m)^\$ ", "", textwrap.dedent(text).strip())
     return f"- run: {json.dumps(script, ensure_ascii=False)}"
 
 
@@ -178,13 +179,11 @@ class _CheckReader:
 
     def _run(self) -> tuple[str, ...] | str:
         node = self._get("run")
-        argv = node.text if node is not None and node.is_scalar else self._texts("run") or ()
+        if node is not None and node.is_scalar:
+            return node.text
+        argv = self._texts("run") or ()
         # A program's name holds no space: these are command lines, and each must succeed.
-        return (
-            argv
-            if isinstance(argv, str) or not re.search(r"\s", argv[0] if argv else "")
-            else "\n".join(argv)
-        )
+        return "\n".join(argv) if re.search(r"\s", "".join(argv[:1])) else argv
 
     def _kind(self) -> CheckKind | None:
         node = self._get("kind")

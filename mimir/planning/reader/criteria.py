@@ -166,7 +166,11 @@ def _from_table(
     keys = [_KEYS.get(words(cell)) for cell in _cells(head)]
     found: list[RawCriterion] = []
     for line in rows:
-        cells = {key: cell for key, cell in zip(keys, _cells(line), strict=False) if key}
+        cells = {
+            key: cell if key == "text" else cell.strip("`*")
+            for key, cell in zip(keys, _cells(line), strict=False)
+            if key
+        }
         points = _EXACT_POINTS.fullmatch(cells.get("points", ""))
         one = parse(cells.get("text", ""), line.place, named)
         if not one.text or (cells.get("points") and points is None):
@@ -187,9 +191,11 @@ def _from_table(
 
 
 def _cells(line: ValueLine) -> list[str]:
-    return [cell.strip(" `*") for cell in line.text.strip().strip("|").split("|")]
+    row = line.text.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip().replace(r"\|", "|") for cell in _CELL_END.split(row)]
 
 
+_CELL_END = re.compile(r"(?<!\\)\|")
 _TABLE_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+\s*(?::?-+:?\s*)?")
 _NOT_CRITICAL = frozenset(("", "no", "false", "-", "–", "n"))
 

@@ -43,7 +43,7 @@ _TEMPLATE = {
     "`": re.compile(r"\\.|`|\$\{", re.DOTALL),
     "}": re.compile(rf"\\.|[`{{}}]|{_TEXT}|{_CHARACTER}", re.DOTALL),
 }
-"""Tokens inside a template of JavaScript, and inside of the code in it, by what ends it."""
+"""Tokens inside a template of JavaScript, and inside of the code in it, by their end."""
 _DIRECTIVE = re.compile(r"(?m)^[ \t]*#(?:[^\\\n]|\\(?:.|\n))*")
 """Line of the preprocessor: its brackets belong to no statement."""
 _BEFORE_REGEX = re.compile(

@@ -191,7 +191,7 @@ def _list_classes(module):
 
 
 def _find_in_tests(module, home):
-    """Return the names in a module of tests, or its class, that its text gives other code."""
+    """Return the names in a test module, or its class, whose code is not that of the text."""
     found = set()
     text = getattr(module, "__file__", None) or ""
     for key, value in list(vars(home).items()):
@@ -218,7 +218,7 @@ def _list_helpers(_count):
 
 
 def _hides_builtin(key, value, path):
-    """Tell whether a global name stands for a built-in one, and the text does not say so."""
+    """Return whether a global name replaces a built-in one without a binding in the text."""
     if key not in _BUILTINS or key.startswith("__") or value is _BUILTINS[key]:
         return False
     return key not in _bound_in(path) and "import *" not in _text_of(path)

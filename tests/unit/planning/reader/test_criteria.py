@@ -58,9 +58,9 @@ def test_criteria_may_be_a_table():
 | ID | Points | Critical | Criterion |
 |----|:------:|----------|-----------|
 | `c7` | 60 pts | yes | it works |
-| c2 | 40 | no | it is fast |
+|c2|40||`it` is \\| `fast`|
 """
-    fast = one("it is fast", id="c2", points=40)
+    fast = one("`it` is | `fast`", id="c2", points=40)
     assert criteria(table) == [one("it works", id="c7", points=60, critical=True), fast]
     (found,) = parser.parse_plan(
         f"**Task ID:** t-1\n**Prompt:** p\n**Criteria:**{table}| c3 | many | no | x |\n"
@@ -72,6 +72,7 @@ def test_criteria_may_be_a_table():
     ("checks", "run", "seconds"),
     [
         ("```bash\n$ cd src\n$ pytest -q\n```", "cd src\npytest -q", 300),
+        ("```sh\nif a; then\n  b\nfi\n```", "if a; then\n  b\nfi", 300),
         ("```yaml\n- run: [pytest -q]\n  timeout: 2m\n```", "pytest -q", 120),
         ("```yaml\n- run:\n  - pytest -q\n  - ruff check .\n```", "pytest -q\nruff check .", 300),
     ],
