@@ -173,12 +173,12 @@ def _from_table(
         }
         points = _EXACT_POINTS.fullmatch(cells.get("points", ""))
         one = parse(cells.get("text", ""), line.place, named)
-        if not one.text or (cells.get("points") and points is None):
+        is_critical = _IS_CRITICAL.get(cells.get("critical", "").casefold())
+        if not one.text or is_critical is None or (cells.get("points") and points is None):
             message = f"The row {quote_excerpt(line.text)} is no criterion."
             hint = "Write each criterion as '- [ ] (60 pts) c1: text'."
             findings.append(make_finding("criterion-unreadable", message, line.place, hint))
             continue
-        is_critical = cells.get("critical", "").casefold() not in _NOT_CRITICAL
         found.append(
             replace(
                 one,
@@ -197,7 +197,11 @@ def _cells(line: ValueLine) -> list[str]:
 
 _CELL_END = re.compile(r"(?<!\\)\|")
 _TABLE_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+\s*(?::?-+:?\s*)?")
-_NOT_CRITICAL = frozenset(("", "no", "false", "-", "–", "n"))
+_IS_CRITICAL = {
+    **dict.fromkeys(("", "no", "n", "false", "-", "–", "✗"), False),
+    **dict.fromkeys(("yes", "y", "true", "critical", "x", "✓", "✔"), True),
+}
+"""Cell of the column "critical" → its meaning."""
 
 
 class _BulletReader:

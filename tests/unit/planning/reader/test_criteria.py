@@ -62,10 +62,9 @@ def test_criteria_may_be_a_table():
 """
     fast = one("`it` is | `fast`", id="c2", points=40)
     assert criteria(table) == [one("it works", id="c7", points=60, critical=True), fast]
-    (found,) = parser.parse_plan(
-        f"**Task ID:** t-1\n**Prompt:** p\n**Criteria:**{table}| c3 | many | no | x |\n"
-    ).findings[:1]
-    assert found.code == "criterion-unreadable"
+    for row in ("| c3 | many | no | x |", "| c3 | 10 | rarely | x |"):
+        plan = parser.parse_plan(f"**Task ID:** t-1\n**Prompt:** p\n**Criteria:**{table}{row}\n")
+        assert plan.findings[0].code == "criterion-unreadable"
 
 
 @pytest.mark.parametrize(
