@@ -150,13 +150,15 @@ class CommandSession:
                 next_step=join if store else 'Start: mimir chain "REQUEST"',
             )
 
-    def show_wait(self, label: str, loaded: "LoadedSettings") -> AbstractContextManager[None]:
-        """Show a clock on a terminal while the block runs."""
+    def show_wait(
+        self, label: str, loaded: "LoadedSettings", step: Callable[[], str] = str
+    ) -> AbstractContextManager[None]:
+        """Show a clock and the current step on a terminal while the block runs."""
         if self.json or not self.console.is_terminal:
             return nullcontext()
         from mimir.cli.live.views import show_wait_clock
 
-        return show_wait_clock(self.console, label, color=loaded.color)
+        return show_wait_clock(self.console, label, step, color=loaded.color)
 
     def run(self, job: Coroutine[object, object, T]) -> T:
         """Run a job in an event loop; a signal raises `asyncio.CancelledError`."""

@@ -16,6 +16,8 @@ class Actor:
     attempt: int = 0
     whose: str = ""
     """Task whose check runs, if it is not the actor's own; two tasks may share a check."""
+    plan_run: str = ""
+    """Planning run whose trial of the checks counts for this run too; empty: none."""
 
     @property
     def place(self) -> str:

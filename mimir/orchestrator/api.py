@@ -60,6 +60,11 @@ class Mimir:
         """Address of the store, without secrets."""
         return self._parts.store.uri
 
+    @property
+    def planning_step(self) -> str:
+        """Current step of the planning besides its model calls; empty: none."""
+        return self._parts.progress.step
+
     async def create_planning_run(
         self,
         request: str,

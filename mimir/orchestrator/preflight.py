@@ -1,6 +1,7 @@
 """Preflight: all checks of a plan run on the base tree before a worker's first call.
 
-The runs are those before the work: attempts use them again, and no command runs twice on one tree.
+The runs are those before the work: attempts use them again, and no command runs twice on one tree. A process that has just planned the
+run uses those of the planning.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -82,7 +83,8 @@ async def try_checks(
         found = (judge_trial(known[run.check], run, (task, *before), paths) for run in prepared)
         return [one for one in found if one is not None]
 
-    found = await await_all(try_task(task.id) for task in plan.tasks if task.id not in done)
+    with services.progress.show("trying the checks of the plan"):
+        found = await await_all(try_task(task.id) for task in plan.tasks if task.id not in done)
     findings = tuple(one for of_task in found for one in of_task)
     return PlanTrial(findings=findings, products=tuple(sorted(products)))
 
@@ -129,7 +131,7 @@ async def check_run(services: ProjectServices, run: str) -> None:
         return
     plan = decode_plan(record)
     services.show_base(record.base_commit, record.project_id)
-    CURRENT_ACTOR.set(Actor(run=record.id))
+    CURRENT_ACTOR.set(Actor(run=record.id, plan_run=record.plan_run))
     source = record.from_run
     done = await services.store.read(partial(_list_completed, run=source)) if source else ()
     trial = await try_checks(services, plan, record.base_tree, done=done)

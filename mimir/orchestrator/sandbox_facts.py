@@ -145,7 +145,8 @@ async def describe_sandbox(
     try:
         await services.history.make_repository(copy)
         versions = await run(_ask_versions(programs), _VERSION_SECONDS)
-        tests = await run(command, TEST_SECONDS) if command else None
+        with services.progress.show(f"running {command}, at most {TEST_SECONDS:g} s"):
+            tests = await run(command, TEST_SECONDS) if command else None
         view = await services.sandbox.shared_view(services.project)
     except (SandboxError, ToolError, ConfigurationError, WorkspaceError) as error:
         return (f"The sandbox could not be tried: {error}",)

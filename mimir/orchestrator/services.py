@@ -1,6 +1,8 @@
 """Services of one process for one project, composed by bootstrap."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field
 from pathlib import Path
 
 from mimir.agents.preambles.agentinator import Agentinator
@@ -39,6 +41,22 @@ PlannerToolFactory = Callable[[Path, Transcript, CallQuota | None, Collection[st
 
 The last argument has the tools of a definition, which only narrow them; None: there is no definition.
 """
+
+
+class PlanningProgress:
+    """Current step of a planning run, for a screen; nothing records it."""
+
+    def __init__(self) -> None:
+        self.step = ""
+
+    @contextmanager
+    def show(self, step: str) -> Generator[None]:
+        """Show a step while the block runs."""
+        self.step = step
+        try:
+            yield
+        finally:
+            self.step = ""
 
 
 @value_class
@@ -116,6 +134,7 @@ class ProjectServices:
     """Command line of the project's tests. Empty: it is found."""
     show_base: Callable[[str, str], None]
     """Sets the commit that git shows inside checks, and the project whose memory agents see."""
+    progress: PlanningProgress = field(default_factory=PlanningProgress)
 
     @property
     def work_room(self) -> Path:

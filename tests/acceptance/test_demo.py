@@ -131,6 +131,9 @@ def test_request_leads_to_a_verified_result(shown: Shown):
         r"^verify +\d\d records recomputed: every seal is valid$", shown.output, re.MULTILINE
     )
     assert invariants.broken(shown.facts) == []
+    # The run before the work is that of the planning, and the one after it is the run's own.
+    outcome = shown.facts.outcomes("task-0")["tests"]
+    assert (outcome.before.shared, outcome.after.shared) == (True, False)
 
 
 def test_prompt_of_the_reviewer_is_at_most_twice_as_long_as_the_workers(shown: Shown):

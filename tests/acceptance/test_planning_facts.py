@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mimir.orchestrator.services import PlanningProgress
 from mimir.planning.renderer import render
 from tests.support.cli_runner import Desk
 from tests.support.script_server import PlayServer
@@ -20,6 +21,11 @@ TURNS = [{"calls": [PROBE]}, {"calls": [calls("list_files")]}, {"text": render(p
 def test_pm_is_given_the_facts_of_the_sandbox_and_tries_commands_that_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
+    steps: list[str] = []
+    show = PlanningProgress.show
+    monkeypatch.setattr(
+        PlanningProgress, "show", lambda self, step: [steps.append(step), show(self, step)][1]
+    )
     with PlayServer({"parts": [{"role": "pm", "turns": TURNS}]}) as server:
         desk = Desk(tmp_path / "project", monkeypatch, capsys).ask(server, MODEL="play")
         desk.write("pyproject.toml", "[project]\nname = 'x'\n")
@@ -29,6 +35,7 @@ def test_pm_is_given_the_facts_of_the_sandbox_and_tries_commands_that_leave_noth
         planned = desk.type("chain", "Write a.txt", "--record", "run.jsonl")
         first, *_, last = server.of("pm")
     assert planned.code == 0, planned.out
+    assert steps == ["running python -m pytest -q, at most 60 s", "trying the checks of the plan"]
 
     page = first.body["messages"][1]["content"].split("## The sandbox\n")[1].split("\n## ")[0]
     assert "no network" in page

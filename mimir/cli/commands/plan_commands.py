@@ -172,7 +172,7 @@ async def make_plan(
         )
         while True:
             try:
-                with session.show_wait("Planning", loaded):
+                with session.show_wait("Planning", loaded, lambda: mimir.planning_step):
                     return await mimir.make_plan(run)
             except Paused as paused:
                 if paused.reason != INPUT or not session.console.can_ask or session.json:

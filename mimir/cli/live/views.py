@@ -184,8 +184,10 @@ def redraw_while(console: Console, frame: Frame, *, color: bool, keep: bool) -> 
 
 
 @contextmanager
-def show_wait_clock(console: Console, label: str, *, color: bool) -> Generator[None]:
-    """Show a clock on a terminal while the block runs; a short wait shows nothing."""
+def show_wait_clock(
+    console: Console, label: str, step: Callable[[], str] = str, *, color: bool
+) -> Generator[None]:
+    """Show a clock and a step on a terminal while the block runs; a short wait shows nothing."""
     if not can_draw(console):
         yield
         return
@@ -193,7 +195,8 @@ def show_wait_clock(console: Console, label: str, *, color: bool) -> Generator[N
 
     def frame(width: int, height: int) -> list[DrawnLine]:
         seconds = time.monotonic() - started
-        line = f"{clean_line(label)} {clock(seconds)}"
+        parts = [f"{label} {clock(seconds)}", step()]
+        line = clean_line(f" {console.glyphs.dot} ".join(filter(None, parts)))
         return (
             [DrawnLine(text=shorten(line, width, console.glyphs.cut), style="dim")]
             if seconds > PATIENCE_SECONDS

@@ -40,11 +40,10 @@ class SharedRuns:
         if again:
             return (await self._inner.observe(check, tree, phase, answer=answer, again=True)).run
         async with self._hold(_key(check, tree)) as key:
-            run, depends_on = self._known.get(key, (None, ""))
+            run, depends_on = self._find(key, phase)
             # A red run before the work needs no confirmation: nothing is rejected by it.
             is_certain = run and (run.green or phase == run.phase == "before")
             if run and is_certain and depends_on in ("", hash_text(answer)):
-                self._known.move_to_end(key)
                 return replace(run, check=check.id, phase=phase, shared=True)
             made = await self._inner.observe(check, tree, phase, answer=answer)
             if made.run.green or made.run.phase == "before":
@@ -63,6 +62,16 @@ class SharedRuns:
             if found is not None and found.state == "red" and found.sensitive == found.counted > 0:
                 self._keep(key, run, "")
             return run
+
+    def _find(self, key: _Key, phase: Phase) -> tuple[CheckRun | None, str]:
+        """Return a known run; before the work also one of the planning that led to this run."""
+        actor = CURRENT_ACTOR.get()
+        if key not in self._known and actor and actor.plan_run and phase == "before":
+            # Never of the work: each run proves what it accepts by its own runs.
+            key = (actor.plan_run, *key[1:])
+        if key in self._known:
+            self._known.move_to_end(key)
+        return self._known.get(key, (None, ""))
 
     @contextlib.asynccontextmanager
     async def _hold(self, key: _Key) -> AsyncGenerator[_Key]:

@@ -1,11 +1,15 @@
+import io
+from contextlib import nullcontext
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mimir.cli.console import clean
+from mimir.cli.console import Console, clean
 from mimir.cli.layout import shorten
+from mimir.cli.live import views
 from mimir.cli.live.board import RunBoard, TaskBoardRow
 from mimir.cli.live.board_drawing import DrawnLine, draw
 from mimir.cli.symbols import ASCII, UNICODE, Symbols, for_encoding
@@ -178,3 +182,19 @@ def test_a_shortened_text_fits_and_ends_between_words(text: str, width: int):
     if short != text:
         assert short.endswith("…")
         assert text.startswith(short[:-1])
+
+
+def test_the_clock_of_a_wait_names_the_current_step(monkeypatch: pytest.MonkeyPatch):
+    frames: list[views.Frame] = []
+    monkeypatch.setattr(views, "can_draw", lambda console: True)
+    monkeypatch.setattr(views, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(
+        views, "redraw_while", lambda console, frame, **_: nullcontext(frames.append(frame))
+    )
+    console = Console(io.StringIO(), io.StringIO())
+
+    with views.show_wait_clock(console, "Planning", lambda: "running make\x1b[2J", color=False):
+        (line,) = frames[0](80, 24)
+
+    assert line.text.startswith(f"Planning 0:00 {console.glyphs.dot} running make")
+    assert "\x1b" not in line.text

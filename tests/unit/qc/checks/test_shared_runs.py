@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mimir.bootstrap.toolsets import ProjectSandbox
+from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.qc.checks.check_execution import CheckExecution
 from mimir.qc.checks.shared_runs import SharedRuns
 from mimir.qc.controls.control_case import ControlCase
@@ -48,6 +49,22 @@ async def test_green_run_is_shared_between_checks_phases_and_answers(site):
 
     assert len(sandbox.commands) == 1
     assert (first.shared, second.shared, second.phase, second.green) == (False, True, "gate", True)
+
+
+async def test_a_run_takes_those_before_the_work_from_its_planning_and_no_others(site):
+    here, sandbox, runs = site
+    one = check("hold", "true")
+
+    CURRENT_ACTOR.set(Actor(run="plan-1"))
+    await runs.run(one, here.base, "before")
+    CURRENT_ACTOR.set(Actor(run="run-1", plan_run="plan-1"))
+    before = await runs.run(one, here.base, "before")
+    after = await runs.run(one, here.base, "after")
+    CURRENT_ACTOR.set(Actor(run="run-2"))
+    other = await runs.run(one, here.base, "before")
+
+    assert [run.shared for run in (before, after, other)] == [True, False, False]
+    assert len(sandbox.commands) == 3
 
 
 async def test_run_whose_command_names_the_answer_is_shared_for_equal_answers_only(site):
