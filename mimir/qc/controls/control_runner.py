@@ -275,11 +275,10 @@ class _Control:
         files = self._trusted
         trusted = [one for one in started.scripts[::-1] if one.path not in files.work or files.may_test(one.path)]  # fmt: skip
         trusted.sort(key=lambda one: (one.interpreter == "sh", one.is_output_used))
-        for script in (*trusted, None):
+        for script in trusted:
             # A called script fails on its own; of its caller, only the expectations say more.
-            is_caller = script is None or (script.interpreter == "sh" and not script.is_unnamed)
-            is_decisive = script is not None and not script.is_output_used
-            if decided and not (is_decisive and self._holds_test(script)):
+            is_caller = script.interpreter == "sh" and not script.is_unnamed
+            if decided and (script.is_output_used or not self._holds_test(script)):
                 continue
             found = await self._by_script(script)
             if found and found.control and found.control.state == "insensitive":
@@ -293,19 +292,17 @@ class _Control:
             return self._insensitive_by(self._case.after)
         return decided
 
-    def _holds_test(self, script: Script | None) -> bool:
+    def _holds_test(self, script: Script) -> bool:
         """True if a script is a test, or a program in the text of its caller."""
-        return script is not None and (
-            not script.interpreter or self._trusted.may_test(script.path)
-        )
+        return script.is_inline or self._trusted.may_test(script.path)
 
-    async def _ignores(self, script: Script | None) -> bool:
+    async def _ignores(self, script: Script) -> bool:
         """True if a check ignores a test that fails at its start, and did not before the work."""
 
         def alter(checkout: Path) -> Sequence[str] | None:
-            return surface.mutate_scripts(checkout, script, self._case.check.argv, "replaced")
+            return surface.mutate_started(checkout, script, self._case.check.argv, "replaced")
 
-        if script is None or script.is_unnamed or not script.interpreter:
+        if script.is_unnamed or script.is_inline:
             return False
         # A program in the text of its caller may be one that has to fail: `! python -c …`.
         if not self._trusted.may_test(script.path) or await self._is_insensitive_before(alter):
@@ -313,18 +310,18 @@ class _Control:
         run = await self._run(alter, self._case.after.tree)
         return run is not None and not decision.is_red(run)
 
-    async def _by_script(self, script: Script | None) -> CheckRun | None:
-        """Decide by a script, or by the command's own text; None: it does not decide."""
+    async def _by_script(self, script: Script) -> CheckRun | None:
+        """Decide by a script; None: it does not decide."""
         tally = SensitiveTests(counted=WHOLE)
 
         def alter(checkout: Path, step: Step) -> Sequence[str] | None:
-            return surface.mutate_scripts(checkout, script, self._case.check.argv, step)
+            return surface.mutate_started(checkout, script, self._case.check.argv, step)
 
         await self._vary(tally, _SCRIPT_STEPS, alter)
         if not tally.runs:
             return None
         # The end of a test is reached although its assertions are not: they wait for the work in vain.
-        is_helper = script is not None and script.is_unnamed and script.interpreter != "sh"
+        is_helper = script.is_unnamed and script.interpreter != "sh"
         has_only_end = tally.step == "end" and len(tally.runs) == len(_SCRIPT_STEPS)
         is_unreached = self._holds_test(script) and has_only_end
         is_unreached &= not is_helper
@@ -336,7 +333,7 @@ class _Control:
         if run is None or not decision.is_red(run):
             return None
         detached = await self._run(_bind_step(alter, "detached"), self._case.after.tree)
-        if detached.green if detached else script is not None and script.is_output_used:
+        if detached.green if detached else script.is_output_used:
             # Its exit code is lost, but without its output the check fails.
             return self._conclude(run, "red", method=_METHODS["end"])
         return self._insensitive(tally)

@@ -4,24 +4,21 @@ A program is the text after an option of its interpreter, or a here-document. Th
 """
 
 import json
-import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
 from mimir.domain.json_value import as_object, as_text
 from mimir.domain.python_syntax import parse_module
 from mimir.domain.value_class import value_class
-from mimir.qc.integrity.command_line import PYTHON
-from mimir.qc.mutations import lexed_tests, python_tests
+from mimir.qc.integrity.command_line import shell_line
 from mimir.qc.mutations.mutation import Step
+from mimir.qc.mutations.scripts import find_interpreter, mutate_script
 from mimir.qc.scope.loaded_files import is_makefile
-
-Mutate = Callable[[str, Step], str | None]
 
 _NAME = r"(?<![\w./$-])(?P<program>[\w./${}()-]+)"
 _OPTION = re.compile(
-    rf"{_NAME}(?:[ \t]+-[\w-]+)*?[ \t]+(?P<option>-c|-e|--eval|-p|--print)[ \t]+(?P<text>'[^']*'|\"(?:[^\"\\]|\\.)*\")"
+    rf"{_NAME}(?:[ \t]+-[\w-]+)*?[ \t]+(?P<option>-c|-e|--eval|-p|--print)[ \t]+(?P<text>'[^']*'(?:\"'\"'[^']*')*|\"(?:[^\"\\]|\\.)*\"|\w+(?![^\s;&|)]))"
 )
 _HERE = re.compile(
     rf"(?m)^[^\n#]*?{_NAME}(?:[ \t]+-[\w-]*)*[ \t]*<<(?P<dash>-?)[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[^\n]*\n"
@@ -38,24 +35,40 @@ _MOST = 12
 class _Program:
     """A program with its place in the text around it."""
 
-    mutate: Mutate
+    interpreter: str
     start: int
     end: int
     text: str
     is_quoted: bool
 
 
-def find_mutation(program: str, option: str) -> Mutate | None:
-    """Return what changes the text after an option of an interpreter; None: it is no program."""
-    name = posixpath.basename(program)
-    if option == "-c" and (PYTHON.fullmatch(name) or "PYTHON" in name):
-        return python_tests.mutate_script
-    is_node = name in ("node", "nodejs") or "NODE" in name
-    return lexed_tests.mutate_script if is_node and option in EVAL else None
+_OPTIONS = {"python": ("-c",), "node": ("-e", "--eval", "-p", "--print")}
 
 
-EVAL = ("-e", "--eval", "-p", "--print")
-"""Options of Node that are followed by a program."""
+def reads_program(program: str, option: str) -> str:
+    """Return the interpreter that reads the text after an option; empty: it is no program."""
+    interpreter = find_interpreter(program)
+    for name in _OPTIONS:
+        # A variable of a recipe: `$(PYTHON) -c`.
+        if interpreter == name or (not interpreter and name.upper() in program):
+            return name if option in _OPTIONS[name] else ""
+    return ""
+
+
+def mutate_command(argv: Sequence[str], number: int, step: Step) -> tuple[str, ...] | None:
+    """Return a command in whose text one program fails; None: nothing changes."""
+    line = shell_line(argv)
+    other = mutate_program("", command_text(argv), number, step)
+    if other is None:
+        return None
+    words = shlex.split(other) if line is None else [other if one == line else one for one in argv]
+    return tuple(words)
+
+
+def command_text(argv: Sequence[str]) -> str:
+    """Return the line that a shell reads to execute a command."""
+    line = shell_line(argv)
+    return shlex.join(argv) if line is None else line
 
 
 def count_programs(path: str, text: str) -> int:
@@ -98,15 +111,15 @@ def _programs(path: str, text: str) -> Iterator[_Program]:
         is_expanded = (
             _EXPANDED.search(inner) if quote == '"' else is_makefile(path) and "$" in inner
         )
-        mutate = find_mutation(one["program"], one["option"])
-        if mutate and not is_expanded and not _is_output_used(path, text, one):
-            plain = _ESCAPED.sub(r"\1", inner) if quote == '"' else inner
-            found.append(_Program(mutate=mutate, start=one.start("text"), end=one.end("text"), text=plain, is_quoted=True))  # fmt: skip
+        interpreter = reads_program(one["program"], one["option"])
+        if interpreter and not is_expanded and not _is_output_used(path, text, one):
+            plain = _ESCAPED.sub(r"\1", inner) if quote == '"' else shlex.split(one["text"])[0]
+            found.append(_Program(interpreter=interpreter, start=one.start("text"), end=one.end("text"), text=plain, is_quoted=True))  # fmt: skip
     for one in _HERE.finditer(text):
-        mutate = find_mutation(one["program"], "-c") or find_mutation(one["program"], "-e")
+        interpreter = reads_program(one["program"], "-c") or reads_program(one["program"], "-e")
         is_plain = one["quote"] or not _EXPANDED.search(one["text"])
-        if mutate and is_plain and not one["dash"] and not _is_output_used(path, text, one):
-            found.append(_Program(mutate=mutate, start=one.start("text"), end=one.end("text"), text=one["text"], is_quoted=False))  # fmt: skip
+        if interpreter and is_plain and not one["dash"] and not _is_output_used(path, text, one):
+            found.append(_Program(interpreter=interpreter, start=one.start("text"), end=one.end("text"), text=one["text"], is_quoted=False))  # fmt: skip
     yield from sorted(found, key=lambda one: one.start)[:_MOST]
 
 
@@ -122,7 +135,7 @@ def _is_output_used(path: str, text: str, program: re.Match[str]) -> bool:
 
 
 def _mutate(path: str, text: str, program: _Program, step: Step) -> str | None:
-    other = program.mutate(program.text, step)
+    other = mutate_script(program.text, program.interpreter, step)
     if other is not None and program.is_quoted and (is_makefile(path) or path.endswith(".json")):
         other = _join_lines(program, other)
     if other is None:
@@ -133,7 +146,7 @@ def _mutate(path: str, text: str, program: _Program, step: Step) -> str | None:
 
 def _join_lines(program: _Program, other: str) -> str | None:
     """Return a program as one line, as recipes need it; None: it cannot be joined."""
-    if program.mutate is not python_tests.mutate_script:
+    if program.interpreter != "python":
         return other.strip().replace("\n", " ")
     lines = other.strip().split("\n")
     tree = parse_module("\n".join(lines[:-1]) or "0")

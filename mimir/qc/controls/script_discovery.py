@@ -87,7 +87,7 @@ class ScriptDiscovery:
     async def _is_started(self, some: Sequence[Script]) -> bool:
         def alter(checkout: Path) -> Sequence[str] | None:
             changed = [
-                surface.mutate_scripts(checkout, one, self._argv, "replaced") for one in some
+                surface.mutate_started(checkout, one, self._argv, "replaced") for one in some
             ]
             return self._argv if any(changed) else None
 

@@ -3,7 +3,6 @@
 A program that reads a script fails only at the end of it: an early exit by the work then shows as a green run.
 """
 
-import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,21 +10,16 @@ from dataclasses import dataclass, field, replace
 from mimir.domain.globs import is_outside
 from mimir.domain.value_class import value_class
 from mimir.qc.controls.inline_programs import (
+    command_text,
     count_programs,
-    find_mutation,
     mutate_program,
     package_scripts,
+    reads_program,
 )
-from mimir.qc.integrity.command_line import (
-    PYTHON,
-    SHELLS,
-    ProgramCall,
-    find_programs,
-    shell_line,
-)
+from mimir.qc.integrity.command_line import SHELLS, ProgramCall, find_programs
 from mimir.qc.integrity.test_runners import COLLECTED, READERS, TEST_VERBS
-from mimir.qc.mutations import lexed_tests, other_scripts, python_tests, shell_scripts
 from mimir.qc.mutations.mutation import Step
+from mimir.qc.mutations.scripts import OTHERS, find_interpreter, interpreter_of, mutate_script
 from mimir.qc.scope.loaded_files import MAKEFILES
 
 Read = Callable[[str], str | None]
@@ -38,18 +32,6 @@ MOST = 12
 _MAKE = ("make", "gmake")
 _PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
 _STARTING = frozenset(("-exec", "-execdir", "-ok"))
-_ENDINGS: Mapping[str, str] = {
-    "py": "python",
-    **dict.fromkeys(("sh", "bash"), "sh"),
-    **dict.fromkeys(("js", "mjs", "cjs"), "node"),
-    **other_scripts.SUFFIXES,
-}
-_INTERPRETERS: Mapping[str, str] = {
-    **dict.fromkeys(SHELLS, "sh"),
-    **dict.fromkeys(("node", "nodejs"), "node"),
-    **{name: name for name in other_scripts.SUFFIXES.values()},
-}
-"""Interpreter by the name of a program."""
 _USED = re.compile(r"[$<>]\(|`|(?<!\|)\|(?!\|)")
 
 
@@ -59,9 +41,11 @@ class Script:
 
     path: str
     interpreter: str
-    """`sh`, `python`, `node`, `perl`, `ruby` or `php`; empty: a program inside the text."""
-    inline: int = 0
-    """Number of that program in the file; without a path, in the command."""
+    """`sh`, `python`, `node`, `perl`, `ruby` or `php`."""
+    is_inline: bool = False
+    """True: a program inside the text of the file; without a path, of the command."""
+    number: int = 0
+    """Place among the programs of that text."""
     is_output_used: bool = False
     """True: a pipe or the shell reads its output, so its exit code may not decide."""
     is_unnamed: bool = False
@@ -86,7 +70,7 @@ def find_started(argv: Sequence[str], read: Read, recipes: Recipes) -> StartedPr
     """Return what a command starts; nothing is executed here."""
     found = StartedPrograms()
     pending: list[Sequence[str]] = [argv]
-    _note_inline(found, "", shell_line(argv))
+    _note_inline(found, "", command_text(argv))
     for command in pending:  # grows during the loop, up to the limit
         for call in find_programs(command):
             _note_program(found, call)
@@ -123,7 +107,7 @@ def _note_program(found: StartedPrograms, call: ProgramCall) -> None:
 def _note_inline(found: StartedPrograms, path: str, text: str | None) -> None:
     """Note the programs inside a text that a shell reads."""
     for number in range(count_programs(path, text) if text else 0):
-        script = Script(path=path, interpreter="", inline=number)
+        script = Script(path=path, interpreter="", is_inline=True, number=number)
         if script not in found.scripts and len(found.scripts) < MOST:
             found.scripts.append(script)
             found.only_reads = False
@@ -169,20 +153,20 @@ def _scripts(call: ProgramCall, read: Read) -> Iterator[Script]:
         text = None if is_outside(path) else read(path)
         interpreter = interpreter_of(path, text) if text is not None else ""
         # The tests of other languages are changed as such.
-        if interpreter in other_scripts.SUFFIXES.values():
+        if interpreter in OTHERS.values():
             yield Script(path=path, interpreter=interpreter)
 
 
 def _script(call: ProgramCall, read: Read) -> Script | None:
     """Return the script that an interpreter reads, or that is a program itself."""
-    interpreter = _interpreter(call.program)
+    interpreter = find_interpreter(call.program)
     if call.module or (not interpreter and not call.path):
         return None
     path, text = "", None
     # Without an interpreter, the program is the script.
     for at, word in enumerate(call.arguments if interpreter else call.arguments[:1]):
         option = call.arguments[at - 1] if at else ""
-        if option == "-c" or (interpreter and find_mutation(call.program, option)):
+        if option == "-c" or reads_program(call.program, option):
             return None
         # Options may have values before the script: `bash -o pipefail check.sh`.
         path = call.locate(word.removeprefix("/workspace/"))
@@ -194,44 +178,8 @@ def _script(call: ProgramCall, read: Read) -> Script | None:
     return Script(path=path, interpreter=interpreter) if interpreter else None
 
 
-def _interpreter(program: str) -> str:
-    program = program.removeprefix("#!")
-    return "python" if PYTHON.fullmatch(program) else _INTERPRETERS.get(program, "")
-
-
-def interpreter_of(path: str, text: str) -> str:
-    """Return the interpreter of a script by its first line or its ending; empty: it is none."""
-    for word in shell_scripts.shebang(text).split():
-        if interpreter := _interpreter(posixpath.basename(word)):
-            return interpreter
-    return _ENDINGS.get(path.rpartition(".")[2], "")
-
-
-def mutate_script(text: str, interpreter: str, step: Step) -> str | None:
-    """Return a script that fails; None: this step changes nothing."""
-    match interpreter:
-        case "python":
-            return python_tests.mutate_script(text, step)
-        case "node":
-            return lexed_tests.mutate_script(text, step)
-        case "sh":
-            return shell_scripts.mutate_script(text, step)
-        case _:
-            return other_scripts.mutate_script(text, interpreter, step)
-
-
-def mutate_command(argv: Sequence[str], step: Step) -> tuple[str, ...] | None:
-    """Return a command whose own program fails, without a shell; None: it is no program."""
-    words = list(argv)
-    for at in range(2, len(words)):
-        if mutate := find_mutation(words[at - 2], words[at - 1]):
-            other = mutate(words[at], step)
-            return (*words[:at], other, *words[at + 1 :]) if other else None
-    return None
-
-
-def mutate_inline(argv: Sequence[str], number: int, step: Step) -> tuple[str, ...] | None:
-    """Return a command for a shell in which one program fails; None: nothing changes."""
-    line = shell_line(argv)
-    other = None if line is None else mutate_program("", line, number, step)
-    return None if other is None else tuple(other if word == line else word for word in argv)
+def mutate_text(script: Script, text: str, step: Step) -> str | None:
+    """Return the text of a script's file in which it fails; None: this step changes nothing."""
+    if script.is_inline:
+        return mutate_program(script.path, text, script.number, step)
+    return mutate_script(text, script.interpreter, step)

@@ -9,14 +9,8 @@ from pathlib import Path
 from mimir.domain.globs import matches
 from mimir.domain.value_class import value_class
 from mimir.qc.controls.decision import WHOLE, TestNames
-from mimir.qc.controls.inline_programs import mutate_program
-from mimir.qc.controls.scripts import (
-    Script,
-    interpreter_of,
-    mutate_command,
-    mutate_inline,
-    mutate_script,
-)
+from mimir.qc.controls.inline_programs import mutate_command
+from mimir.qc.controls.scripts import Script, mutate_text
 from mimir.qc.integrity.check_files import says_it_tests
 from mimir.qc.mutations import (
     doctests,
@@ -26,6 +20,7 @@ from mimir.qc.mutations import (
     test_programs,
 )
 from mimir.qc.mutations.mutation import MARK, ChangedTests, Step
+from mimir.qc.mutations.scripts import interpreter_of
 from mimir.qc.mutations.test_programs import TestProgram
 
 _TESTING = re.compile(
@@ -175,20 +170,15 @@ def _mutate_file(text: str, suffix: str, step: Step) -> tuple[str | None, Mappin
     return lexed_tests.mutate_tests(text, language, step), lexed_tests.list_tests(text, language)
 
 
-def mutate_scripts(
-    checkout: Path, script: Script | None, argv: Sequence[str], step: Step
-) -> tuple[str, ...] | None:
-    """Change a script, or the command itself; return the command, None: nothing changed."""
-    if script is None:
-        return mutate_command(argv, step)
+def mutate_started(
+    checkout: Path, script: Script, argv: Sequence[str], step: Step
+) -> Sequence[str] | None:
+    """Change a script, or a program in the command; return the command, None: nothing changed."""
     if not script.path:
-        return mutate_inline(argv, script.inline, step)
-    mutate = (
-        partial(mutate_script, interpreter=script.interpreter, step=step)
-        if script.interpreter
-        else partial(mutate_program, script.path, number=script.inline, step=step)
+        return mutate_command(argv, script.number, step)
+    return (
+        argv if _rewrite(checkout, script.path, partial(mutate_text, script, step=step)) else None
     )
-    return tuple(argv) if _rewrite(checkout, script.path, mutate) else None
 
 
 def find_programs(checkout: Path, trusted: TrustedFiles) -> Iterator[TestProgram]:

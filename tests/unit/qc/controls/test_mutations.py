@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimir.qc.controls import scripts
-from mimir.qc.controls.inline_programs import count_programs, mutate_program
+from mimir.qc.controls.inline_programs import count_programs, mutate_command, mutate_program
 from mimir.qc.controls.surface import TrustedFiles, mutate_tests
 from mimir.qc.integrity.command_line import find_programs
 from mimir.qc.mutations import lexed_tests, python_tests
@@ -232,17 +232,17 @@ def test_scripts_fail_at_their_ends(interpreter: str, before: str, after: str):
 def test_a_program_that_is_the_command_changes():
     node = ("node", "-e", "f()")
 
-    assert scripts.mutate_command(("python3", "-c", "assert a == 1"), "expectations") == (
+    assert mutate_command(("python3", "-c", "assert a == 1"), 0, "expectations") == (
         "python3",
         "-c",
         "assert a == 2",
     )
-    assert scripts.mutate_command(node, "end") == (
+    assert mutate_command(node, 0, "end") == (
         "node",
         "-e",
         'f()\n;throw new Error("control");\n',
     )
-    assert scripts.mutate_command(("grep", "-c", "x", "a"), "end") is None
+    assert mutate_command(("grep", "-c", "x", "a"), 0, "end") is None
 
 
 INLINE = {
