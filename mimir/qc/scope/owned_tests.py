@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from mimir.domain.globs import has_wildcard, matches
+from mimir.domain.globs import matches
 from mimir.domain.plan import Plan, Task
 from mimir.domain.value_class import value_class
 from mimir.qc.scope.test_owners import FileOwners, find_test_owners, named_tests
@@ -25,49 +25,32 @@ class OwnedTest:
     """Tasks that may not change it; a check of theirs reads it, or their `files` cover it."""
 
 
-def list_owned_tests(plan: Plan, in_base: Callable[[str], bool]) -> tuple[OwnedTest, ...]:
-    """Return the tests that checks or `files` of a plan name, in the order of the plan."""
+def list_owned_tests(
+    plan: Plan, in_base: Callable[[str], bool], *, others: Sequence[Task] | None = None
+) -> tuple[OwnedTest, ...]:
+    """Return the tests that checks or `files` of a plan name, in the order of the plan.
+
+    `others` are the tasks that may be listed in `OwnedTest.others`; None: all.
+    """
     owners = find_test_owners(plan)
-    readers: dict[str, list[str]] = {}
-    for task in plan.tasks:
+    tasks = plan.tasks if others is None else others
+    readers: dict[str, list[str]] = {path: [] for path in owners.named}
+    for task in tasks:
         for path in named_tests(task):
-            readers.setdefault(path, []).append(task.id)
-    wild = [glob for glob in owners.globs if has_wildcard(glob) or glob.endswith("/")]
-    for path in owners.declared:
-        if path not in readers and matches(path, wild):
-            readers[path] = []
-    for task, path in islice(_pair_tasks(plan.tasks, tuple(readers)), _MOST_COMPARED):
+            readers[path].append(task.id)
+    for task, path in islice(_pair_tasks(tasks, tuple(readers)), _MOST_COMPARED):
         if matches(path, task.files):
             readers[path].append(task.id)
     return tuple(_find_owners(owners, path, ids, in_base(path)) for path, ids in readers.items())
-
-
-def list_foreign_tests(
-    plan: Plan, task: Task, in_base: Callable[[str], bool]
-) -> tuple[OwnedTest, ...]:
-    """Return the tests of others that a task could take for its own."""
-    owners = find_test_owners(plan)
-    covered = [
-        path
-        for path in (*owners.declared, *owners.creators)
-        if matches(path, task.files) and matches(path, owners.globs)
-    ]
-    found = (
-        _find_owners(owners, path, (task.id,), in_base(path))
-        for path in dict.fromkeys((*named_tests(task), *covered))
-    )
-    return tuple(one for one in found if one.others)
 
 
 def describe_owners(tests: Iterable[OwnedTest], *, whom: str = "") -> tuple[str, ...]:
     """Return a sentence for each group of tests; `whom` replaces the other tasks."""
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for one in tests:
-        groups.setdefault((one.owners, one.others), []).append(one.path)
-    return tuple(
-        _sentence(owners, (whom,) if whom else others, paths)
-        for (owners, others), paths in groups.items()
-    )
+        others = (whom,) if whom and one.others else one.others
+        groups.setdefault((one.owners, others), []).append(one.path)
+    return tuple(_sentence(*names, paths) for names, paths in groups.items())
 
 
 def _sentence(owners: Sequence[str], others: Sequence[str], paths: Sequence[str]) -> str:

@@ -21,6 +21,8 @@ class FileOwners:
 
     globs: tuple[str, ...]
     """Tests and protected files of all checks."""
+    named: tuple[str, ...]
+    """Those that checks name by their paths, then those that `files` name so."""
     declared: Mapping[str, tuple[str, ...]]
     """Path → tasks whose `files` name it without wildcards."""
     creators: Mapping[str, str]
@@ -59,8 +61,12 @@ def find_test_owners(plan: Plan) -> FileOwners:
             if path not in declared:
                 creators.setdefault(path, task.id)
     owners = {*creators.values(), *(id for ids in declared.values() for id in ids)}
+    globs = tuple(dict.fromkeys(glob for task in plan.tasks for glob in list_test_globs(task)))
+    named = dict.fromkeys(path for task in plan.tasks for path in named_tests(task))
+    wild = [glob for glob in globs if not _is_path(glob)]
     return FileOwners(
-        globs=tuple(dict.fromkeys(glob for task in plan.tasks for glob in list_test_globs(task))),
+        globs=globs,
+        named=(*named, *(path for path in declared if path not in named and matches(path, wild))),
         declared=declared,
         creators=creators,
         upstream={id: graph.upstream(id) for id in owners},

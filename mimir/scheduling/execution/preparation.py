@@ -28,7 +28,7 @@ from mimir.domain.task_states import TaskStatus
 from mimir.domain.tool_call_limit import call_limit
 from mimir.domain.usage import estimate
 from mimir.domain.value_class import value_class
-from mimir.qc.scope.owned_tests import describe_owners, list_foreign_tests
+from mimir.qc.scope.owned_tests import describe_owners, list_owned_tests
 from mimir.scheduling.completion.attempt_outcome import RetryContext
 from mimir.scheduling.execution.earlier_attempts import (
     answer_id,
@@ -224,7 +224,8 @@ class AttemptPreparer:
     async def _foreign_tests(self, task: Task) -> tuple[str, ...]:
         facts = self._services.facts
         paths = frozenset(await self._history.paths(facts.base_tree))
-        found = list_foreign_tests(facts.plan, task, paths.__contains__)
+        found = list_owned_tests(facts.plan, paths.__contains__, others=(task,))
+        found = [one for one in found if one.others]
         return describe_owners(found[:MOST_FILES], whom="you")
 
     async def _load_files(self, task: Task, tree: str) -> tuple[FileView, ...]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mimir.domain.plan import Check, Plan, Task
-from mimir.qc.scope.owned_tests import describe_owners, list_foreign_tests, list_owned_tests
+from mimir.qc.scope.owned_tests import describe_owners, list_owned_tests
 
 UNIT = Check(
     id="unit",
@@ -36,7 +36,8 @@ def test_owners_of_a_plan_are_sentences_with_the_tasks_that_may_not_change_the_t
 
 def test_worker_gets_the_tests_of_others_and_not_its_own():
     def sentences(one: Task) -> tuple[str, ...]:
-        return describe_owners(list_foreign_tests(PLAN, one, in_base), whom="you")
+        owned = list_owned_tests(PLAN, in_base, others=(one,))
+        return describe_owners([one for one in owned if one.others], whom="you")
 
     assert sentences(WORK) == (
         "task-1.0 owns tests/test_a.py; you may not change it",
