@@ -27,7 +27,8 @@ from mimir.qc.checks.check_products import (
     read_snapshots,
 )
 from mimir.qc.controls.control_case import ControlCase
-from mimir.qc.controls.control_runner import Alter, run_control
+from mimir.qc.controls.control_runner import run_control
+from mimir.qc.controls.variants import Alter
 from mimir.qc.results import request
 from mimir.qc.results.report_files import read_results, remove_own_reports
 from mimir.tools.calls.text_pages import clip_both_ends

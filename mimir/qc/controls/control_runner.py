@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
 from mimir.domain.evidence import CheckRun, ControlResult, ControlState
 from mimir.domain.globs import matches
 from mimir.qc.controls import decision, scripts, surface
-from mimir.qc.controls.continuation import Alter, Execute, reach_tests
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.controls.decision import WHOLE, SensitiveTests, decide_programs
-from mimir.qc.controls.script_discovery import ScriptDiscovery, inspect
+from mimir.qc.controls.script_discovery import find_programs, find_unnamed
 from mimir.qc.controls.scripts import Script, StartedPrograms
 from mimir.qc.controls.surface import TrustedFiles
+from mimir.qc.controls.variants import Alter, Execute, Variants
 from mimir.qc.integrity.check_files import find_check_files
 from mimir.qc.mutations.mutation import ChangedTests, Step
 from mimir.qc.mutations.test_programs import TestProgram
@@ -25,14 +25,14 @@ from mimir.qc.results.report_parsers import PROGRAM_RUNNERS
 from mimir.qc.results.request import lists_tests
 
 Vary = Callable[[Path, Step], Sequence[str] | None]
-"""The same, for one step."""
+"""Changes a checkout for one step, as `Alter` does."""
 
-_Found = TypeVar("_Found")
 _MOST_GROUPS = 8
 """Most groups of test programs that are controlled one by one."""
 _TEST_STEPS: Sequence[Step] = ("expectations", "strict", "statements")
 _SCRIPT_STEPS: Sequence[Step] = ("expectations", "strict", "end")
 _NOT_LOADED = "The tests load no code that other tasks changed."
+_WITHOUT_WORK = "The check passes without this task's work, so it decides no criterion."
 _PASSED = "The check passed although its expectations were changed."
 _HIDDEN = "Tests that run without this work do not run with it."
 _METHODS = {
@@ -45,44 +45,72 @@ _METHODS = {
 
 async def run_control(case: ControlCase, execute: Execute) -> CheckRun:
     """Run the control of a check; the result is the run that decided, with its conclusion."""
-    return await _Control(case, reach_tests(execute, case.after)).run()
+    variants = Variants(case, execute)
+    found = await _Control(case, variants).run()
+    tree, tally = case.after.tree, found.tally
+    counts = tally is not None and tally.counted != WHOLE
+    result = ControlResult(
+        state=found.state,
+        method=found.method,
+        sensitive=len(tally.sensitive) if tally and counts else 0,
+        counted=len(tally.counted) if tally and counts else 0,
+        runs=variants.count,
+        reason=found.reason,
+    )
+    return replace(
+        found.run,
+        check=case.check.id,
+        phase="control",
+        again=False,
+        stands_for="" if found.run.tree == tree else tree,
+        control=result,
+    )
+
+
+class _Conclusion(NamedTuple):
+    """Conclusion of a control, or of one kind of variants."""
+
+    run: CheckRun
+    """The run that decided."""
+    state: ControlState
+    method: str
+    reason: str = ""
+    tally: SensitiveTests | None = None
 
 
 class _Control:
     """One control."""
 
-    def __init__(self, case: ControlCase, execute: Execute) -> None:
+    def __init__(self, case: ControlCase, variants: Variants) -> None:
         self._case = case
-        self._execute = execute
-        self._limit = decision.time_limit(case.after, case.check.timeout_seconds)
+        self._variants = variants
         check = case.check
         self._trusted = TrustedFiles(
             named=(*(check.tests or ()), *check.protect), work=frozenset(case.changed)
         )
-        self._runs = 0
         # Earlier tasks may have silenced tests; empty: there were none.
         self._start = case.new_tests.base if case.new_tests.base != case.base_tree else ""
-        self._discovery = ScriptDiscovery(case, self._trusted, execute, self._try)
 
-    async def run(self) -> CheckRun:
+    async def run(self) -> _Conclusion:
         if scripts.only_reads(self._case.check.argv) or self._lists_new_tests():
             return await self._by_work()
         # If single tests are known, the programs of the command matter only if none of them is found.
         results = self._case.after.results
         if results and self._case.after.phase in ("merged", "gate") and not (results.fallback or await self._loads_others()):  # fmt: skip
-            return self._conclude(self._case.after, "unexercised", method="", reason=_NOT_LOADED)
+            return _Conclusion(self._case.after, "unexercised", "", _NOT_LOADED)
         is_by_program = results is not None and results.runner in PROGRAM_RUNNERS
         if results is not None and not is_by_program and (found := await self._by_tests()):
             return found
         programs = await self._by_programs() if results is None or is_by_program else None
-        if programs and programs.control and programs.control.state == "insensitive":
+        if programs and programs.state == "insensitive":
             return programs
-        started = await self._discovery.find_started()
+        started = await find_programs(self._case, self._variants)
         if results is not None or not started.only_reads:
             if results is None:
                 if found := await self._by_started_tests(started):
                     return found
-                started.scripts += await self._discovery.find_unnamed(started)
+                argv = self._case.check.argv
+                started.scripts += await find_unnamed(started, argv, self._trusted, self._variants)
             if found := await self._by_scripts(started):
                 return found
         return programs or await self._by_work()
@@ -93,14 +121,14 @@ class _Control:
         files = {test.partition("::")[0] for test in decision.counted_tests(self._case.after)}
         tests = (*found.tests, *found.reached, *files)
         changed = self._case.changed
-        return await self._inspect(lambda at: surface.loads_code(at, tests, changed))
+        return await self._variants.inspect(lambda at: surface.loads_code(at, tests, changed))
 
     def _lists_new_tests(self) -> bool:
         """True if the tests are the work, and the check shows that a runner can load them."""
         is_listing = self._case.kind == "flip" and lists_tests(self._case.check.argv)
         return is_listing and all(map(self._trusted.may_test, self._case.changed))
 
-    async def _by_started_tests(self, started: StartedPrograms) -> CheckRun | None:
+    async def _by_started_tests(self, started: StartedPrograms) -> _Conclusion | None:
         """Decide by the tests of the tree, if the command starts any; only its exit code is known."""
         if not started.collected:
             changed: ChangedTests = {}
@@ -110,13 +138,13 @@ class _Control:
                 changed = surface.mutate_tests(checkout, self._trusted, "statements")
                 return self._case.check.argv if changed else None
 
-            run = await self._run(alter, self._case.after.tree)
+            run = await self._variants.run(alter)
             is_free = run is None or not (run.timed_out or decision.is_red(run))
             if is_free and not any(map(self._is_test_of_plan, changed)):
                 return None
         return await self._by_tests(started.collected)
 
-    async def _by_tests(self, collected: Sequence[str] = ("**",)) -> CheckRun | None:
+    async def _by_tests(self, collected: Sequence[str] = ("**",)) -> _Conclusion | None:
         """Decide by the tests of the tree; None: the check does not depend on them.
 
         If it ignores changes in tests, that is decisive only for the `collected` ones.
@@ -139,7 +167,7 @@ class _Control:
         # New tests that do not compile without the work hide the results of others.
         hidden = flipped.difference(case.before.results.states if case.before.results else ())
         if tally.deceived & hidden:
-            base = await self._run(lambda _: case.check.argv, case.base_tree)
+            base = await self._variants.run(lambda _: case.check.argv, case.base_tree)
             written = {path: changed[path] for path in case.changed if path in changed}
             flipped = decision.leave_out_held(flipped, hidden, base, written)
         silenced = decision.silenced_tests(tally, tally.runs[-1], changed)
@@ -147,7 +175,7 @@ class _Control:
             return self._insensitive(tally)
         if tally.is_red(flipped if case.kind == "flip" else frozenset()):
             is_hiding = await self._hides_tests(listed)
-            return self._insensitive(tally, _HIDDEN) if is_hiding else self._red(tally)
+            return self._insensitive(tally, _HIDDEN) if is_hiding else _red(tally)
         if tally.deceived or tally.sensitive or decision.did_hang(tally.runs):
             return self._insensitive(tally)
         is_decisive = any(matches(one, collected) or self._is_test_of_plan(one) for one in listed)
@@ -161,7 +189,7 @@ class _Control:
         The run before shows this, unless the tests cannot be loaded without the work.
         """
         case = self._case
-        parameters = await self._inspect(lambda at: surface.count_parameters(at, listed))
+        parameters = await self._variants.inspect(lambda at: surface.count_parameters(at, listed))
         absent, skipped = decision.unexecuted_tests((case.before, case.after), listed)
         names: set[str] = set()
 
@@ -172,7 +200,7 @@ class _Control:
 
         if decision.has_fewer(case.after, parameters):
             return True
-        run = await self._run(alter, case.after.tree) if absent or skipped else None
+        run = await self._variants.run(alter) if absent or skipped else None
         failed = run.results.failed if run and run.results else ()
         return any(names & decision.words_of(test) for test in failed)
 
@@ -188,21 +216,23 @@ class _Control:
         )
         for step, tests in steps:
             if tests:
-                run = await self._run(_bind_step(alter, step), self._case.base_tree)
+                run = await self._variants.run(_bind_step(alter, step), self._case.base_tree)
                 if tests - decision.ignoring_tests(run):
                     return True
-                run = await self._run(_bind_step(alter, step), self._start)
+                run = await self._variants.run(_bind_step(alter, step), self._start)
                 if run and run.results and tests & frozenset(run.results.failed):
                     return True
         return False
 
-    async def _by_programs(self) -> CheckRun | None:
+    async def _by_programs(self) -> _Conclusion | None:
         """Decide by compiled test programs; None: the check executes none."""
-        programs = await self._inspect(lambda at: list(surface.find_programs(at, self._trusted)))
-        decided: CheckRun | None = None
+        programs = await self._variants.inspect(
+            lambda at: list(surface.find_programs(at, self._trusted))
+        )
+        decided: _Conclusion | None = None
         for group in self._group_programs(programs):
             found = await self._by_program(group) if group else None
-            if found and found.control and found.control.state == "insensitive":
+            if found and found.state == "insensitive":
                 return found
             decided = decided or found
         return decided
@@ -220,7 +250,7 @@ class _Control:
             *(own[at::count] for at in range(count)),
         ]
 
-    async def _by_program(self, programs: Sequence[TestProgram]) -> CheckRun | None:
+    async def _by_program(self, programs: Sequence[TestProgram]) -> _Conclusion | None:
         """Decide by test programs that fail together; None: the check does not execute them."""
         runs: dict[Step, CheckRun] = {}
         counted = decision.counted_tests(self._case.after)
@@ -234,7 +264,7 @@ class _Control:
             return self._case.check.argv if is_changed else None
 
         async def failed(step: Step, chosen: Sequence[TestProgram]) -> frozenset[str]:
-            run = await self._run(partial(alter, step=step, chosen=chosen), self._case.after.tree)
+            run = await self._variants.run(partial(alter, step=step, chosen=chosen))
             if run is None:
                 return frozenset()
             runs[step] = run
@@ -252,7 +282,7 @@ class _Control:
         if verdict == "insensitive" and await self._is_insensitive_before(_bind_step(alter, "end")):
             return None
         reason = _PASSED if verdict == "insensitive" else ""
-        return self._conclude(run, verdict, tally, method="changed expectations", reason=reason)
+        return _Conclusion(run, verdict, _METHODS["expectations"], reason, tally)
 
     def _is_test_of_plan(self, path: str) -> bool:
         return TrustedFiles(named=self._case.check.tests or (), work=()).is_named(path)
@@ -262,15 +292,15 @@ class _Control:
         case = self._case
         if case.kind == "flip" or not case.before.green:
             return False
-        if decision.is_red(await self._run(alter, case.base_tree)):
+        if decision.is_red(await self._variants.run(alter, case.base_tree)):
             return False
-        start = await self._run(lambda _: case.check.argv, self._start)
+        start = await self._variants.run(lambda _: case.check.argv, self._start)
         is_known = start is not None and start.green
-        return not is_known or not decision.is_red(await self._run(alter, self._start))
+        return not is_known or not decision.is_red(await self._variants.run(alter, self._start))
 
-    async def _by_scripts(self, started: StartedPrograms) -> CheckRun | None:
+    async def _by_scripts(self, started: StartedPrograms) -> _Conclusion | None:
         """Decide by the scripts of the check; None: it does not depend on them."""
-        decided: CheckRun | None = None
+        decided: _Conclusion | None = None
         is_ignored = False
         files = self._trusted
         trusted = [one for one in started.scripts[::-1] if one.path not in files.work or files.may_test(one.path)]  # fmt: skip
@@ -281,15 +311,15 @@ class _Control:
             if decided and (script.is_output_used or not self._holds_test(script)):
                 continue
             found = await self._by_script(script)
-            if found and found.control and found.control.state == "insensitive":
+            if found and found.state == "insensitive":
                 return found
             if found and decided is None:
                 # The caller notices its own failure only: the work may stand in for an interpreter.
-                decided = self._insensitive_by(found) if is_ignored and is_caller else found
+                decided = _ignored_script(found.run) if is_ignored and is_caller else found
             elif found is None:
                 is_ignored |= await self._ignores(script)
         if decided is None and is_ignored:
-            return self._insensitive_by(self._case.after)
+            return _ignored_script(self._case.after)
         return decided
 
     def _holds_test(self, script: Script) -> bool:
@@ -307,10 +337,10 @@ class _Control:
         # A program in the text of its caller may be one that has to fail: `! python -c …`.
         if not self._trusted.may_test(script.path) or await self._is_insensitive_before(alter):
             return False
-        run = await self._run(alter, self._case.after.tree)
+        run = await self._variants.run(alter)
         return run is not None and not decision.is_red(run)
 
-    async def _by_script(self, script: Script) -> CheckRun | None:
+    async def _by_script(self, script: Script) -> _Conclusion | None:
         """Decide by a script; None: it does not decide."""
         tally = SensitiveTests(counted=WHOLE)
 
@@ -326,37 +356,32 @@ class _Control:
         is_unreached = self._holds_test(script) and has_only_end
         is_unreached &= not is_helper
         if tally.sensitive and not is_unreached:
-            return self._red(tally)
+            return _red(tally)
         if tally.deceived or is_unreached or decision.did_hang(tally.runs):
             return self._insensitive(tally)
-        run = await self._run(_bind_step(alter, "replaced"), self._case.after.tree)
+        run = await self._variants.run(_bind_step(alter, "replaced"))
         if run is None or not decision.is_red(run):
             return None
-        detached = await self._run(_bind_step(alter, "detached"), self._case.after.tree)
+        detached = await self._variants.run(_bind_step(alter, "detached"))
         if detached.green if detached else script.is_output_used:
             # Its exit code is lost, but without its output the check fails.
-            return self._conclude(run, "red", method=_METHODS["end"])
+            return _Conclusion(run, "red", _METHODS["end"])
         return self._insensitive(tally)
 
-    async def _by_work(self) -> CheckRun:
+    async def _by_work(self) -> _Conclusion:
         """Decide by the work: absent in the run before, or unparsable."""
         case = self._case
         if case.kind == "flip":
-            return self._conclude(case.before, "red", method="run before the work")
+            return _Conclusion(case.before, "red", "run before the work")
         work = [path for path in case.changed if not self._trusted.may_test(path)]
 
         def alter(checkout: Path) -> Sequence[str] | None:
             return case.check.argv if surface.break_work(checkout, work) else None
 
-        run = await self._run(alter, case.after.tree)
+        run = await self._variants.run(alter)
         if run is not None and decision.is_red(run):
-            return self._conclude(run, "red", method="broken work")
-        return self._conclude(
-            run or case.after,
-            "unexercised",
-            method="broken work",
-            reason="The check passes without this task's work, so it decides no criterion.",
-        )
+            return _Conclusion(run, "red", "broken work")
+        return _Conclusion(run or case.after, "unexercised", "broken work", _WITHOUT_WORK)
 
     async def _vary(
         self,
@@ -372,62 +397,23 @@ class _Control:
             # If the first variant did not end, it shows nothing of the equalities in it.
             if step == "strict" and tally.runs and tally.runs[0].timed_out:
                 continue
-            run = await self._run(_bind_step(alter, step), self._case.after.tree)
+            run = await self._variants.run(_bind_step(alter, step))
             if run is not None:
                 tally.note(step, run, changed())
 
-    async def _inspect(self, look: Callable[[Path], _Found]) -> _Found:
-        return await inspect(self._execute, self._case.after.tree, look)
-
-    async def _try(self, alter: Alter) -> bool:
-        """Return whether a variant of the deliverable turns the check red."""
-        return decision.is_red(await self._run(alter, self._case.after.tree))
-
-    async def _run(self, alter: Alter, tree: str) -> CheckRun | None:
-        run = await self._execute(tree, alter, self._limit) if tree else None
-        self._runs += run is not None
-        return run
-
-    def _red(self, tally: SensitiveTests) -> CheckRun:
-        return self._conclude(tally.runs[0], "red", tally, method=_METHODS[tally.step or "end"])
-
-    def _insensitive(self, tally: SensitiveTests, reason: str = _PASSED) -> CheckRun:
+    def _insensitive(self, tally: SensitiveTests, reason: str = _PASSED) -> _Conclusion:
         if reason == _PASSED and decision.did_hang(tally.runs):
-            reason = f"The check with changed expectations did not end within {self._limit:g} s."
-        return self._conclude(
-            tally.runs[0], "insensitive", tally, method="changed expectations", reason=reason
-        )
+            limit = self._variants.limit
+            reason = f"The check with changed expectations did not end within {limit:g} s."
+        return _Conclusion(tally.runs[0], "insensitive", _METHODS["expectations"], reason, tally)
 
-    def _insensitive_by(self, run: CheckRun) -> CheckRun:
-        return self._conclude(run, "insensitive", method="failing script", reason=_PASSED)
 
-    def _conclude(
-        self,
-        run: CheckRun,
-        state: ControlState,
-        tally: SensitiveTests | None = None,
-        *,
-        method: str,
-        reason: str = "",
-    ) -> CheckRun:
-        counts = tally is not None and tally.counted != WHOLE
-        result = ControlResult(
-            state=state,
-            method=method,
-            sensitive=len(tally.sensitive) if tally and counts else 0,
-            counted=len(tally.counted) if tally and counts else 0,
-            runs=self._runs,
-            reason=reason,
-        )
-        tree = self._case.after.tree
-        return replace(
-            run,
-            check=self._case.check.id,
-            phase="control",
-            again=False,
-            stands_for="" if run.tree == tree else tree,
-            control=result,
-        )
+def _red(tally: SensitiveTests) -> _Conclusion:
+    return _Conclusion(tally.runs[0], "red", _METHODS[tally.step or "end"], tally=tally)
+
+
+def _ignored_script(run: CheckRun) -> _Conclusion:
+    return _Conclusion(run, "insensitive", _METHODS["end"], _PASSED)
 
 
 def _bind_step(alter: Vary, step: Step) -> Alter:

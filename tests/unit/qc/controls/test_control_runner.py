@@ -9,10 +9,10 @@ import pytest
 from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.test_results import TestResults
-from mimir.qc.controls.continuation import reach_tests
 from mimir.qc.controls.control_case import ControlCase
-from mimir.qc.controls.control_runner import Alter, run_control
+from mimir.qc.controls.control_runner import run_control
 from mimir.qc.controls.decision import has_fewer
+from mimir.qc.controls.variants import Alter, Variants
 from mimir.qc.mutations.test_outlines import count_parameters, list_plain, outline_tests
 from mimir.qc.scope.test_owners import PendingTests
 from tests.support.projects import write_files
@@ -314,8 +314,10 @@ async def test_a_variant_reaches_its_tests_on_each_tree(tmp_path: Path):
         return replace(ran(1, tree), results=results)
 
     green = replace(ran(0), results=TestResults(runner="pytest", passed=("a::b",)))
+    check = Check(id="unit", criteria=("c1",), run=green.argv, kind="hold")
+    case = ControlCase(check=check, kind="hold", before=green, after=green, base_tree="base", changed=())  # fmt: skip
     for tree in ("work", "base"):
-        run = await reach_tests(execute, green)(tree, lambda _: ("sh", "-c", "lint && pytest"), 1)
+        run = await Variants(case, execute).run(lambda _: ("sh", "-c", "lint && pytest"), tree)
 
         assert run == replace(ran(1, tree), results=TestResults(runner="pytest", failed=("a::b",)))
     assert len(started) == 4

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mimir.qc.controls.continuation import continue_after_failures
 from mimir.qc.controls.surface import TrustedFiles, loads_code, mutate_tests
+from mimir.qc.controls.variants import continue_after_failures
 from mimir.qc.mutations.mutation import other_literal
 from tests.support.projects import write_files
 

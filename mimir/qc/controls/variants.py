@@ -1,6 +1,6 @@
-"""Continuation of a check after a failing step, such as a linter before tests.
+"""Variants of a check: runs of its command on altered checkouts.
 
-It serves controls that know single tests: those decide, and not the exit code.
+If a step before the tests, such as a linter, refuses a variant, all steps run once more: single tests decide, and not the exit code.
 """
 
 import contextlib
@@ -9,16 +9,19 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.json_value import as_object
-from mimir.qc.controls import surface
-from mimir.qc.controls.decision import ends_before_tests
+from mimir.qc.controls import decision, surface
+from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.integrity.command_line import shell_line
 
 _IGNORE = "MAKEFLAGS=i"
 """Lets make run all lines of its recipes."""
 _STOPS = re.compile(r"^(\s*)set -\w*e\w*", re.MULTILINE)
+_LISTING_SECONDS = 20.0
+_Found = TypeVar("_Found")
 
 Alter = Callable[[Path], Sequence[str] | None]
 """Changes a checkout and returns the command to run there; None: nothing is to run."""
@@ -26,17 +29,40 @@ Execute = Callable[[str, Alter, float], Awaitable[CheckRun | None]]
 """Runs an altered checkout of a tree for some seconds; None: nothing was to run."""
 
 
-def reach_tests(execute: Execute, green: CheckRun) -> Execute:
-    """Return an executor whose variants of a green run continue until their tests ran."""
+class Variants:
+    """Variants of the check of one control."""
 
-    async def execute_all(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
-        run = await execute(tree, alter, seconds)
-        if run is None or not ends_before_tests(green, run):
-            return run
-        whole = await execute(tree, continue_after_failures(alter), seconds)
-        return replace(whole, exit_code=whole.exit_code or run.exit_code) if whole else run
+    def __init__(self, case: ControlCase, execute: Execute) -> None:
+        self._green = case.after
+        self._execute = execute
+        self.limit = decision.time_limit(case.after, case.check.timeout_seconds)
+        """Seconds of a run."""
+        self.count = 0
+        """Runs until now."""
 
-    return execute_all
+    async def run(self, alter: Alter, tree: str | None = None) -> CheckRun | None:
+        """Run a variant of a tree, or of the deliverable; None: nothing was to run."""
+        tree = self._green.tree if tree is None else tree
+        run = await self._execute(tree, alter, self.limit) if tree else None
+        if run is not None and decision.ends_before_tests(self._green, run):
+            whole = await self._execute(tree, continue_after_failures(alter), self.limit)
+            run = replace(whole, exit_code=whole.exit_code or run.exit_code) if whole else run
+        self.count += run is not None
+        return run
+
+    async def is_red(self, alter: Alter) -> bool:
+        """Return whether a variant of the deliverable turns the check red."""
+        return decision.is_red(await self.run(alter))
+
+    async def list_output(self, command: Sequence[str], tree: str) -> CheckRun | None:
+        """Run a command that lists something, in place of the check."""
+        return await self._execute(tree, lambda _: command, _LISTING_SECONDS)
+
+    async def inspect(self, look: Callable[[Path], _Found]) -> _Found:
+        """Return what a function finds in the deliverable, where no command runs."""
+        found: list[_Found] = []
+        await self._execute(self._green.tree, lambda at: found.append(look(at)), _LISTING_SECONDS)
+        return found[0]
 
 
 def continue_after_failures(alter: Alter) -> Alter:
