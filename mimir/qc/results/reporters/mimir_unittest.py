@@ -31,9 +31,8 @@ def report_unittest(runner, result):
 
         def add(self, test, *rest):
             if report:
-                given = rest[0] if rest else None
                 message = state == "passed" and replacements.describe(_module_of(test))
-                now = "failed" if message else _state_in_unittest(state, test, given)
+                now = "failed" if message else _state_in_unittest(state, test)
                 report[0].write(now, _id_in_unittest(test))
                 if message:
                     sys.stderr.write(message + "\n")
@@ -66,14 +65,11 @@ def _observe_subtests(kind, report):
     kind.addSubTest = add
 
 
-def _state_in_unittest(state, test, given):
+def _state_in_unittest(state, test):
     if state == "errored" and hasattr(test, "_testMethodName") and not _is_unloaded(test):
         return "failed"  # the test itself raised; set-up of classes is no test
-    if state in ("skipped", "xfailed"):
-        error = given[1] if isinstance(given, tuple) else sys.exc_info()[1]
-        if is_skipped_by_work(error, _file_in_unittest(test)):
-            return "errored"
-    return state
+    by_work = state == "skipped" and is_skipped_by_work(sys.exc_info()[1], _file_in_unittest(test))
+    return "errored" if by_work else state
 
 
 def _is_unloaded(test):
