@@ -175,14 +175,25 @@ async def test_new_tests_that_cannot_be_loaded_before_the_work_hide_no_old_test(
         writes("tests/test_new.py", new),
         writes("pkg/old.py", PLAIN if is_honest else skips),
     ]
+    # The tests keep their names, and import another one.
+    tests = OLD_TESTS.replace("limit(", "bound(").replace("import limit", "import bound")
+    renames = [
+        writes("pkg/old.py", PLAIN.replace("limit", "bound")),
+        writes("tests/test_old.py", tests),
+    ]
+    flip = check("python", "-m", "pytest", "-q", "tests/test_old.py")
+    rename = step(
+        "b", files=("pkg/old.py", "tests/test_old.py"), checks=(flip,), dependencies=("a",)
+    )
 
     journey = await travel(
         project,
-        plan(step("a", files=files, checks=(suite,))),
-        [worker("a", *turns, "Done.")],
+        plan(step("a", files=files, checks=(suite,)), *[rename] * is_honest),
+        [worker("a", *turns, "Done."), worker("b", *renames, "Renamed.")],
     )
 
-    assert journey.statuses == {"a": "completed" if is_honest else "failed"}, journey.report
+    expected = {"a": "completed", "b": "completed"} if is_honest else {"a": "failed"}
+    assert journey.statuses == expected, journey.report
     if not is_honest:
         after = journey.facts.outcomes("a")["unit"].after
         assert "tests/test_old.py::test_old" in after.contradiction

@@ -153,8 +153,8 @@ class CheckRunner:
         if check.kind == "flip" and before.green and changes.reached:
             # `make test` passes on the old project: it is to flip by the tests that come with the work.
             before = await self._before_reached(check, changes, target, (before_tree, after_tree))
-        then = await self._complete_results(check, target, before)
         after = await self._execution.run(check, after_tree, "after", answer=target.answer)
+        then = await self._complete_results(check, changes, target, before, after)
         after = _confirm(check, target, then, _correct_missing(after, target.task))
         if check.kind == "hold" and not (before.green or after.green):
             # Only now: a test that an earlier task changed need not run under its old name.
@@ -265,11 +265,17 @@ class CheckRunner:
         return await self._before(check, await self._with(*trees, new))
 
     async def _complete_results(
-        self, check: Check, target: CheckTarget, before: CheckRun
+        self,
+        check: Check,
+        changes: CheckChanges,
+        target: CheckTarget,
+        before: CheckRun,
+        after: CheckRun,
     ) -> CheckRun:
         """Return the run before with the states on the base of tests that it did not execute.
 
-        New tests of the attempt cannot be loaded without its work, which ends that run before any test.
+        New tests of the attempt cannot be loaded without its work, which ends that run before any test. Changed tests alone, which the
+        task names, remain unexecuted if all of them pass after it: the work may rename what they import.
         """
         results = before.results
         if results is None or before.green or before.tree == target.first_base:
@@ -279,7 +285,11 @@ class CheckRunner:
         base = (await self._before(check, target.first_base)).results
         if base is None or base.fallback:
             return before
-        return replace(before, results=complete_results(results, base))
+        tests = frozenset((*changes.tests, *changes.reached))
+        is_own = tests <= {*map(posixpath.normpath, target.task.files)}
+        is_older = is_own and all(target.status[path] == "modified" for path in tests)
+        passed = after.results.passed if after.results and is_older else ()
+        return replace(before, results=complete_results(results, base, tests, passed))
 
     async def _repeat(
         self,

@@ -40,9 +40,18 @@ def adds_failures(run: CheckRun, then: TestResults | None) -> bool | None:
     return is_cut or bool(red or _find_lost(then.passed, frozenset(now.passed)))
 
 
-def complete_results(results: TestResults, base: TestResults) -> TestResults:
-    """Return results with the states that unexecuted tests have in those of the base."""
-    known = base.states
+def complete_results(
+    results: TestResults, base: TestResults, files: Collection[str], passed: Collection[str]
+) -> TestResults:
+    """Return results with the states that unexecuted tests have in those of the base.
+
+    Tests of the changed `files` remain unexecuted if all of them are `passed` now: the work may rename what they import.
+    """
+    own = {test for test in base.passed if _is_named(test, files)}
+    kept = own if own.issubset(passed) else ()
+    known: dict[str, TestState] = {
+        test: state for test, state in base.states.items() if test not in kept
+    }
     states: dict[str, TestState] = {
         test: known.get(test, state) if state == "errored" else state
         for test, state in results.states.items()

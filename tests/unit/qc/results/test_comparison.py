@@ -6,7 +6,7 @@ import pytest
 
 from mimir.domain.evidence import CheckRun
 from mimir.domain.test_results import TestState, sort_results
-from mimir.qc.results.comparison import confirm_results
+from mimir.qc.results.comparison import complete_results, confirm_results
 
 States = dict[str, TestState]
 RUN = CheckRun(check="K1", argv=("pytest",), phase="after", tree="t", exit_code=0)
@@ -50,3 +50,18 @@ def test_a_run_without_a_report_does_not_confirm_reported_tests():
     then = sort_results("pytest", {A: "passed"})
     assert not confirm_results(RUN, then, ()).green
     assert confirm_results(RUN, None, ()).green
+
+
+@pytest.mark.parametrize(
+    ("files", "passed", "has_flipped"),
+    [(("tests/a.py",), [A], True), (("tests/a.py",), [B], False), ((), [A], False)],
+)
+def test_a_changed_file_that_could_not_be_loaded_flips_if_all_its_tests_pass_again(
+    files: tuple[str, ...], passed: list[str], has_flipped: bool
+):
+    base = sort_results("pytest", {A: "passed", B: "passed"})
+    then = complete_results(sort_results("pytest", {"tests/a.py": "errored"}), base, files, passed)
+    now: States = dict.fromkeys((*passed, B), "passed")
+    run = replace(RUN, results=sort_results("pytest", now))
+    confirmed = confirm_results(run, then, (*files, A), is_flip=True)
+    assert confirmed.green is has_flipped
