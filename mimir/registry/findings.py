@@ -10,7 +10,7 @@ AGENT_CODES: Mapping[str, tuple[Severity, str]] = {
     "front-matter-yaml": ("error", "front matter that is not a YAML map, or is too long"),
     "front-matter-colon": (
         "warning",
-        "an unquoted `: `, or a mark of YAML, in a text, which is repaired; a description then ends at the next key",
+        "a text that YAML cannot read, such as an unquoted `: `, which is repaired; a description then ends at the next key",
     ),
     "duplicate-key": ("error", "a key that occurs twice"),
     "permission-key": ("error", "nearly a key of permissions, but not one of this format"),

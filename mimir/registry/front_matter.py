@@ -3,6 +3,7 @@
 The reader of `domain.located_tree` builds no objects and refuses aliases, anchors, tags and repeated keys.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -21,10 +22,12 @@ MAX_CHARACTERS = 64 * 1024
 MAX_KEYS = 200
 RULE = "---"
 _COLON_KEYS = ("description", "argument-hint", "name")
-# A plain value of one line; quotes, block marks and flow marks begin another form.
-_PLAIN = re.compile(rf"({'|'.join(_COLON_KEYS)}):[ \t]+((?:[^\s\"'|>\[\]{{}}#&*!]|\*[* ]).*)")
-_MARKED = re.compile(r":(?:\s|$)|^[*%@`]")
-"""Characters that YAML takes for a mark in a plain value."""
+# Anchors, aliases and tags stay refused, and so is every other fault of `tools`.
+_TEXT = re.compile(
+    rf"({'|'.join(_COLON_KEYS)}):[ \t]+((?:[^\s#&*!]|\*[* ]).*)|(tools):[ \t]+(\*)[ \t]*"
+)
+_FENCE = re.compile(r"`{3,}\w*")
+_LONG_RULE = re.compile(r"-{4,}\s*")
 
 
 @value_class
@@ -50,9 +53,15 @@ def split_front_matter(text: str, is_key: Callable[[str], bool]) -> FrontMatter:
         is_key: Whether a word is nearly a key of an agent file, which ends an unquoted description.
     """
     lines = text.split("\n")
-    if lines[0].rstrip() != RULE:
+    fenced = [n for n, line in enumerate(lines) if _FENCE.fullmatch(line.strip())]
+    start = next((n for n, line in enumerate(lines) if line.strip() and n not in fenced[:1]), 0)
+    if not _is_rule(lines[start]):
         return FrontMatter(values=None, body=text)
-    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == RULE), None)
+    if fenced and fenced[0] < start and not any(line.strip() for line in lines[fenced[-1] + 1 :]):
+        lines = lines[: fenced[-1]]
+    ends = [n for n, line in enumerate(lines) if n > start and _is_rule(line)]
+    # A longer rule ends it only if no exact one does: a text of YAML may have one.
+    end = next((n for n in ends if lines[n].rstrip() == RULE), ends[0] if ends else None)
     if end is None:
         finding = make_agent_finding(
             "front-matter-unclosed",
@@ -60,9 +69,14 @@ def split_front_matter(text: str, is_key: Callable[[str], bool]) -> FrontMatter:
             suggestion=f"Add a line {RULE!r} after the last key.",
         )
         return FrontMatter(values=None, body="", findings=(finding,))
-    values, findings = parse_keys("\n".join(lines[1:end]), is_key, first_line=2)
+    keys = "\n".join(lines[start + 1 : end])
+    values, findings = parse_keys(keys, is_key, first_line=start + 2)
     body = "\n".join(lines[end + 1 :])
     return FrontMatter(values=values, body=body, findings=findings)
+
+
+def _is_rule(line: str) -> bool:
+    return line.rstrip() == RULE or _LONG_RULE.fullmatch(line) is not None
 
 
 def parse_keys(
@@ -123,7 +137,7 @@ def _repair_colons(
         return tree, tuple(
             make_agent_finding(
                 "front-matter-colon",
-                f"The value of {lines[number].partition(':')[0]!r} contains ': ' or begins with a mark of YAML, and is not quoted; the rest of the line is used.",
+                f"The value of {lines[number].partition(':')[0]!r} is no value of YAML, which takes ': ' and some signs for marks; its text is used as written.",
                 SourcePosition(line=first_line + number),
                 "Put the value in quotes.",
             )
@@ -140,13 +154,12 @@ def _repair_colons(
 def _quoted_description(
     lines: list[str], is_key: Callable[[str], bool]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a plain description up to the next key, quoted in its first line."""
+    """Yield the lines of a broken description up to the next key, quoted in its first line."""
     start = next((n for n, line in enumerate(lines) if line.startswith("description:")), None)
-    match = None if start is None else _PLAIN.fullmatch(lines[start])
-    # Without a colon in it, the fault is not in the description: nothing is swallowed.
-    if start is None or match is None or not _MARKED.search(match[2]):
+    match = None if start is None else _TEXT.fullmatch(lines[start])
+    if start is None or match is None:
         return
-    words = [match[2].rstrip()]
+    words = [match[2]]
     for line in lines[start + 1 :]:
         key, colon, _ = line.strip().partition(":")
         if colon and is_key(key):
@@ -155,13 +168,36 @@ def _quoted_description(
                 return
             break
         words.append(line.strip())
-    value = "\n".join(words).strip()
-    yield start, f"description: {json.dumps(value, ensure_ascii=False)}"
+    # If the fault is behind its own indented lines, nothing is swallowed.
+    own = itertools.takewhile(
+        lambda line: not line.strip() or line[:1].isspace(), lines[start + 1 :]
+    )
+    if not _is_broken("\n".join([lines[start], *own])):
+        return
+    value = _quote("\n".join(words))
+    yield start, f"description: {value}"
     yield from ((start + number, "") for number in range(1, len(words)))
 
 
 def _quoted_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(lines):
-        match = _PLAIN.fullmatch(line)
-        if match and _MARKED.search(match[2]):
-            yield number, f"{match[1]}: {json.dumps(match[2].rstrip(), ensure_ascii=False)}"
+        match = _TEXT.fullmatch(line)
+        if match and _is_broken(line):
+            yield number, f"{match[1] or match[3]}: {_quote(match[2] or match[4])}"
+
+
+def _is_broken(text: str) -> bool:
+    """Return whether YAML refuses a key with its value, although nothing else is near."""
+    try:
+        parse_yaml(text)
+    except LocatedValueError:
+        return True
+    return False
+
+
+def _quote(value: str) -> str:
+    """Return a text as a value of YAML, without the quotes around it that failed."""
+    value = value.strip()
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
+    return json.dumps(value, ensure_ascii=False)

@@ -19,19 +19,19 @@ _FIND = ("grep", "list_files")
 _WEB = ("web.fetch", "web.search")
 _SPAWN = (SPAWN_TOOL,)
 _NAMES: Mapping[tuple[str, ...], str] = {
-    ("read_file",): "read read_file read/readfile view readfile search/readfile",
-    ("list_files",): "glob ls list list_dir listdirectory search/filesearch filesearch search/listdirectory file_search",
-    _FIND: "grep search codebase search/codebase usages search/usages textsearch search/textsearch search/searchresults searchresults grep_search semantic_search",
-    ("write_file",): "write createfile edit/createfile write_file create_file create edit/createdirectory",
-    EDIT_TOOLS: "edit multiedit edit/editfiles editfiles apply_patch patch",
-    ("run",): "bash shell execute runcommands execute/runinterminal runinterminal runtests execute/runtests run terminal terminalcommand runtasks execute/runtask execute/createandruntask",
+    ("read_file",): "read readfile read/readfile view search/readfile readmanyfiles",
+    ("list_files",): "glob ls list listdir listdirectory search/filesearch filesearch search/listdirectory globsearch findfiles",
+    _FIND: "grep search codebase search/codebase usages search/usages textsearch search/textsearch search/searchresults searchresults grepsearch semanticsearch searchfiles searchfilecontent",
+    ("write_file",): "write createfile edit/createfile writefile create edit/createdirectory writetofile",
+    EDIT_TOOLS: "edit multiedit edit/editfiles editfiles applypatch patch",
+    ("run",): "bash shell execute runcommands execute/runinterminal runinterminal runtests execute/runtests run terminal terminalcommand runtasks execute/runtask execute/createandruntask runshellcommand executecommand runcommand",
     MEMORY_TOOLS: "memory vscode/memory",
-    _SPAWN: "spawn_agent task agent agents runsubagent agent/runsubagent",
-    _WEB: "web fetch web/fetch webfetch websearch web/search",
+    _SPAWN: "spawnagent task agent agents runsubagent agent/runsubagent",
+    _WEB: "web fetch web/fetch webfetch websearch web/search googlewebsearch",
     DEFAULT_TOOLS: "* all",
 }  # fmt: skip
 _ALIASES: Mapping[str, tuple[str, ...]] = {
-    **{tool: (tool,) for tool in NAMED_TOOLS},
+    **{tool.replace("_", ""): (tool,) for tool in NAMED_TOOLS},
     **{name: tools for tools, names in _NAMES.items() for name in names.split()},
 }
 _EVERYTHING = ("*", "all")
@@ -52,7 +52,7 @@ class ToolGrant:
 
 def map_tool(name: str) -> tuple[str, ...]:
     """Return the tools that a requested name means; empty: none."""
-    plain = strip_pattern(name).casefold()
+    plain = strip_pattern(name).casefold().replace("_", "")
     if plain.startswith("memory") and plain not in _ALIASES:
         return MEMORY_TOOLS
     return _ALIASES.get(plain, ())

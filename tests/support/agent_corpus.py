@@ -100,6 +100,49 @@ SAMPLES: tuple[Sample, ...] = (
     _claude("tools: {Read: true}", codes=("invalid-value",), granted=()),
     _claude("tools: Read", "tools: Bash", codes=("duplicate-key",), granted=()),
     _claude("model: opus", "maxTurns: 30", "skills: [review]"),
+    _claude("tools: *", codes=("front-matter-colon",)),
+    _claude("tools: Read Grep Bash", granted=(*READ, "run")),
+    _claude("tools: Read; run_shell_command", granted=("read_file", "run")),
+    _claude("tools: all but Bash", codes=("tool-unmapped",), granted=()),
+    *(
+        Sample(
+            path=f".claude/agents/text-{number}.md",
+            text=front(f"name: text-{number}", f"description: {text}", "tools: Read"),
+            codes=("front-matter-colon",),
+            granted=("read_file",),
+        )
+        for number, text in enumerate(
+            (
+                "[Internal] Reviews",
+                "{team} reviewer",
+                "> 80% of lines",
+                "| a | b",
+                "- lists",
+                "'It's a reviewer'",
+                '"Say "yes" to it"',
+                r'"Finds \d+"',
+                '"Quoted" at first',
+                "Reviews.\n\n  user: fix: it\n  - Reasoning: (no)",
+            )
+        )
+    ),
+    *(
+        Sample(
+            path=f".claude/agents/rule-{number}.md",
+            text=claude(f"rule-{number}", "tools: Read")
+            .replace("---", rule, 1)
+            .replace("\n---\n", f"\n{end}\n"),
+            granted=("read_file",),
+        )
+        for number, (rule, end) in enumerate(
+            (("\n\n---", "---"), ("-----", "-----"), ("---", "------"))
+        )
+    ),
+    Sample(
+        path=".github/agents/fence.agent.md",
+        text=f"```chatagent\n{front('description: d', 'tools: [read]')}```\n",
+        granted=("read_file",),
+    ),
     Sample(path=".claude/agents/team/inner.md", text=claude("inner")),
     Sample(
         path=".claude/agents/windows.md",
@@ -258,6 +301,25 @@ SAMPLES: tuple[Sample, ...] = (
         granted=WRITE,
     ),
     # opencode
+    *(
+        Sample(
+            path=f".opencode/agents/form-{number}.md",
+            text=front("description: d", *lines),
+            codes=codes,
+            granted=granted,
+        )
+        for number, (lines, codes, granted) in enumerate(
+            (
+                (("tools: [read, bash]",), (), ("read_file", "run")),
+                (("tools: []",), (), ()),
+                (("tools: {read: True, bash: yes, grep: off}",), (), ("read_file", "run")),
+                (("permission: allow", "temperature: .5"), (), None),
+                (("permission: deny",), (), ()),
+                (("permission: {read: Allow, bash: true}",), ("unsupported-key",), ("read_file",)),
+                (("permission: [read]",), ("invalid-value", "unsupported-key"), ()),
+            )
+        )
+    ),
     Sample(
         path=".opencode/agent/review.md",
         text=front(

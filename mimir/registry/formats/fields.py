@@ -10,8 +10,8 @@ from mimir.registry.findings import make_agent_finding
 
 MAX_ITEMS = 500
 """Most items of a list that are read, such as tools."""
-_TRUE = ("true", "yes", "on")
-_FALSE = ("false", "no", "off")
+TRUE = ("true", "yes", "on")
+FALSE = ("false", "no", "off")
 
 
 class FieldReader:
@@ -55,9 +55,9 @@ class FieldReader:
     def flag(self, key: str) -> bool:
         """Return a Boolean; False: it is absent."""
         text = self.text(key).casefold()
-        if text and text not in (*_TRUE, *_FALSE):
+        if text and text not in (*TRUE, *FALSE):
             self._refuse(key, "true or false")
-        return text in _TRUE
+        return text in TRUE
 
     def number(self, key: str, low: int, high: int) -> int | None:
         """Return a whole number within its bounds; None: it is absent or unreadable."""

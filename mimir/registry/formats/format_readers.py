@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -16,8 +16,10 @@ from mimir.domain.agent_definition import (
     ToolRequest,
     Verification,
 )
+from mimir.domain.located_tree import LocatedValue
 from mimir.registry.answer_schema import check_schema
-from mimir.registry.formats.fields import FieldReader, as_json
+from mimir.registry.formats.fields import FALSE, TRUE, FieldReader, as_json
+from mimir.registry.tool_names import map_tool
 
 MAX_CALLS = 200
 
@@ -40,13 +42,15 @@ def _read_folder(reader: FieldReader, found: AgentDefinition) -> AgentDefinition
         hint = "Name a preset, such as claude; only your own settings choose commands."
         reader.add("program-in-file", message, "program", hint)
         program = ""
-    named = reader.names("tools")
+    named = _read_tools(reader, "tools")
     return replace(
         found,
         kind=kind,
         program=program,
         tools=ToolRequest(
-            requested=named or (), denied=reader.names("deny_tools") or (), is_default=named is None
+            requested=named or (),
+            denied=_read_tools(reader, "deny_tools") or (),
+            is_default=named is None,
         ),
         files=_read_files(reader),
         limits=AgentLimits(
@@ -99,7 +103,7 @@ def _read_schema(reader: FieldReader) -> str:
 
 
 def _read_claude(reader: FieldReader, found: AgentDefinition) -> AgentDefinition:
-    named = reader.names("tools")
+    named = _read_tools(reader, "tools")
     mode = reader.text("permissionMode")
     if mode == "bypassPermissions":
         message = "permissionMode: bypassPermissions is never obeyed."
@@ -111,7 +115,7 @@ def _read_claude(reader: FieldReader, found: AgentDefinition) -> AgentDefinition
         found,
         tools=ToolRequest(
             requested=named or (),
-            denied=reader.names("disallowedTools") or (),
+            denied=_read_tools(reader, "disallowedTools") or (),
             is_default=named is None,
             is_read_only=mode == "plan",
         ),
@@ -127,7 +131,7 @@ def _read_turns(reader: FieldReader, key: str) -> int | None:
 
 
 def _read_copilot(reader: FieldReader, found: AgentDefinition) -> AgentDefinition:
-    named = reader.names("tools")
+    named = _read_tools(reader, "tools")
     return replace(
         found,
         tools=ToolRequest(requested=named or (), is_default=named is None),
@@ -153,19 +157,23 @@ def _read_opencode(reader: FieldReader, found: AgentDefinition) -> AgentDefiniti
 def _read_choices(reader: FieldReader) -> dict[str, bool]:
     """Return tool → whether it is requested, from `tools` and `permission`; a denial wins."""
     chosen: dict[str, bool] = {}
-    for key, yes in (("tools", ("true",)), ("permission", ("allow",))):
+    for key, yes, no in (("tools", TRUE, FALSE), ("permission", ("allow",), ("deny", "ask"))):
         node = reader.value(key)
         if node is not None and node.kind != "map":
-            reader.add("invalid-value", f"{key!r} is not a map of tools.", key, "Write a map.")
-            continue
+            # A list requests its tools; one answer holds for all tools, and allows the default ones.
+            named = _read_tools(reader, key) if key == "tools" else ()
+            answer = yes[0] if named else no[0] if key == "tools" else reader.text(key)
+            every = () if answer.casefold() in yes else ("*",)
+            node = replace(
+                node, keys=dict.fromkeys(named or every, LocatedValue("text", text=answer))
+            )
         for name, value in (node.keys if node else {}).items():
             # A map of patterns is granted only if each of them is.
-            answers = [one.text for one in value.keys.values()] or [value.text]
-            is_granted = all(answer in yes for answer in answers)
-            if "ask" in answers:
-                message = f"The answer 'ask' for {name[:80]!r} is not supported; not granted."
+            answers = {one.text.casefold() for one in value.keys.values() or [value]}
+            chosen[name] = answers <= {*yes} and chosen.get(name, True)
+            if unknown := sorted(answers - {*yes, *no} | answers & {"ask"}):
+                message = f"The answer {unknown[0][:40]!r} for {name[:80]!r} is not supported; not granted."
                 reader.add("unsupported-key", message, key)
-            chosen[name] = is_granted and chosen.get(name, True)
     return chosen
 
 
@@ -173,7 +181,7 @@ def _read_temperature(reader: FieldReader) -> float | None:
     text = reader.text("temperature")
     if not text:
         return None
-    if re.fullmatch(r"[0-9](?:\.[0-9]{1,6})?", text) and float(text) <= 2:
+    if re.fullmatch(r"[0-9](?:\.[0-9]{1,6})?|\.[0-9]{1,6}", text) and float(text) <= 2:
         return float(text)
     message, hint = "'temperature' is not a number from 0 to 2.", "Write a number such as 0.2."
     reader.add("invalid-value", message, "temperature", hint)
@@ -181,9 +189,8 @@ def _read_temperature(reader: FieldReader) -> float | None:
 
 
 def _read_skill(reader: FieldReader, found: AgentDefinition) -> AgentDefinition:
-    named = reader.names("tools")
-    key = "allowed-tools"
-    allowed = _split_words(reader.names(key))
+    named = _read_tools(reader, "tools")
+    allowed = _read_tools(reader, "allowed-tools")
     names = allowed if named is None else named
     if len(reader.text("compatibility")) > 500:
         message = "'compatibility' has more than 500 characters."
@@ -191,11 +198,16 @@ def _read_skill(reader: FieldReader, found: AgentDefinition) -> AgentDefinition:
     return replace(found, tools=ToolRequest(requested=names or (), is_default=names is None))
 
 
-def _split_words(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    # The specification of skills separates tools with blanks, most files with commas.
-    if names is None or len(names) != 1:
-        return names
-    return tuple(re.findall(r"[^\s(]+(?:\([^)]*\))?", names[0])) or None
+def _read_tools(reader: FieldReader, key: str) -> tuple[str, ...] | None:
+    """Return the names of tools, also of a text with blanks between them; None: it is absent."""
+    names = reader.names(key)
+    words = re.findall(r"[^\s;|(]+(?:\([^)]*\))?", names[0]) if names and len(names) == 1 else []
+    # The specification of skills separates tools with blanks; elsewhere "all but Bash" is a text.
+    return tuple(words) if (key == "allowed-tools" and words) or _are_tools(words) else names
+
+
+def _are_tools(words: Sequence[str]) -> bool:
+    return len(words) > 1 and all(map(map_tool, words))
 
 
 _READERS: Mapping[AgentFormat, Callable[[FieldReader, AgentDefinition], AgentDefinition]] = {
