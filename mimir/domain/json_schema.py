@@ -4,6 +4,7 @@
 """
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,9 +20,12 @@ from mimir.domain.json_value import (
     is_object,
 )
 from mimir.domain.quoted_text import list_names, nearest, quote_text
+from mimir.domain.strict_json import JsonFault, decode_json
 
 MAX_STEPS = 20_000
 """Compared pairs of value and schema; one that refers to itself would have no end."""
+MAX_TEXT_DEPTH = 8
+"""Of JSON within a text."""
 _BOUNDS: Sequence[tuple[str, str, Callable[[float, float], bool]]] = (
     ("minimum", "at least", operator.ge),
     ("maximum", "at most", operator.le),
@@ -39,6 +43,62 @@ def find_mismatch(value: object, schema: JsonObject, at: str) -> str:
         return next(_Validation(root=schema).compare(value, schema, at), "")
     except RecursionError:
         return f"The comparison of the {at} with its schema takes too many steps."
+
+
+def fit_value(value: object, schema: JsonObject) -> object:
+    """Return a value in the form of its schema where it has one reading only, otherwise unchanged.
+
+    A key of another case, a quoted number, a word of an enumeration in another form, and null for "not given" have one.
+    """
+    kind = schema.get("type")
+    if is_object(value):
+        return _fit_members(value, schema)
+    if is_array(value):
+        items = as_object(schema.get("items"))
+        return [fit_value(one, items) for one in value]
+    if not isinstance(value, str):
+        return value
+    if words := as_texts(schema.get("enum")):
+        near = [word for word in words if _stem(word) == _stem(value)]
+        return near[0] if len(near) == 1 else value
+    is_number = kind in ("number", "integer") and re.fullmatch(
+        r"-?\d{1,15}(\.\d{1,9})?", value.strip()
+    )
+    if is_number or kind in ("boolean", "array", "object"):
+        return _decode_text(value, str(kind))
+    return value
+
+
+def _fit_members(value: JsonObject, schema: JsonObject) -> JsonObject:
+    known, required = as_object(schema.get("properties")), as_texts(schema.get("required"))
+    fitted: dict[str, object] = {}
+    for name, one in value.items():
+        same = [key for key in known if _squeeze(key) == _squeeze(name)]
+        key = same[0] if len(same) == 1 and same[0] not in (*value, *fitted) else name
+        rules = as_object(known.get(key))
+        if one is not None or key not in known or key in required or "type" not in rules:
+            fitted[key] = fit_value(one, rules)
+    return fitted
+
+
+def _decode_text(text: str, kind: str) -> object:
+    """Return the value of a kind that a text holds as JSON; the text itself if there is none."""
+    plain = text.strip()
+    try:
+        value, end = decode_json(
+            plain.lower() if kind == "boolean" else plain, max_depth=MAX_TEXT_DEPTH
+        )
+    except JsonFault:
+        return text
+    return value if end == len(plain) and _TYPES[kind][1](value) else text
+
+
+def _squeeze(word: str) -> str:
+    return re.sub(r"[-_ ]", "", word).casefold()
+
+
+def _stem(word: str) -> str:
+    return word.strip().casefold().removesuffix("ed")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Strict decoder of JSON that a model writes: unclear text is never guessed. Pure.
 
-A repeated key, NaN, a number that no float holds, half of a surrogate pair and deep nesting are faults.
+A line feed in a text and a comma before a closing bracket are read, since they have one meaning. A repeated key, NaN, a number that no float holds, half of a surrogate pair and deep nesting are faults.
 """
 
 import json
@@ -15,6 +15,7 @@ _MAX_DECIMAL = 24
 """Characters of a number with a fraction or an exponent."""
 # Strings are matched first, so that brackets inside them do not count.
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"?|,(?=\s*[\]}])', re.DOTALL)
 
 
 class JsonFault(Exception):  # noqa: N818  a property of a text, not an action
@@ -35,13 +36,19 @@ def decode_json(
     if _measure_depth(text, start) > max_depth:
         raise JsonFault(f"The JSON is nested more than {max_depth} levels deep.")
     decoder = json.JSONDecoder(
+        strict=False,
         object_pairs_hook=_require_distinct,
         parse_float=partial(_read_decimal, is_exact=is_exact),
         parse_int=_read_whole,
         parse_constant=_refuse_constant,
     )
     try:
-        value, end = decoder.raw_decode(text, start)
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except json.JSONDecodeError:
+            # A blank takes the place of each comma, so that positions stay.
+            rest = _LAST_COMMA.sub(lambda one: " " if one[0] == "," else one[0], text[start:])
+            value, end = decoder.raw_decode(text[:start] + rest, start)
         # Half surrogates cannot be stored; writing the value finds them at any depth.
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except json.JSONDecodeError as error:

@@ -28,6 +28,17 @@ NO_COMMANDS: Commands = MappingProxyType({})
 QuotedOpinion = CriterionOpinion | FixOpinion
 
 
+def name_source(source: str) -> str:
+    """Return the name of a source without marks around it, and of a file without its lines."""
+    match = _SOURCE.fullmatch(source.strip())
+    if match is None:
+        return source.strip()
+    kind, name = match["kind"].lower(), match["name"].strip()
+    if kind == "file":
+        name = _LINES.sub("", name.strip("`'\"")).removeprefix("/workspace/").removeprefix("./")
+    return f"{kind}:{name}" if name else kind
+
+
 def explain_missing_quote(
     quote: str, source: str, sources: Sources, commands: Commands = NO_COMMANDS
 ) -> str:
@@ -41,7 +52,12 @@ def explain_missing_quote(
     name = source.strip()
     if name not in sources:
         return f"there is no source {name[:80]!r} that may be quoted"
-    if _collapse_blanks(quote) not in _collapse_blanks(sources[name]):
+    # Some models write the marks around a quote into it.
+    plain = _OUTER_MARKS.sub(r"\2", quote.strip())
+    forms = (quote, plain) if len("".join(plain.split())) >= MIN_CHARS else (quote,)
+    text = _collapse_blanks(sources[name])
+    quote = next((form for form in forms if _collapse_blanks(form) in text), "")
+    if not quote:
         return f"the quote is not in {name[:80]!r}"
     if _is_given(quote, commands.get(name, "")):
         return f"the quote was given to the command of {name[:80]!r}, so it proves nothing"
@@ -87,6 +103,14 @@ def _is_given(quote: str, arguments: str) -> bool:
 
 
 _WORD = re.compile(r"\w+")
+_SOURCE = re.compile(
+    r"[\[(`'\"]*(?P<kind>check|file|qc|call|answer)(?:s?\s*[:#]\s*|\s+|$)(?P<name>[^\n]*?)[\])`'\"]*",
+    re.IGNORECASE,
+)
+_LINES = re.compile(
+    r"(?::\d+(?:[-:–]\d+)*|#L\d+(?:-L?\d+)?|,?\s+\(?lines?\s+\d[^/]*)\Z", re.IGNORECASE
+)
+_OUTER_MARKS = re.compile(r"""\A(["'`])(.*)\1\Z""", re.DOTALL)
 
 
 @lru_cache(maxsize=64)

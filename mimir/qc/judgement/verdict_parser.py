@@ -1,7 +1,7 @@
 """Strict parser of the QC answer; it fails closed: QC receives every fault. Pure.
 
 One table of fields defines the answer. The JSON schema for the provider, the instructions for the model, and the members that this
-parser accepts are derived from it. An absent member counts as not said (an absent criterion is `unverified`), which never helps a pass.
+parser accepts are derived from it. Another form with one reading only, such as `"pass"` or `"95"`, is read. An absent member counts as not said (an absent criterion is `unverified`), which never helps a pass.
 
 An answer contradicts itself, and is refused, if
 - PASS comes with a score below 80, a `failed` critical criterion or fix, `criteriaImpossible`, or required fixes;
@@ -10,15 +10,17 @@ An answer contradicts itself, and is refused, if
 A low score on a FAIL needs no further reason, and the model's number may differ from the one computed from its states.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
-from mimir.domain.json_schema import find_mismatch
+from mimir.domain.json_schema import find_mismatch, fit_value
 from mimir.domain.json_value import (
     as_array,
     as_member,
+    as_object,
     as_objects,
     as_text,
     as_texts,
@@ -30,6 +32,7 @@ from mimir.domain.quoted_text import list_names
 from mimir.domain.verdict import CriterionOpinion, FixOpinion, QCAnswer, State
 from mimir.errors import AnswerError
 from mimir.qc.judgement.json_object import parse_object
+from mimir.qc.judgement.quotes import name_source
 
 PASS_SCORE = 80
 """Of 100; the model's score and the computed one must reach it."""
@@ -149,7 +152,7 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
     Raises:
         AnswerError: It is not one valid, consistent answer; the message tells QC the fault.
     """
-    given = _complete(parse_object(text, is_exact=True), _VERDICT)
+    given = _complete(_read_forms(parse_object(text, is_exact=True)), _VERDICT)
     for name, fields in (("criteria", _CRITERION), ("fixes", _FIX)):
         # The schema refuses what is no list of objects.
         if is_array(items := given.get(name)):
@@ -171,6 +174,24 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
     if fault := contradiction(verdict, criteria):
         raise AnswerError(f"The verdict contradicts itself: {fault}.")
     return verdict
+
+
+def _read_forms(given: Json) -> Json:
+    """Return an answer in the form of the schema, where another form has one reading only."""
+    inner = next(iter(given.values()), None)
+    if len(given) == 1 and is_object(inner):
+        given = inner
+    found = dict(as_object(fit_value(given, VERDICT_SCHEMA)))
+    if is_object(states := found.get("criteria")):
+        found["criteria"] = [
+            {"id": id, **(one if is_object(one) else {"state": one})} for id, one in states.items()
+        ]
+    if match := _SHARE.fullmatch(as_text(found.get("score"))):
+        found["score"] = match[1]
+    for name in ("issues", "requiredFixes"):
+        if isinstance(one := found.get(name), str):
+            found[name] = [one] if one.strip() else []
+    return as_object(fit_value(found, VERDICT_SCHEMA))
 
 
 def contradiction(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
@@ -213,6 +234,8 @@ def _lines(fields: Sequence[_AnswerField]) -> list[str]:
     return [f"- `{field.name}`: {field.says}" for field in fields]
 
 
+_SHARE = re.compile(r"\s*(\d{1,3}(?:\.\d{1,6})?)\s*(?:/\s*100|%)\s*")
+_ID = re.compile(r"(?:criterion\s+)?([\w.-]+?)\s*(?:[:)].*)?", re.IGNORECASE | re.DOTALL)
 _EMPTY: Json = {"string": "", "array": [], "boolean": False}
 
 
@@ -235,6 +258,9 @@ def _criteria(items: Sequence[Json], criteria: Sequence[Criterion]) -> tuple[Cri
     opinions: dict[str, CriterionOpinion] = {}
     for item in items:
         id = as_text(item["id"])
+        if id not in known and (match := _ID.fullmatch(id.strip())):
+            same = [one for one in known if one.casefold() == match[1].casefold()]
+            id = same[0] if len(same) == 1 else id
         if id not in known:
             raise AnswerError(
                 f"There is no criterion {id[:60]!r}; they are {list_names(sorted(known))}."
@@ -263,4 +289,4 @@ def _fixes(items: Sequence[Json], count: int) -> tuple[FixOpinion, ...]:
 def _opinion(item: Json) -> tuple[State, str, str]:
     """Return state, quote and source of an opinion."""
     state = as_member(item["state"], _STATES) or "unverified"
-    return state, as_text(item["quote"]), as_text(item["source"])
+    return state, as_text(item["quote"]), name_source(as_text(item["source"]))

@@ -8,6 +8,7 @@ from mimir.qc.judgement.quotes import (
     argument_text,
     explain_missing_quote,
     find_unsupported_passes,
+    name_source,
 )
 
 SOURCES = {
@@ -26,6 +27,8 @@ SOURCES = {
         ("  def refill(self)  ", " file:src/a.py "),
         ("10passed in 0.12s".replace("10p", "10 p"), "check:unit"),
         (".......... 10 passed", "check:unit"),
+        ('"10 passed in 0.12s"', "check:unit"),
+        ("`10 passed in 0.12s`", "check:unit"),
     ],
 )
 def test_quote_in_its_source_is_found(quote: str, source: str):
@@ -38,6 +41,7 @@ def test_quote_in_its_source_is_found(quote: str, source: str):
         ("", "check:unit", "no quote"),
         ("  \n ", "check:unit", "no quote"),
         ("10 passed", "check:unit", "fewer than 12"),
+        ('"  passed in 0."', "check:unit", "is not in"),
         ("1 0 p a s s e d i n", "check:unit", "fewer than 12"),
         ("11 passed in 0.12s", "check:unit", "is not in"),
         ("10 PASSED in 0.12s", "check:unit", "is not in"),
@@ -53,6 +57,35 @@ def test_quote_in_its_source_is_found(quote: str, source: str):
 )
 def test_quote_missing_from_its_source_is_named(quote: str, source: str, says: str):
     assert says in explain_missing_quote(quote, source, SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        *(
+            (form, "file:src/a.py")
+            for form in (
+                "file: src/a.py",
+                "[file:src/a.py]",
+                "`file:./src/a.py`",
+                "file:/workspace/src/a.py",
+                "file:src/a.py:12",
+                "file:src/a.py:12-20",
+                "file:src/a.py#L3-L9",
+                "File:src/a.py, lines 3-5",
+                "file:src/a.py (line 3)",
+                "file:`src/a.py`",
+            )
+        ),
+        *((form, "qc:3") for form in ("[qc:3]", "qc 3", "QC: 3", "qc#3")),
+        ("check unit", "check:unit"),
+        (" answer ", "answer"),
+        ("file:checks/line 3/a.py", "file:checks/line 3/a.py"),
+        ("filename.py", "filename.py"),
+    ],
+)
+def test_source_is_named_without_its_marks(written: str, name: str):
+    assert name_source(written) == name
 
 
 @given(st.text(min_size=1, max_size=200), st.data())
