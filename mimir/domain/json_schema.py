@@ -73,7 +73,7 @@ def _fit_members(value: JsonObject, schema: JsonObject) -> JsonObject:
     known, required = as_object(schema.get("properties")), as_texts(schema.get("required"))
     fitted: dict[str, object] = {}
     for name, one in value.items():
-        same = [key for key in known if _squeeze(key) == _squeeze(name)]
+        same = [key for key in known if plain_key(key) == plain_key(name)]
         key = same[0] if len(same) == 1 and same[0] not in (*value, *fitted) else name
         rules = as_object(known.get(key))
         if one is not None or key not in known or key in required or "type" not in rules:
@@ -93,7 +93,8 @@ def _decode_text(text: str, kind: str) -> object:
     return value if end == len(plain) and _TYPES[kind][1](value) else text
 
 
-def _squeeze(word: str) -> str:
+def plain_key(word: str) -> str:
+    """Return a key without case and separators: `allowed_tools` and `allowedTools` are one word."""
     return re.sub(r"[-_ ]", "", word).casefold()
 
 

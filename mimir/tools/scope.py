@@ -96,10 +96,11 @@ def normalise_path(path: str) -> str:
     """
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL character.", next_step="Leave it out.")
+    path = relative_path(path)
     parts = _parts(path)
     if path.startswith("/") or parts[:1] == ["~"]:
         raise CallDenied(
-            f"The path {quote_text(path)} is not relative to the workspace.{_relative_hint(path)}",
+            f"The path {quote_text(path)} is not relative to the workspace.",
             next_step="Give paths as list_files shows them.",
         )
     if ".." in parts:
@@ -118,6 +119,11 @@ def normalise_path(path: str) -> str:
     return whole
 
 
+def relative_path(path: str) -> str:
+    """Return a path or glob without the directory that commands see as the workspace."""
+    return "." if path == WORKSPACE else path.removeprefix(f"{WORKSPACE}/")
+
+
 def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")]
 
@@ -125,11 +131,6 @@ def _parts(path: str) -> list[str]:
 def _normalise(name: str) -> str:
     # Some file systems treat such names as the same name.
     return unicodedata.normalize("NFKC", name).casefold()
-
-
-def _relative_hint(path: str) -> str:
-    inside = path.removeprefix(f"{WORKSPACE}/")
-    return f" Did you mean {quote_text(inside)}?" if inside != path and inside else ""
 
 
 EVERY_PATH = PathScope()

@@ -9,6 +9,7 @@ from typing import Literal
 
 from mimir.domain.agent_definition import AgentFormat
 from mimir.domain.finding import Finding
+from mimir.domain.json_schema import plain_key
 from mimir.domain.located_tree import LocatedValue
 from mimir.domain.value_class import value_class
 from mimir.registry.findings import make_agent_finding
@@ -154,16 +155,11 @@ def nearest_key(word: str, known: tuple[str, ...], *, cutoff: int) -> str:
 def _find_nearest(word: str, known: tuple[str, ...], cutoff: int) -> str:
     best, nearest = cutoff + 1, ""
     for one in known:
-        # Case and separators are no difference: `allowed_tools` and `allowedTools` are one word.
-        for left, right in ((word, one), (_squeeze(word), _squeeze(one))):
+        for left, right in ((word, one), (plain_key(word), plain_key(one))):
             distance = edit_distance(left, right, cutoff)
             if distance < best:
                 best, nearest = distance, one
     return nearest
-
-
-def _squeeze(word: str) -> str:
-    return word.replace("-", "").replace("_", "").casefold()
 
 
 def edit_distance(left: str, right: str, cutoff: int) -> int:

@@ -14,7 +14,7 @@ from mimir.tools.builtin.text_edit import replace_unique
 from mimir.tools.calls.arguments import ToolArguments
 from mimir.tools.calls.local_tools import Handler, LocalTools
 from mimir.tools.calls.text_pages import MAX_CHARS, lines_of, page
-from mimir.tools.scope import EVERY_PATH, PathScope, normalise_path
+from mimir.tools.scope import EVERY_PATH, PathScope, normalise_path, relative_path
 from mimir.tools.search.line_search import matching_lines
 from mimir.tools.secrets import MARK
 from mimir.workspace.paths import DirectoryTree
@@ -185,7 +185,7 @@ class FileTools(LocalTools):
             )
 
     def _find_visible(self, glob: str) -> Sequence[str]:
-        return [path for path in self._tree.walk(glob) if self._scope.sees(path)]
+        return [path for path in self._tree.walk(relative_path(glob)) if self._scope.sees(path)]
 
     def _sources(self, paths: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
         """Return (path, redacted text) of the searchable files, and the number of others."""

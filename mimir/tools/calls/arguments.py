@@ -1,12 +1,14 @@
 """Strict parser of tool arguments: unclear arguments are refused, never guessed.
 
+Another form with one reading only is read: `"3"` for a number, null for "not given", `file_path` for `path`.
+
 The result is one object of known names and right types, or a `ToolError` that explains the expected arguments.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mimir.domain.json_schema import find_mismatch
+from mimir.domain.json_schema import find_mismatch, fit_value, plain_key
 from mimir.domain.json_value import (
     JsonObject,
     as_object,
@@ -24,6 +26,16 @@ MAX_CHARS = 1_000_000
 """Longest text that is parsed."""
 MAX_DEPTH = 16
 """Deepest nesting; far below the depth at which the JSON parser runs out of stack."""
+_OTHER_NAMES: Mapping[str, str] = {
+    "path": "filepath filename file targetfile absolutepath",
+    "old": "oldstring oldstr oldtext",
+    "new": "newstring newstr newtext",
+    "content": "contents filetext text",
+    "command": "cmd",
+    "pattern": "regex query",
+    "glob": "include filepattern path dir directory folder",
+}
+"""Argument → its names in the tools of other programs, without case and separators."""
 _BLANKS = " \t\r\n"
 
 
@@ -70,7 +82,8 @@ def parse_arguments(raw: str, spec: ToolSpec) -> ToolArguments:
     """
     known = as_object(spec.input_schema.get("properties"))
     try:
-        values = _parse_object(raw, spec.name)
+        values = as_object(fit_value(_parse_object(raw, spec.name), spec.input_schema))
+        values = _rename_members(values, known)
         schema = {**spec.input_schema, "additionalProperties": False}
         if fault := find_mismatch(values, schema, f"arguments of {spec.name}"):
             raise ToolError(fault)
@@ -98,6 +111,24 @@ def _parse_object(raw: str, tool: str) -> Mapping[str, object]:
     if end < len(text) or not is_object(value):
         raise ToolError(f"The arguments of {tool} must be one JSON object, such as {{…}}.")
     return value
+
+
+def _rename_members(values: JsonObject, known: JsonObject) -> JsonObject:
+    """Return the arguments under the tool's own names, if one other name stands for each."""
+    renamed = dict(values)
+    for name, others in _OTHER_NAMES.items():
+        given = [key for key in values if key not in known and plain_key(key) in others.split()]
+        if name in known and name not in values and len(given) == 1:
+            renamed[name] = renamed.pop(given[0])
+    # A list is a command without a shell, a text one with it.
+    for name, other, is_other in (("command", "argv", is_array), ("argv", "command", _is_text)):
+        if name in renamed and is_other(renamed[name]) and other in known and other not in renamed:
+            renamed[other] = renamed.pop(name)
+    return renamed
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _describe_usage(name: str, schema: JsonObject) -> str:

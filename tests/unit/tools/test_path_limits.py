@@ -55,7 +55,7 @@ NOT_ITS = (
 )
 CLIMBS = "Denied: The path '{}' climbs with '..', which is not allowed. Give paths as list_files shows them."
 ABSOLUTE = (
-    "Denied: The path '{}' is not relative to the workspace.{} Give paths as list_files shows them."
+    "Denied: The path '{}' is not relative to the workspace. Give paths as list_files shows them."
 )
 
 READS = {
@@ -70,11 +70,11 @@ READS = {
     "../outside": CLIMBS,
     "sub/../../outside": CLIMBS,
     "..": CLIMBS,
-    "/etc/passwd": ABSOLUTE.format("/etc/passwd", ""),
-    "/workspace/limiter.py": ABSOLUTE.format(
-        "/workspace/limiter.py", " Did you mean 'limiter.py'?"
-    ),
-    "~/.ssh/id_rsa": ABSOLUTE.format("~/.ssh/id_rsa", ""),
+    "/etc/passwd": ABSOLUTE.format("/etc/passwd"),
+    "/workspace/chains/a/x": NOT_THERE.format("chains/a/x"),
+    "/workspace/../outside": CLIMBS.format("../outside"),
+    "/workspace//etc/passwd": ABSOLUTE.format("/etc/passwd"),
+    "~/.ssh/id_rsa": ABSOLUTE.format("~/.ssh/id_rsa"),
 }
 
 
@@ -96,9 +96,9 @@ WRITES = {
     "docs/.git/config": ENGINE,
     "preambles/worker.md": ENGINE,
     "docs/../mimir.toml": CLIMBS,
-    "/workspace/limiter.py": ABSOLUTE.format(
-        "/workspace/limiter.py", " Did you mean 'limiter.py'?"
-    ),
+    "/workspace/chains/a/x": ENGINE.format("chains/a/x"),
+    "/workspace/../outside": CLIMBS.format("../outside"),
+    "/workspace//etc/passwd": ABSOLUTE.format("/etc/passwd"),
 }
 
 

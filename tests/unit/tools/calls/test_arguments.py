@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mimir.domain.message import ToolSpec
 from mimir.errors import ToolError
+from mimir.tools.builtin.shell import describe_run
 from mimir.tools.calls import arguments
 from mimir.tools.calls.arguments import MAX_CHARS, MAX_DEPTH, parse_arguments
 from mimir.tools.calls.local_tools import describe_tool
@@ -84,6 +85,14 @@ REFUSED = {
         '{"path": "a", "cuont": 1}',
         "The arguments of probe may not hold 'cuont'. Did you mean 'count'?",
     ),
+    "two other names of one": (
+        '{"file_path": "a", "filename": "b"}',
+        "The arguments of probe may not hold 'file_path'. Did you mean 'path'?",
+    ),
+    "another name beside the own": (
+        '{"file_path": "a", "path": "b"}',
+        "The arguments of probe may not hold 'file_path'. Did you mean 'path'?",
+    ),
     "a missing name": ('{"count": 1}', "The arguments of probe must hold path."),
     "a number for a string": (
         '{"path": 7}',
@@ -94,8 +103,8 @@ REFUSED = {
         "The 'path' in the arguments of probe must be a string, not null.",
     ),
     "a string for a number": (
-        '{"path": "a", "count": "3"}',
-        "The 'count' in the arguments of probe must be a whole number, not the string '3'.",
+        '{"path": "a", "count": "3 lines"}',
+        "The 'count' in the arguments of probe must be a whole number, not the string '3 lines'.",
     ),
     "true for a number": (
         '{"path": "a", "count": true}',
@@ -180,6 +189,39 @@ def test_good_arguments_are_read():
     assert given_.members("filters") == {"k": None}
     assert not given_.has("mode")
     assert given_.first == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("raw", "values"),
+    [
+        ('{"path": "a", "count": "3", "ratio": "0.5"}', {"path": "a", "count": 3, "ratio": 0.5}),
+        ('{"path": "a", "deep": "True", "mode": "IN"}', {"path": "a", "deep": True, "mode": "in"}),
+        (r'{"path": "a", "words": "[\"x\"]"}', {"path": "a", "words": ["x"]}),
+        (r'{"path": "a", "place": "{\"line\": 1}"}', {"path": "a", "place": {"line": 1}}),
+        ('{"path": "a", "count": null, "words": null}', {"path": "a"}),
+        ('{"file_path": "a", "Count": 1}', {"path": "a", "count": 1}),
+        ('{"path": "a\nb", "words": ["x",],}', {"path": "a\nb", "words": ["x"]}),
+    ],
+)
+def test_other_form_with_one_reading_is_read(raw: str, values: dict[str, object]):
+    assert parse_arguments(raw, SPEC).values == values
+
+
+@pytest.mark.parametrize(
+    ("raw", "values"),
+    [
+        ('{"command": ["pytest", "-q"]}', {"argv": ["pytest", "-q"]}),
+        (
+            '{"argv": "pytest -q", "timeout_seconds": "90"}',
+            {"command": "pytest -q", "timeout_seconds": 90},
+        ),
+        ('{"cmd": "ls"}', {"command": "ls"}),
+        (r'{"argv": "[\"ls\", \"-l\"]"}', {"argv": ["ls", "-l"]}),
+    ],
+)
+def test_a_command_is_read_from_a_list_and_a_line_from_a_text(raw: str, values: dict[str, object]):
+    spec = describe_run("run", "", max_seconds=100, read_only=False)
+    assert parse_arguments(raw, spec).values == values
 
 
 def test_brackets_in_strings_are_no_nesting():
