@@ -46,7 +46,7 @@ def find_mismatch(value: object, schema: JsonObject, at: str) -> str:
 
 
 def fit_value(value: object, schema: JsonObject) -> object:
-    """Return a value in the form of its schema where it has one reading only, otherwise unchanged.
+    """Return a value in the form of its schema, if its own form has one reading only.
 
     A key of another case, a quoted number, a word of an enumeration in another form, and null for "not given" have one.
     """
@@ -94,7 +94,7 @@ def _decode_text(text: str, kind: str) -> object:
 
 
 def plain_key(word: str) -> str:
-    """Return a key without case and separators: `allowed_tools` and `allowedTools` are one word."""
+    """Return a key without case and separators: `allowed_tools` is `allowedTools`."""
     return re.sub(r"[-_ ]", "", word).casefold()
 
 

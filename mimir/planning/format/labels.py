@@ -103,7 +103,16 @@ FIELDS: tuple[TaskField, ...] = (
     TaskField(
         "files",
         "Files",
-        synonyms=("Files Written", "Files To Write", "Files To Change", "Files To Modify"),
+        synonyms=(
+            "Files Written",
+            "Files To Write",
+            "Files To Change",
+            "Files To Modify",
+            "Files To Create",
+            "Files To Edit",
+            "Files To Modify Create",
+            "Files To Create Modify",
+        ),
         example="limiter.py",
         advice="globs of the files that the task may write, inside the project: for every task with checks. A test, data or helpers "
         "of tests, or settings of a runner or linter that are there already and that the task is to change must be named by their own paths.",

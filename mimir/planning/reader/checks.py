@@ -17,7 +17,7 @@ from mimir.domain.located_tree import LocatedValue, LocatedValueError, parse_yam
 from mimir.domain.plan import DEFAULT_TIMEOUT_SECONDS, Check, CheckKind
 from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import words
-from mimir.planning.reader.values import is_none
+from mimir.planning.reader.values import is_none, is_table_rule, table_cells
 
 _KEYS = {
     "id": "id",
@@ -26,7 +26,9 @@ _KEYS = {
     "criterion": "criteria",
     "run": "run",
     "command": "run",
+    "cmd": "run",
     "kind": "kind",
+    "type": "kind",
     "tests": "tests",
     "protect": "protect",
     "required": "required",
@@ -63,6 +65,41 @@ def write_script_check(text: str) -> str:
     """Return the YAML of one check whose command is the text of a shell fence."""
     script = re.sub(r"(?m)^\$ ", "", textwrap.dedent(text).strip())
     return f"- run: {json.dumps(script, ensure_ascii=False)}"
+
+
+def write_listed_checks(lines: Sequence[str]) -> str:
+    """Return the YAML of checks in a list of commands or in a table; empty: there are none."""
+    rows = [line.strip() for line in lines if line.strip()]
+    if len(rows) > 2 and is_table_rule(rows[1]):
+        keys = [_KEYS.get(words(cell), "") for cell in table_cells(rows[0])]
+        found = [
+            {
+                key: _CODE.sub(r"\1", cell)
+                for key, cell in zip(keys, table_cells(row), strict=False)
+                if key and not is_none(cell)
+            }
+            for row in rows[2:]
+        ]
+        return json.dumps(found) if "run" in keys and all(keys) else ""
+    items = [_LISTED.fullmatch(row) for row in rows]
+    return (
+        json.dumps(
+            [
+                {key: value for key, value in item.groupdict().items() if value}
+                for item in items
+                if item
+            ]
+        )
+        if items and all(items)
+        else ""
+    )
+
+
+_CODE = re.compile(r"\A`([^`]*)`\Z")
+_LISTED = re.compile(
+    r"(?:[-*+•]\s+|\d{1,3}[.)]\s+)?(?:\[[ xX]?\]\s*)?(?:\**(?P<id>[\w.-]+)\**\s*(?:[(\[](?P<criteria>[^()\[\]]*)[)\]])?\s*:\**\s*)?"
+    r"`(?P<run>[^`]+)`\s*(?:[(\[–—-]\s*(?P<kind>flip|hold)\s*[)\]]?)?"
+)
 
 
 def _quote_command(line: re.Match[str]) -> str:

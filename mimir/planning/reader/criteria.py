@@ -16,7 +16,7 @@ from mimir.domain.value_class import value_class
 from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import words
 from mimir.planning.reader.line_syntax import ID
-from mimir.planning.reader.values import ValueLine
+from mimir.planning.reader.values import ValueLine, is_table_rule, table_cells
 
 # Any sign and a space is a mark, so that no list is joined to one criterion.
 _BULLET = re.compile(
@@ -31,7 +31,7 @@ _BARE_POINTS = re.compile(
     r"(\d{1,4})\s*(?:(?:pts?|points?)\s*[:–—]|%(?=\s+[a-z]\d{1,3}:))()\s*", re.IGNORECASE
 )
 _POINTS = re.compile(
-    r"(?:\*\*)?[(\[]\s*(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?[)\]](?:\*\*)?\s*"
+    r"(?:\*\*)?[(\[]\s*(?:\*\*)?(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?(?:\*\*)?[)\]](?:\*\*)?\s*"
     + _AFTER_POINTS,
     re.IGNORECASE,
 )
@@ -52,16 +52,22 @@ _CRITICAL = re.compile(
 # Before points or a mark in brackets, an id needs no colon: `c1 (60 pts): text`.
 _BEFORE_BRACKETS = r"\s+(?=[(\[]\s*(?:\d{1,4}\s*(?:pts?|points?|%)|critical\b))"
 _SHORT_ID = re.compile(
-    rf"(?:\*\*|`)?([A-Za-z]{{1,4}}[-_.]?\d{{1,4}})(?:\*\*|`)?(?:[:.)](?:\*\*)?(?:\s+|$)|{_BEFORE_BRACKETS})",
+    rf"(?:\*\*|`)?([A-Za-z]{{1,4}}[-_.]?\d{{1,4}})(?:\*\*|`)?(?:[:.)](?:\*\*)?(?:\s+|$)|\s+[–—-]\s+|{_BEFORE_BRACKETS})",
     re.IGNORECASE,
 )
 _NAMED_ID = re.compile(
     rf"(?:\*\*|`)?({ID})(?:\*\*|`)?(?::(?:\*\*)?(?:\s+|$)|{_BEFORE_BRACKETS})", re.IGNORECASE
 )
 _BRACKET_ID = re.compile(r"(?:\*\*|`)?\[([A-Za-z]{1,4}[-_.]?\d{1,4})\](?:\*\*|`)?:?(?:\*\*)?\s+")
-_LAST_CRITICAL = re.compile(r"(?:\*\*)?[(\[]\s*critical\s*[)\]](?:\*\*)?$", re.IGNORECASE)
+_LAST_CRITICAL = re.compile(
+    r"(?:(?:\*\*)?[(\[]\s*(?:\*\*)?critical(?:\*\*)?\s*[)\]](?:\*\*)?|\*\*critical\*\*|\s[–—-]\s+critical)$",
+    re.IGNORECASE,
+)
 # The same pattern at the end of a text, where no separator follows it.
-_LAST_POINTS = re.compile(_POINTS.pattern.removesuffix(_AFTER_POINTS) + r"$", re.IGNORECASE)
+_LAST_POINTS = re.compile(
+    rf"(?:{_POINTS.pattern.removesuffix(_AFTER_POINTS)}|\s[–—-]\s+(\d{{1,4}})\s*(?:pts?|points?)|[(\[]\s*(?:weight|points?|pts)\s*[:=]\s*(\d{{1,4}})\s*%?[)\]])$",
+    re.IGNORECASE,
+)
 
 
 @value_class
@@ -109,7 +115,11 @@ def _take_mark(one: RawCriterion, named: Collection[str]) -> RawCriterion:
 
 def _take_last_mark(one: RawCriterion) -> RawCriterion:
     """Move points or mark from the end of the text, unless its front had them."""
-    if not one.text.rstrip("*").endswith((")", "]")):
+    if (
+        not one.text.rstrip("*")
+        .lower()
+        .endswith((")", "]", "critical", "pts", "pt", "points", "point"))
+    ):
         return one
     # Only the end is searched: the pattern has no anchor at its start.
     critical = _LAST_CRITICAL.search(one.text[-60:])
@@ -123,7 +133,8 @@ def _take_last_mark(one: RawCriterion) -> RawCriterion:
 
 def _with_points(one: RawCriterion, points: re.Match[str], text: str) -> RawCriterion:
     critical = one.critical or bool(points[2])
-    return replace(one, points=Fraction(points[1]), critical=critical, text=text)
+    number = next(one for one in (points[1], *points.groups()[2:]) if one)
+    return replace(one, points=Fraction(number), critical=critical, text=text)
 
 
 def _without_end(text: str, end: str) -> str:
@@ -150,7 +161,7 @@ def from_lines(
     """Return the criteria of a list or table, and the other lines: headings of groups."""
     all_lines = tuple(lines)
     given = [line for line in all_lines if line.text.strip()]
-    if len(given) > 1 and _TABLE_RULE.fullmatch(given[1].text):
+    if len(given) > 1 and is_table_rule(given[1].text):
         return _from_table(given, named, findings), []
     reader = _BulletReader(named, findings)
     for line in all_lines:
@@ -163,12 +174,12 @@ def _from_table(
 ) -> list[RawCriterion]:
     """Return the criteria of a table: id, points, critical and text, in any order."""
     head, _, *rows = lines
-    keys = [_KEYS.get(words(cell)) for cell in _cells(head)]
+    keys = [_KEYS.get(words(cell)) for cell in table_cells(head.text)]
     found: list[RawCriterion] = []
     for line in rows:
         cells = {
             key: cell if key == "text" else cell.strip("`*")
-            for key, cell in zip(keys, _cells(line), strict=False)
+            for key, cell in zip(keys, table_cells(line.text), strict=False)
             if key
         }
         points = _EXACT_POINTS.fullmatch(cells.get("points", ""))
@@ -190,13 +201,6 @@ def _from_table(
     return found
 
 
-def _cells(line: ValueLine) -> list[str]:
-    row = line.text.strip().removeprefix("|").removesuffix("|")
-    return [cell.strip().replace(r"\|", "|") for cell in _CELL_END.split(row)]
-
-
-_CELL_END = re.compile(r"(?<!\\)\|")
-_TABLE_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+\s*(?::?-+:?\s*)?")
 _IS_CRITICAL = {
     **dict.fromkeys(("", "no", "n", "false", "-", "–", "✗"), False),
     **dict.fromkeys(("yes", "y", "true", "critical", "x", "✓", "✔"), True),
@@ -303,6 +307,11 @@ def from_node(
 ) -> list[RawCriterion]:
     """Return the criteria of a list of texts or maps; an unreadable one is a finding."""
     criteria: list[RawCriterion] = []
+    if node.kind == "map" and not any(_KEYS.get(words(key)) == "text" for key in node.keys):
+        # A map of ids to texts.
+        for id, value in node.keys.items():
+            criteria += (replace(one, id=id) for one in from_node(value, named, found))
+        return criteria
     for item in node.items if node.kind == "list" else [node]:
         one = _from_map(item) if item.kind == "map" else None
         if item.kind == "text":

@@ -18,7 +18,7 @@ from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.format.labels import PlanKey
 from mimir.planning.reader import line_syntax
 from mimir.planning.reader.block_text import fence_text, tag_text, trim_blank_lines
-from mimir.planning.reader.checks import parse_checks, write_script_check
+from mimir.planning.reader.checks import parse_checks, write_listed_checks, write_script_check
 from mimir.planning.reader.outline import FieldText, PlanDocument, TaskDraft
 from mimir.planning.reader.segmenter import Segmenter
 from mimir.planning.reader.source import SourceBlock, SourceText
@@ -196,12 +196,16 @@ class _MarkdownReader:
             yield ValueLine(text=self.source.lines[n], place=self.source.place(n))
 
     def _bare_checks(self, one: FieldText, text: str) -> LocatedValue | None:
-        """Return the tree of checks that are YAML without a fence."""
-        if one.key != "checks" or "run:" not in text or not one.lines:
+        """Return the tree of checks without a fence: YAML, a table, or commands in backticks."""
+        if one.key != "checks":
+            return None
+        listed = write_listed_checks(text.split("\n"))
+        if not listed and ("run:" not in text or not one.lines):
             return None
         try:
-            raw = "\n".join(self.source.lines[n] for n in one.lines)
-            node = parse_checks(raw, self.source.first_line + one.lines[0])
+            raw = listed or "\n".join(self.source.lines[n] for n in one.lines)
+            first = one.lines[0] if one.lines and not listed else one.index
+            node = parse_checks(raw, self.source.first_line + first)
         except LocatedValueError:
             return None
         return node if any(item.kind == "map" for item in node.items) else None

@@ -259,7 +259,8 @@ class Segmenter:
             self._begin(index, None, column=label.column)
             assert self.task is not None
             task = self.task
-            if claimed is not None and self._claims(claimed, label):
+            if claimed is not None and (head := self._claimed_head(claimed, label)):
+                task.head = head
                 task.lines.append(claimed)
                 self.document.notes.pop(claimed, None)
             title = self.outside.title_before(index)
@@ -277,10 +278,14 @@ class Segmenter:
         """Return whether the label is the task's id: not "ID" alone in a document with "Task ID"."""
         return label.is_task_id or not self.has_task_id
 
-    def _claims(self, heading: int, label: LabelLine) -> bool:
-        """Return whether a heading right before the "Task ID" label begins with that id."""
+    def _claimed_head(self, heading: int, label: LabelLine) -> TaskHeading | None:
+        """Return the task that a heading right before the "Task ID" label names by id or number."""
         id = label.value.strip(" \t`*_")
-        return bool(id) and self.outline.headings[heading].text.startswith(id)
+        text = self.outline.headings[heading].text
+        if id and text.startswith(id):
+            return TaskHeading(id, text[len(id) :].lstrip(" \t:.)]|-–—"), False)
+        number, mark, title = text.partition(". ")
+        return TaskHeading(id, title, False) if mark and number.isdigit() and id else None
 
     # Labels.
 

@@ -200,12 +200,36 @@ def names(raw: RawField, found: list[Finding]) -> list[RawField]:
     array = array_of(raw.text)
     if array is not None:
         return [_item(raw, text, raw.place) for text in array]
-    return [
-        _item(raw, without_aside(text), place)
+    pieces = [
+        (piece, place)
         for line in value_lines(raw)
+        if not line.text.strip().startswith("```")
         for text, place in split_list(line)
-        if strip_markup(text)
+        for piece in _split_at_and(text)
     ]
+    return [
+        _item(raw, name, place) for text, place in pieces if (name := without_aside(_path_in(text)))
+    ]
+
+
+_PATH = r"`[^`]+`|[^\s`]+"
+_AND = re.compile(rf"(?:[-*+•]\s+)?({_PATH})\s+(?:and|&|\+)\s+({_PATH})")
+_LINK = re.compile(r"\[([^\[\]\s]+)\]\([^()\s]*\)")
+_VERB = re.compile(
+    rf"(?:create|modify|change|update|edit|add|write|new|read)[ds]?(?::\s*|\s+)(?=(?:{_PATH})(?:\s*$|\s[(–—-]))",
+    re.IGNORECASE,
+)
+
+
+def _split_at_and(text: str) -> tuple[str, ...]:
+    """Return the two names of `` `a.py` and `b.py` ``, otherwise the text."""
+    match = _AND.fullmatch(text.strip())
+    return match.groups() if match else (text,)
+
+
+def _path_in(text: str) -> str:
+    """Return a name without the link around it and the verb before it: `Modify: api.py`."""
+    return _VERB.sub("", _LINK.sub(r"\1", strip_markup(text)), count=1)
 
 
 def is_prose(text: str) -> bool:
@@ -269,3 +293,20 @@ def _item(raw: RawField, text: str, place: SourcePosition) -> RawField:
 def _unreadable(raw: RawField, wanted: str) -> Finding:
     message = f"{raw.name} has an unreadable value: {quote_excerpt(raw.text)}."
     return make_finding("value-unreadable", message, raw.place, f"Write {wanted}.")
+
+
+# Tables.
+
+_CELL_END = re.compile(r"(?<!\\)\|")
+_TABLE_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+\s*(?::?-+:?\s*)?")
+
+
+def is_table_rule(line: str) -> bool:
+    """Return whether a line is the rule below the head of a table."""
+    return _TABLE_RULE.fullmatch(line) is not None
+
+
+def table_cells(line: str) -> list[str]:
+    """Return the cells of a row."""
+    row = line.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip().replace(r"\|", "|") for cell in _CELL_END.split(row)]

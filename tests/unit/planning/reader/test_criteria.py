@@ -41,6 +41,12 @@ def one(
         ("- it works [critical]", one("it works", critical=True)),
         ("- CRITICAL: it works", one("it works", critical=True)),
         ("- **AC-2:** it works", one("it works", id="AC-2")),
+        ("- it works (**30 points**)", one("it works", points=30)),
+        ("- c7 – it works – 30 pts", one("it works", id="c7", points=30)),
+        ("- it works [weight: 30]", one("it works", points=30)),
+        ("- (30 pts) it works **CRITICAL**", one("it works", points=30, critical=True)),
+        ("- it works — critical", one("it works", critical=True)),
+        ("- no load is critical", one("no load is critical")),
         ("- Security: no secrets", one("Security: no secrets")),
         ("- limiter.py: holds the class", one("limiter.py: holds the class")),
         ("- 3 passed, none failed", one("3 passed, none failed")),
@@ -73,6 +79,13 @@ def test_criteria_may_be_a_table():
         ("```bash\n$ cd src\n$ pytest -q\n```", "cd src\npytest -q", 300),
         ("```sh\nif a; then\n  b\nfi\n```", "if a; then\n  b\nfi", 300),
         ("```yaml\n- run: [pytest -q]\n  timeout: 2m\n```", "pytest -q", 120),
+        ("- `pytest -q`", "pytest -q", 300),
+        ("1. unit (c1): `pytest -q` (flip)", "pytest -q", 300),
+        (
+            "| ID | Criteria | Command | Timeout |\n|--|--|--|--|\n| a | c1 | `a \\| b` | 2m |",
+            "a | b",
+            120,
+        ),
         ("```yaml\n- run:\n  - pytest -q\n  - ruff check .\n```", "pytest -q\nruff check .", 300),
     ],
 )
@@ -81,6 +94,16 @@ def test_a_check_may_be_written_as_command_lines(checks: str, run: str, seconds:
     assert [(one.run, one.criteria, one.timeout_seconds) for one in read] == [
         (run, ("c1",), seconds)
     ]
+
+
+def test_words_in_a_list_of_checks_are_criteria():
+    read = task(
+        "\n- [ ] c1: it works", checks="**Checks:**\n- `pytest -q` is green\n- `ruff check`\n"
+    )
+    assert ([c.text for c in read.criteria][1:], read.checks) == (
+        ["`pytest -q` is green", "`ruff check`"],
+        (),
+    )
 
 
 def test_a_check_names_its_criteria_if_there_are_several():

@@ -45,6 +45,8 @@ def codes(parsed: ParsedPlan) -> list[tuple[str, int]]:
         ("**Task ID: a**\n**Title:** Foo", "a", "Foo"),
         ("#### Task ID\na\n#### Title\nFoo\n", "a", "Foo"),
         ("Task ID: a\n**Title:** Foo", "a", "Foo"),
+        ("### T1: Foo\n**Task ID:** T1", "T1", "Foo"),
+        ("### 1. Foo\n**Task ID:** t-1", "t-1", "Foo"),
     ],
 )
 def test_an_id_and_a_title_are_found_in_every_heading(heading: str, id: str, title: str):
