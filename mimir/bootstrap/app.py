@@ -25,7 +25,7 @@ from mimir.errors import UsageError
 from mimir.orchestrator import project_ids, store_transfer
 from mimir.orchestrator.api import Mimir
 from mimir.orchestrator.proposals.decisions import expire_memories, find_expired
-from mimir.orchestrator.runs.lookup import find_run
+from mimir.orchestrator.runs.listing import find_id
 from mimir.orchestrator.services import ProjectServices
 from mimir.recordings.engine_replay.differences import ReplayResult
 from mimir.recordings.engine_replay.playback import Delay, yield_once
@@ -199,7 +199,7 @@ async def replay(
         if not source or not file.is_file():
             async with _open_read_only(project, loaded) as (store, history):
                 project_id = project_ids.find_project_id(project, project / ROOM)
-                id = await find_run(store, project_id, source or None)
+                id = await store.read(partial(find_id, project_id=project_id, run=source or None))
                 recorded = await store.read(partial(load_recorded_run, run=id))
                 return await replay_runs([recorded], (), setup(history))
         recording, broken = read_recording(file, _display_path(file, project), forgive=True)

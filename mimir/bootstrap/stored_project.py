@@ -47,10 +47,11 @@ class ProjectPlace:
             UsageError: There is no such run.
         """
         # Imported here: `mimir runs` needs no status.
-        from mimir.orchestrator.runs import listing, lookup
+        from mimir.orchestrator.runs import listing
+        from mimir.reporting.status import read_status
 
         id = listing.find_id(reads, self.id, run, planning=True)
-        return lookup.read_status(reads, id, self.find_dead(), self.now)
+        return read_status(reads, id, self.find_dead(), self.now)
 
     def read_handoff(self, reads: ReadOps, run: str) -> str:
         """Return the hand-off of a run in one line."""
@@ -93,9 +94,9 @@ class StoredProject(ProjectPlace):
         Raises:
             UsageError: There is no such run.
         """
-        from mimir.orchestrator.runs import lookup
+        from mimir.orchestrator.runs.listing import find_id
 
-        return await lookup.find_run(self.store, self.id, run)
+        return await self.store.read(lambda reads: find_id(reads, self.id, run))
 
     async def read_ledger(self, run: str | None) -> "Ledger":
         """Return the ledger of a run, as `find_run` names it."""

@@ -22,8 +22,6 @@ T = TypeVar("T")
 
 STATE_DIR = ".mimir"
 DEFAULT_STORE = ".mimir/mimir.db"
-SCRIPTED = "play:"
-"""Prefix of the name of a scripted model."""
 
 Store = Annotated[
     str, typer.Option("--store", metavar="URI", help="Store of the runs; default: .mimir/mimir.db.")

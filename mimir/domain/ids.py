@@ -1,9 +1,5 @@
 """Ids of tasks, attempts, transcripts, calls and events, unique across runs. Pure."""
 
-from typing import Literal
-
-Role = Literal["ecko", "pm", "agentinator", "worker", "qc", "qc_reporter", "pm_reporter"]
-
 # Task part of the transcript ids of a planning run and of a run's own agents.
 PLAN_TASK = "plan"
 PROJECT_PREFIX = "project:"

@@ -3,7 +3,7 @@
 It reads a few properties of each task. Attempts and verdicts would be megabytes in a large run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from mimir.domain import money
@@ -30,6 +30,14 @@ from mimir.store.records.task_records import TaskStatusRecord
 
 SCHEMA = 1
 """Grows with every change that could break a script; added members do not."""
+
+
+def read_status(
+    reads: ReadOps, run: str, dead: Collection[str], now: datetime
+) -> Mapping[str, object]:
+    """Return the status of a run, as `shape`; `dead` are owners whose process is dead."""
+    shown = run_reading.load_run(reads, run).shown_status(reads.now(), dead)
+    return shape(reads, run, shown, now)
 
 
 @value_class

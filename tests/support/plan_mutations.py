@@ -170,9 +170,7 @@ def _list_marks(signs: str) -> list[Callable[[re.Match[str]], str]]:
 _ANY = re.compile(r".*\S")
 _TASK_ID = re.compile(r"task id", re.IGNORECASE)
 _ALL_LABELS = re.compile(r"")
-_PROMPT = re.compile(r"^prompt", re.IGNORECASE)
 _CRITERIA_LABEL = re.compile(r"\*\*.*criteria.*:\*\*", re.IGNORECASE)
-_HEAD = re.compile(r"^(#{1,6})\s+(.*)$")
 _TASK_HEAD = re.compile(r"^(#{1,6})\s+((?:\S+\s+)?[Tt]ask.*)$")
 _POINTS = re.compile(r"^(\s*[-*+]\s+(?:\[[ xX]?\]\s*)?)\((\d+) ?pts\)(.*)$")
 

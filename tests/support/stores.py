@@ -1,8 +1,7 @@
 """Stores for the conformance suite: a second adapter adds one line to `KINDS`."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +58,6 @@ async def refuses(work: Awaitable[object]) -> bool:
     except StoreError:
         return True
     return False
-
-
-def bare(rows: Iterable[Row]) -> list[dict[str, object]]:
-    """Return rows as plain dicts, for comparing."""
-    return [dict(row) for row in rows]
-
-
-async def settle() -> None:
-    """Let every task that can run do so once."""
-    await asyncio.sleep(0)
 
 
 class Around:

@@ -128,9 +128,9 @@ def _load_subject(
         from mimir.orchestrator.runs import browsing
 
         return browsing.show_task(reads, subject)
-    from mimir.orchestrator.runs import lookup
+    from mimir.reporting.status import read_status
 
-    return lookup.read_status(reads, subject.run, place.find_dead(), place.now)
+    return read_status(reads, subject.run, place.find_dead(), place.now)
 
 
 def _pages(session: CommandSession, subject: "Subject", shape: "Mapping[str, object]") -> list[str]:
@@ -221,14 +221,13 @@ def pause(session: CommandSession, run: OneRun) -> int:
     RUN is a run id or its beginning. Its processes stop within seconds; no work is lost, and
     `mimir resume` continues it.
     """
-    from mimir.orchestrator.runs import lookup
     from mimir.scheduling import lifecycle
 
     loaded = session.load()
 
     async def job() -> tuple[str, bool]:
         async with session.open_store(loaded) as opened:
-            id = await lookup.find_run(opened.store, opened.id, run)
+            id = await opened.find_run(run)
             dead = opened.find_dead()
             changed = await opened.store.write(
                 lambda ops: lifecycle.pause_from_outside(ops, id, dead)

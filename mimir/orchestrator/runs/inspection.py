@@ -11,13 +11,14 @@ from mimir.domain.task_states import ANSWERED, RunStatus
 from mimir.domain.tool_call_limit import call_limit
 from mimir.errors import MimirError, UsageError
 from mimir.llm.protocol import ChatModel
-from mimir.orchestrator.runs import lookup
+from mimir.orchestrator.runs.listing import find_id
 from mimir.orchestrator.runs.report_files import ReportFiles
 from mimir.orchestrator.services import ProjectServices
 from mimir.qc.evidence import seal
 from mimir.reporting.narrative import write_prose as ask_for_prose
 from mimir.reporting.render.explanation import explain_task
 from mimir.reporting.render.report import ReportDraft
+from mimir.reporting.status import read_status
 from mimir.reporting.summary.run_loader import gather, load_summary
 from mimir.reporting.summary.summary import RunSummary
 from mimir.scheduling.processes import pool_metrics
@@ -32,12 +33,11 @@ from mimir.store.protocol import ReadOps
 from mimir.store.sealing.run_record import change_ended_run
 from mimir.workspace.aio import await_all, gather_both
 
-REPORT = "execution-report.md"
-
 
 async def find_own_run(services: ProjectServices, run: str | None, *, resumable: bool) -> str:
-    """Return the id of a run of this project, as `lookup.find_run`."""
-    return await lookup.find_run(services.store, services.project_id, run, resumable=resumable)
+    """Return the id of a run of this project, as `find_id`."""
+    find = partial(find_id, project_id=services.project_id, run=run, resumable=resumable)
+    return await services.store.read(find)
 
 
 def explain(reads: ReadOps, run: str, task: str) -> list[str]:
@@ -59,7 +59,8 @@ def explain(reads: ReadOps, run: str, task: str) -> list[str]:
 async def status(services: ProjectServices, run: str) -> Mapping[str, object]:
     """Return the status of a run in the shape of `status --json`."""
     dead = await find_dead_processes(services, run)
-    return await lookup.status(services.store, run, dead, services.clock.now())
+    read = partial(read_status, run=run, dead=dead, now=services.clock.now())
+    return await services.store.read(read)
 
 
 async def load_workers(services: ProjectServices, run: str) -> Mapping[str, object]:

@@ -252,7 +252,7 @@ async def _publish_failed_deliverables(
             commit = attempt.deliverable.decode(Deliverable).commit
             # Without a branch, git would remove the commit some day.
             if commit:
-                await history.keep(f"{run}-{name}-{number}", commit)
+                await history.branch(f"{run}-{name}-{number}", commit)
 
 
 def _describe_broken(accepted: Sequence[AcceptedTask]) -> Iterator[str]:

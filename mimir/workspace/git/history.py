@@ -347,10 +347,6 @@ class GitHistory(GitAnswers):
             return await user_refs.pin_ref(self._hidden, name, commit)
         return await user_refs.branch(self._hidden, name, commit)
 
-    async def keep(self, name: str, commit: str) -> str:
-        """Keep a commit that is not on the run branch on its own branch, as `branch` does."""
-        return await self.branch(name, commit)
-
     async def trees(self, sources: Sequence[str]) -> list[str]:
         """Return the tree of each commit or tree, in this order; empty: there is none."""
         await self._fetch_for_proof(sources)

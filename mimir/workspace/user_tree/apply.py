@@ -25,11 +25,6 @@ class ApplyPlan:
     conflicts: tuple[UserFileConflict, ...]
     """Reason of its refusal; empty: it is permitted."""
 
-    @property
-    def is_clean(self) -> bool:
-        """True if there is no conflict."""
-        return not self.conflicts
-
 
 # Stores the steps for the next process; called once, before the first change.
 Journal = Callable[[Sequence[FileChange]], Awaitable[None]]

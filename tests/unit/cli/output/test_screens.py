@@ -14,10 +14,10 @@ from mimir.cli.symbols import ASCII, UNICODE, Symbols
 from mimir.domain.forecast import TaskEffort, forecast_run
 from mimir.domain.run import RunBudget
 from mimir.orchestrator.runs import browsing, listing
-from mimir.orchestrator.runs.lookup import read_status
 from mimir.orchestrator.runs.subjects import Subject
 from mimir.reporting.render.narrative import NO_PROSE
 from mimir.reporting.render.report import as_json, markdown
+from mimir.reporting.status import read_status
 from mimir.reporting.summary.run_loader import load_summary
 from mimir.store.protocol import GraphStore, ReadOps
 from mimir.store.sqlite.sqlite_store import SqliteStore

@@ -179,4 +179,4 @@ async def test_any_name_makes_a_valid_branch(
 ) -> None:
     (tmp_path / "plain").mkdir()
     history = await open_history(tmp_path / "plain")
-    assert await history.keep(name, (await history.base("r1")).commit) == branch
+    assert await history.branch(name, (await history.base("r1")).commit) == branch
