@@ -1,7 +1,7 @@
 """One command invocation: the project, the streams and the options of every command."""
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -117,6 +117,37 @@ class CommandSession:
         async with opening as opened:
             yield opened
 
+    def use_store(self, work: "Callable[[StoredProject], Awaitable[T]]") -> T:
+        """Run `work` with the open store of the project; nothing is created."""
+        loaded = self.load()
+
+        async def job() -> T:
+            async with self.open_store(loaded) as opened:
+                return await work(opened)
+
+        return self.run(job())
+
+    def use_project(
+        self, work: "Callable[[Mimir], Awaitable[T]]", loaded: "LoadedSettings | None" = None
+    ) -> T:
+        """Run `work` with the open project, which must exist; `loaded`: its settings, if at hand."""
+        settings = loaded or self.load()
+
+        async def job() -> T:
+            async with self.open(settings, create=False) as mimir:
+                return await work(mimir)
+
+        return self.run(job())
+
+    def show(self, shape: Mapping[str, object], *lines: str) -> int:
+        """Print an object with `--json`, otherwise the lines; return the exit code 0."""
+        if self.json:
+            self.console.json({"schema": 1, **shape})
+        elif lines:
+            # One text: each line would be flushed, and a run may have thousands of tasks.
+            self.console.say("\n".join(lines))
+        return 0
+
     def look(self, work: "Callable[[ReadOps, ProjectPlace], T]") -> T:
         """Run `work` on one view of the project's store; nothing is created.
 
@@ -128,13 +159,7 @@ class CommandSession:
         if uri is not None:
             self._require_state_dir(uri)
             return local_store.look(self.project, uri, work, say=self.console.note)
-        loaded = self.load()
-
-        async def job() -> T:
-            async with self.open_store(loaded) as opened:
-                return await opened.store.read(lambda reads: work(reads, opened))
-
-        return self.run(job())
+        return self.use_store(lambda opened: opened.store.read(lambda reads: work(reads, opened)))
 
     def has_store(self, loaded: "LoadedSettings") -> bool:
         """Return whether the project has a store, or the settings name one."""

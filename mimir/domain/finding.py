@@ -19,6 +19,8 @@ class SourcePosition:
 
 
 START = SourcePosition()
+_MOST_EXCERPT = 60
+"""Characters of a text that a message quotes."""
 
 
 @value_class
@@ -39,7 +41,7 @@ class Finding:
         return f"{line} {self.suggestion}".rstrip()
 
 
-def quote_excerpt(text: str, limit: int = 60) -> str:
+def quote_excerpt(text: str) -> str:
     """Return a piece of a file's text for a message: one line, shortened, in quotes."""
     flat = " ".join(text.split())
-    return repr(flat if len(flat) <= limit else flat[: limit - 1] + "…")
+    return repr(flat if len(flat) <= _MOST_EXCERPT else flat[: _MOST_EXCERPT - 1] + "…")

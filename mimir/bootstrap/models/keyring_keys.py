@@ -27,9 +27,9 @@ def read_key(endpoint: str, *, seconds: float = MOST_SECONDS) -> str:
     return found
 
 
-def write_key(endpoint: str, key: str, *, seconds: float = MOST_SECONDS) -> None:
+def write_key(endpoint: str, key: str) -> None:
     """Store the key of an endpoint; raise `ConfigurationError` as `read_key` does."""
-    _ask("written to", "set_password", (SERVICE, endpoint, key), seconds)
+    _ask("written to", "set_password", (SERVICE, endpoint, key), MOST_SECONDS)
 
 
 def _ask(verb: str, name: str, values: tuple[str, ...], seconds: float) -> str | None:

@@ -15,7 +15,7 @@ from mimir.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mimir.bootstrap.stored_project import ProjectPlace
+    from mimir.bootstrap.stored_project import ProjectPlace, StoredProject
     from mimir.domain.event import Event
     from mimir.orchestrator.runs.subjects import Subject
     from mimir.store.protocol import ReadOps
@@ -72,14 +72,10 @@ def runs(
         return listing.list_runs(reads, place.id, place.find_dead(), place.now, limited)
 
     found = session.look(look)
-    if session.json:
-        session.console.json({"schema": 1, "runs": list(found)})
-        return 0
     from mimir.cli.output import run_pages
 
     lines = run_pages.run_list(found, session.console.width, every=every)
-    session.console.say("\n".join(lines))
-    return 0
+    return session.show({"runs": list(found)}, *lines)
 
 
 def show(
@@ -193,25 +189,23 @@ def log(session: CommandSession, run: Run = None, follow: Follow = False) -> int
         record, found, _ = session.look(lambda reads, place: read(reads, place, run))
         print_all(found, is_read_only=record.is_read_only)
         return 0
-    loaded = session.load()
 
-    async def job() -> None:
+    async def follow_events(opened: "StoredProject") -> None:
         import asyncio
 
-        async with session.open_store(loaded) as opened:
-            named, seen = run, 0
-            while True:
-                record, found, has_stopped = await opened.store.read(
-                    lambda reads, named=named, after=seen: read(reads, opened, named, after)
-                )
-                print_all(found, is_read_only=record.is_read_only)
-                named = record.id
-                seen = found[-1].seq if found else seen
-                if has_stopped:
-                    return
-                await asyncio.sleep(POLL_SECONDS)
+        named, seen = run, 0
+        while True:
+            record, found, has_stopped = await opened.store.read(
+                lambda reads, named=named, after=seen: read(reads, opened, named, after)
+            )
+            print_all(found, is_read_only=record.is_read_only)
+            named = record.id
+            seen = found[-1].seq if found else seen
+            if has_stopped:
+                return
+            await asyncio.sleep(POLL_SECONDS)
 
-    session.run(job())
+    session.use_store(follow_events)
     return 0
 
 
@@ -223,25 +217,14 @@ def pause(session: CommandSession, run: OneRun) -> int:
     """
     from mimir.scheduling import lifecycle
 
-    loaded = session.load()
+    async def pause_run(opened: "StoredProject") -> tuple[str, bool]:
+        id, dead = await opened.find_run(run), opened.find_dead()
+        return id, await opened.store.write(lambda ops: lifecycle.pause_from_outside(ops, id, dead))
 
-    async def job() -> tuple[str, bool]:
-        async with session.open_store(loaded) as opened:
-            id = await opened.find_run(run)
-            dead = opened.find_dead()
-            changed = await opened.store.write(
-                lambda ops: lifecycle.pause_from_outside(ops, id, dead)
-            )
-            return id, changed
-
-    id, changed = session.run(job())
-    if session.json:
-        session.console.json({"schema": 1, "run": id, "outcome": "paused"})
-        return 0
+    id, changed = session.use_store(pause_run)
     stop = "its processes stop within seconds" if changed else "it was paused already"
-    session.console.say(f"paused: {id}; {stop}.")
-    session.console.say(f"next: mimir resume {id}")
-    return 0
+    shape = {"run": id, "outcome": "paused"}
+    return session.show(shape, f"paused: {id}; {stop}.", f"next: mimir resume {id}")
 
 
 def clean(session: CommandSession, yes: Yes = False) -> int:
@@ -254,39 +237,36 @@ def clean(session: CommandSession, yes: Yes = False) -> int:
     from mimir.orchestrator.runs import cleanup
     from mimir.workspace.tree_removal import remove_tree
 
-    loaded = session.load()
-
-    async def job() -> int:
-        async with session.open_store(loaded) as opened:
-            if opened.has_live_process():
-                raise BusyError(
-                    "A process of mimir works in this directory, so nothing is removed.",
-                    next_step="Wait for its end, or pause its run: mimir pause RUN",
-                )
-            found = await opened.store.read(
-                lambda reads: cleanup.find_removable(reads, opened.id, opened.work)
+    async def clean_up(opened: "StoredProject") -> int:
+        if opened.has_live_process():
+            raise BusyError(
+                "A process of mimir works in this directory, so nothing is removed.",
+                next_step="Wait for its end, or pause its run: mimir pause RUN",
             )
-            sizes = {path: cleanup.size_of(path) for path in found}
-            names = {path: str(path.relative_to(opened.directory)) for path in found}
-            if session.json:
-                shape = [{"path": names[path], "bytes": sizes[path]} for path in found]
-                session.console.json({"schema": 1, "removed": yes, "files": shape})
-            else:
-                for path in found:
-                    session.console.say(f"{sizes[path]:>12,} bytes  {names[path]}")
-            if not found:
-                session.console.note("There is nothing to remove.")
-            elif not yes and not session.json:
-                if not session.console.can_ask:
-                    raise UsageError(
-                        "Cannot ask for confirmation: standard input is not a terminal.",
-                        next_step="Remove without confirmation: mimir clean --yes",
-                    )
-                count = f"{len(found)} files and directories, {sum(sizes.values()):,} bytes"
-                if not await session.console.ask(f"Remove {count}?"):
-                    return DECLINED
-            for path in found if yes or not session.json else ():
-                remove_tree(path)
-            return 0
+        found = await opened.store.read(
+            lambda reads: cleanup.find_removable(reads, opened.id, opened.work)
+        )
+        sizes = {path: cleanup.size_of(path) for path in found}
+        names = {path: str(path.relative_to(opened.directory)) for path in found}
+        if session.json:
+            shape = [{"path": names[path], "bytes": sizes[path]} for path in found]
+            session.console.json({"schema": 1, "removed": yes, "files": shape})
+        else:
+            for path in found:
+                session.console.say(f"{sizes[path]:>12,} bytes  {names[path]}")
+        if not found:
+            session.console.note("There is nothing to remove.")
+        elif not yes and not session.json:
+            if not session.console.can_ask:
+                raise UsageError(
+                    "Cannot ask for confirmation: standard input is not a terminal.",
+                    next_step="Remove without confirmation: mimir clean --yes",
+                )
+            count = f"{len(found)} files and directories, {sum(sizes.values()):,} bytes"
+            if not await session.console.ask(f"Remove {count}?"):
+                return DECLINED
+        for path in found if yes or not session.json else ():
+            remove_tree(path)
+        return 0
 
-    return session.run(job())
+    return session.use_store(clean_up)

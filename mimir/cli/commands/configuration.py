@@ -106,10 +106,7 @@ def set_value(session: CommandSession, name: Name, value: Value, project: InProj
     settings_files.require_changeable(name, settings_files.read_value(text), is_project=project)
     path = session.project / settings_files.PROJECT_FILE if project else settings_files.own_file()
     settings_files.change_file(path, name, text, is_private=not project)
-    if session.json:
-        session.console.json({"schema": 1, "name": name, "path": str(path)})
-    else:
-        session.console.say(f"written: {name} in {path}")
+    session.show({"name": name, "path": str(path)}, f"written: {name} in {path}")
     # A stronger layer may hide the written value.
     _, origins = _load(session)
     wanted = "the project's settings" if project else "your own settings file"
@@ -129,12 +126,11 @@ def path(session: CommandSession) -> int:
         "project": session.project / settings_files.PROJECT_FILE,
         "own": settings_files.own_file(),
     }
-    if session.json:
-        session.console.json({"schema": 1, **{name: str(file) for name, file in files.items()}})
-        return 0
-    for name, file in files.items():
-        session.console.say(f"{name}: {file}{'' if file.exists() else ' (does not exist)'}")
-    return 0
+    lines = [
+        f"{name}: {file}{'' if file.exists() else ' (does not exist)'}"
+        for name, file in files.items()
+    ]
+    return session.show({name: str(file) for name, file in files.items()}, *lines)
 
 
 def preambles(session: CommandSession, words: Words = None) -> int:
@@ -154,23 +150,17 @@ def preambles(session: CommandSession, words: Words = None) -> int:
             listed = (own.trust(path),)
         case _:
             raise UsageError("Unexpected arguments.", next_step="Write: mimir preambles trust PATH")
-    if session.json:
-        entries = [{"path": one.path, "sha256": one.hash, "state": one.state} for one in listed]
-        session.console.json({"schema": 1, "preambles": entries})
-    elif words:
-        session.console.say(f"trusted: {listed[0].path} ({listed[0].hash[:12]})")
+    if words:
+        lines = [f"trusted: {listed[0].path} ({listed[0].hash[:12]})"]
     elif listed:
         rows = [(one.path, one.state, one.hash[:12]) for one in listed]
-        session.console.say(
-            "\n".join(table([("file", "state", "hash"), *rows], session.console.width))
-        )
+        lines = table([("file", "state", "hash"), *rows], session.console.width)
         if any(one.state == "ignored" for one in listed):
-            session.console.say(
-                "Ignored files are not used. Read one, then: mimir preambles trust PATH"
-            )
+            lines.append("Ignored files are not used. Read one, then: mimir preambles trust PATH")
     else:
-        session.console.say("The project has no preamble files; the shipped ones are used.")
-    return 0
+        lines = ["The project has no preamble files; the shipped ones are used."]
+    entries = [{"path": one.path, "sha256": one.hash, "state": one.state} for one in listed]
+    return session.show({"preambles": entries}, *lines)
 
 
 def _load(session: CommandSession) -> "tuple[Mapping[str, object], Mapping[str, str]]":

@@ -11,9 +11,11 @@ from mimir.cli.session import DEFAULT_STORE, CommandSession
 from mimir.errors import MimirError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from mimir.bootstrap.doctor import DoctorFinding
+    from mimir.bootstrap.stored_project import StoredProject
+    from mimir.orchestrator.api import Mimir
     from mimir.reporting.audit.verification import AuditResult
     from mimir.settings.layers import LoadedSettings
 
@@ -70,28 +72,17 @@ def metrics(session: CommandSession, of_session: OfSession = "") -> int:
             f"There is no session {of_session[:80]!r}.",
             next_step="List the runs: mimir runs --all",
         )
-    if session.json:
-        session.console.json({"schema": 1, **found})
-    else:
-        session.console.say("\n".join(session_lines(found)))
-    return 0
+    return session.show(found, *session_lines(found))
 
 
 def _show_status(session: CommandSession, run: str | None, *, workers: bool) -> int:
     shape = _load_processes(session, run) if workers else _load_status(session, run)
     if session.json:
-        session.console.json({"schema": 1, **shape})
-        return 0
-    from mimir.cli.output import tables
+        return session.show(shape)
+    from mimir.cli.output import processes, tables
 
     lines = tables.status(shape, session.console.glyphs, session.console.width)
-    if workers:
-        from mimir.cli.output import processes
-
-        lines += processes.lines(shape)
-    # One text: each line would be flushed, and a run may have thousands of tasks.
-    session.console.say("\n".join(lines))
-    return 0
+    return session.show(shape, *lines, *(processes.lines(shape) if workers else ()))
 
 
 def _load_status(session: CommandSession, run: str | None) -> "Mapping[str, object]":
@@ -99,15 +90,12 @@ def _load_status(session: CommandSession, run: str | None) -> "Mapping[str, obje
 
 
 def _load_processes(session: CommandSession, run: str | None) -> "Mapping[str, object]":
-    loaded = session.load()
+    async def load(mimir: "Mimir") -> "Mapping[str, object]":
+        id = await mimir.find_run(run)
+        return {**await mimir.status(id), **await mimir.workers(id)}
 
-    async def job() -> "Mapping[str, object]":
-        # Only the list of processes needs the whole project.
-        async with session.open(loaded, create=False) as mimir:
-            id = await mimir.find_run(run)
-            return {**await mimir.status(id), **await mimir.workers(id)}
-
-    return session.run(job())
+    # Only the list of processes needs the whole project.
+    return session.use_project(load)
 
 
 def report(session: CommandSession, run: Run = None, full: Full = False) -> int:
@@ -116,18 +104,15 @@ def report(session: CommandSession, run: Run = None, full: Full = False) -> int:
     RUN is a run id or its beginning. Default: the latest run. On a terminal it is short and laid
     out; in a pipe it is the whole markdown.
     """
-    loaded = session.load()
     is_short = session.console.is_terminal and not full
 
-    async def job() -> "tuple[str, str, Mapping[str, object]]":
-        async with session.open_store(loaded) as opened:
-            id = await opened.find_run(run)
-            files = opened.report_files()
-            if session.json:
-                return "", "", await files.read_json(id)
-            return (*await files.write(id), await files.read_json(id) if is_short else {})
+    async def load(opened: "StoredProject") -> "tuple[str, str, Mapping[str, object]]":
+        id, files = await opened.find_run(run), opened.report_files()
+        if session.json:
+            return "", "", await files.read_json(id)
+        return (*await files.write(id), await files.read_json(id) if is_short else {})
 
-    path, text, shape = session.run(job())
+    path, text, shape = session.use_store(load)
     if session.json:
         session.console.json({"schema": 1, **shape})
     elif not session.console.is_terminal:
@@ -148,24 +133,24 @@ def verify(session: CommandSession, run: Run = None, seal: Seal = "", explain: E
     RUN is a run id or its beginning. Default: the latest run. Exits with 1 if a record differs
     from its sealed values.
     """
-    loaded = session.load()
+    from mimir.cli.output import tables
 
-    async def job() -> "tuple[AuditResult, Sequence[str]]":
-        async with session.open(loaded, create=False) as mimir:
-            id = await mimir.find_run(run)
-            lines = await mimir.explain(id, explain) if explain else ()
-            return await mimir.verify(id, seal), lines
+    async def check(mimir: "Mimir") -> "tuple[AuditResult, Sequence[str]]":
+        id = await mimir.find_run(run)
+        lines = await mimir.explain(id, explain) if explain else ()
+        return await mimir.verify(id, seal), lines
 
-    result, explained = session.run(job())
-    if session.json:
-        shape = {"schema": 1, "run": result.run, "ok": result.ok, "records": result.records}
-        shape = {**shape, "seal": result.seal, "record": result.record}
-        more = {"explained": list(explained)} if explain else {}
-        session.console.json({**shape, "problems": list(result.problems), **more})
-    else:
-        from mimir.cli.output import tables
-
-        _say_all(session, [*explained, *([""] if explained else []), *tables.audit_table(result)])
+    result, explained = session.use_project(check)
+    shape = {
+        "run": result.run,
+        "ok": result.ok,
+        "records": result.records,
+        "seal": result.seal,
+        "record": result.record,
+        "problems": list(result.problems),
+        **({"explained": list(explained)} if explain else {}),
+    }
+    session.show(shape, *explained, *([""] if explained else []), *tables.audit_table(result))
     return 0 if result.ok else BROKEN
 
 
@@ -184,15 +169,13 @@ def doctor(session: CommandSession, ask: Ask = False, paste: Paste = False) -> i
             found = await machine.examine(session.project, loaded, ask=ask)
         return machine.redact_findings(found, loaded) if paste else found
 
-    found = session.run(job())
-    if session.json:
-        checks = [{"what": d.subject, "ok": d.ok, "detail": d.detail, "fix": d.fix} for d in found]
-        session.console.json({"schema": 1, "ok": all(d.ok for d in found), "checks": checks})
-    else:
-        from mimir.cli.output import tables
+    from mimir.cli.output import tables
 
-        lines = tables.doctor_table(found, session.console.glyphs, session.console.width)
-        _say_all(session, ["```", *lines, "```"] if paste else lines)
+    found = session.run(job())
+    checks = [{"what": d.subject, "ok": d.ok, "detail": d.detail, "fix": d.fix} for d in found]
+    lines = tables.doctor_table(found, session.console.glyphs, session.console.width)
+    shape = {"ok": all(d.ok for d in found), "checks": checks}
+    session.show(shape, *(["```", *lines, "```"] if paste else lines))
     is_ready = all(one.ok for one in found if one.subject not in OPTIONAL)
     return 0 if is_ready else UnavailableError.exit_code
 
@@ -204,7 +187,6 @@ def orientation(session: CommandSession) -> int:
     run = _latest_run(session, loaded)
     plans = plans_of(session.project)
     shape = {
-        "schema": 1,
         "store": loaded.settings.store or DEFAULT_STORE,
         # An endpoint without a model name serves its own model.
         "model": llm.model or (f"the one at {llm.base_url}" if llm.base_url else ""),
@@ -216,14 +198,11 @@ def orientation(session: CommandSession) -> int:
     if shape["outcome"] == "paused":
         id = str(shape["run"])
         handoff = session.look(lambda reads, place: place.read_handoff(reads, id))
-    if session.json:
-        session.console.json(shape)
-        return 0
     from mimir.cli.output import tables
 
     has_store, width = session.has_store(loaded), session.console.width
-    _say_all(session, tables.orientation(shape, width, has_store=has_store, handoff=handoff))
-    return 0
+    lines = tables.orientation(shape, width, has_store=has_store, handoff=handoff)
+    return session.show(shape, *lines)
 
 
 def _latest_run(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[str, object]":
@@ -238,8 +217,3 @@ def _latest_run(session: CommandSession, loaded: "LoadedSettings") -> "Mapping[s
     except MimirError as error:
         session.console.note(f"warning: the store cannot be read: {error}")
         return {}
-
-
-def _say_all(session: CommandSession, lines: "Iterable[str]") -> None:
-    for line in lines:
-        session.console.say(line)

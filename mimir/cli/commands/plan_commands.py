@@ -196,12 +196,8 @@ def plan_until_paused(session: CommandSession, job: "Coroutine[object, object, i
         if paused.reason != INPUT:
             raise
         step = paused.next_step or ""
-        if session.json:
-            shape = {"schema": 1, "outcome": "paused", "reason": INPUT, "message": str(paused)}
-            session.console.json({**shape, "next": step})
-        else:
-            session.console.say(f"paused: {paused}")
-            session.console.say(f"next: {step}")
+        shape = {"outcome": "paused", "reason": INPUT, "message": str(paused), "next": step}
+        session.show(shape, f"paused: {paused}", f"next: {step}")
         return paused.exit_code
 
 

@@ -38,12 +38,8 @@ def replay(session: CommandSession, source: Source = None, diff: Diff = False) -
             return await app.replay(session.project, loaded, source or "")
 
     results = session.run(job())
-    if session.json:
-        session.console.json({"schema": 1, "runs": [recordings.shape(one) for one in results]})
-    else:
-        for one in results:
-            for line in recordings.replay_lines(one, diff=diff):
-                session.console.say(line)
+    lines = [line for one in results for line in recordings.replay_lines(one, diff=diff)]
+    session.show({"runs": [recordings.shape(one) for one in results]}, *lines)
     return recordings.DIFFERENT if any(one.differences for one in results) else 0
 
 

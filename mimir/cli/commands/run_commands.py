@@ -174,17 +174,16 @@ def resume(
     )
     loaded = session.load({"run.workers": workers, "llm.model": model})
 
-    async def job() -> "tuple[int, PlanFollowing, Mapping[str, object]]":
-        async with session.open(loaded, create=False) as mimir:
-            id = await mimir.find_run(run, resumable=True)
-            if handoff := await mimir.handoff(id):
-                session.console.note(f"Resuming from: {handoff}")
-            code = await run_and_show(
-                session, mimir, loaded, id, limits=limits, apply=apply, resumed=True
-            )
-            return code, await mimir.find_following(id), await mimir.status(id)
+    async def resume_run(mimir: "Mimir") -> "tuple[int, PlanFollowing, Mapping[str, object]]":
+        id = await mimir.find_run(run, resumable=True)
+        if handoff := await mimir.handoff(id):
+            session.console.note(f"Resuming from: {handoff}")
+        code = await run_and_show(
+            session, mimir, loaded, id, limits=limits, apply=apply, resumed=True
+        )
+        return code, await mimir.find_following(id), await mimir.status(id)
 
-    code, following, spent = session.run(job())
+    code, following, spent = session.use_project(resume_run, loaded)
     # A request of `execute` continues with the execution of its plan.
     if code or following.then == "stop":
         return code
@@ -227,21 +226,15 @@ def cancel(session: CommandSession, run: opt.OneRun) -> int:
 
     RUN is a run id or its beginning. Completed work stays on the run branch.
     """
-    loaded = session.load()
 
-    async def job() -> str:
-        async with session.open(loaded, create=False) as mimir:
-            id = await mimir.find_run(run)
-            await mimir.cancel(id)
-            return id
+    async def cancel_run(mimir: "Mimir") -> str:
+        id = await mimir.find_run(run)
+        await mimir.cancel(id)
+        return id
 
-    id = session.run(job())
-    if session.json:
-        session.console.json({"schema": 1, "run": id, "outcome": "cancelled"})
-    else:
-        session.console.say(f"cancelled: {id}")
-        session.console.say(f"next: mimir report {id}")
-    return 0
+    id = session.use_project(cancel_run)
+    shape = {"run": id, "outcome": "cancelled"}
+    return session.show(shape, f"cancelled: {id}", f"next: mimir report {id}")
 
 
 def apply(
@@ -259,19 +252,16 @@ def apply(
     """
     from mimir.cli.output import tables
 
-    loaded = session.load()
+    async def apply_result(mimir: "Mimir") -> "RunResult":
+        id = await mimir.find_run(run)
+        bring = partial(mimir.apply, id, commit=commit, completed=completed, markers=markers)
+        result = await bring(is_confirmed=yes)
+        if not result.shown or not session.console.can_ask:
+            return result
+        agreed = await session.console.ask(f"{result.message} Apply it all the same?")
+        return await bring(is_confirmed=True) if agreed else result
 
-    async def job() -> "RunResult":
-        async with session.open(loaded, create=False) as mimir:
-            id = await mimir.find_run(run)
-            bring = partial(mimir.apply, id, commit=commit, completed=completed, markers=markers)
-            result = await bring(is_confirmed=yes)
-            if not result.shown or not session.console.can_ask:
-                return result
-            agreed = await session.console.ask(f"{result.message} Apply it all the same?")
-            return await bring(is_confirmed=True) if agreed else result
-
-    result = session.run(job())
+    result = session.use_project(apply_result)
     if session.json:
         applied, conflicts = list(result.applied), list(result.conflicts)
         shape: dict[str, object] = {"schema": 1, "run": result.run, "applied": applied}

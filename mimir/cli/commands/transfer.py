@@ -10,6 +10,7 @@ from mimir.cli.session import CommandSession
 from mimir.errors import UsageError
 
 if TYPE_CHECKING:
+    from mimir.orchestrator.api import Mimir
     from mimir.orchestrator.store_transfer import Form
     from mimir.store.transfer.store_copy import CopyResult
 
@@ -27,24 +28,19 @@ def export(session: CommandSession, run: Run = None, form: Format = "jsonl") -> 
     RUN is a run id or its beginning. Default: the whole store (mermaid: the latest run).
     """
     chosen = _find_form(form)
-    loaded = session.load()
     lines: list[str] = []
     # `jsonl` is JSON already; other formats become one text of an object.
     is_boxed = session.json and chosen != "jsonl"
 
-    async def job() -> str:
-        async with session.open(loaded, create=False) as mimir:
-            is_whole = run is None and chosen != "mermaid"
-            id = "" if is_whole else await mimir.find_run(run)
-            await mimir.export(
-                id, chosen, lines.append if is_boxed else session.console.print_exact
-            )
-            return id
+    async def write(mimir: "Mimir") -> str:
+        is_whole = run is None and chosen != "mermaid"
+        id = "" if is_whole else await mimir.find_run(run)
+        await mimir.export(id, chosen, lines.append if is_boxed else session.console.print_exact)
+        return id
 
-    id = session.run(job())
+    id = session.use_project(write)
     if is_boxed:
-        shape = {"schema": 1, "run": id, "format": chosen, "text": "\n".join(lines)}
-        session.console.json(shape)
+        session.show({"run": id, "format": chosen, "text": "\n".join(lines)})
     return 0
 
 
@@ -65,16 +61,13 @@ def migrate(session: CommandSession, source: From, target: To, run: Only = "") -
         )
 
     result = session.run(job())
-    if session.json:
-        shape = {"schema": 1, "runs": list(result.runs), "known": list(result.known)}
-        session.console.json({**shape, "nodes": result.nodes, "edges": result.edges})
-        return 0
-    for id in result.runs:
-        session.console.say(f"{id}: copied")
-    for id in result.known:
-        session.console.say(f"{id}: already there, equal")
-    session.console.say(f"{result.nodes} nodes and {result.edges} edges, read back and equal.")
-    return 0
+    shape = {"runs": list(result.runs), "known": list(result.known)}
+    return session.show(
+        {**shape, "nodes": result.nodes, "edges": result.edges},
+        *(f"{id}: copied" for id in result.runs),
+        *(f"{id}: already there, equal" for id in result.known),
+        f"{result.nodes} nodes and {result.edges} edges, read back and equal.",
+    )
 
 
 def _find_form(name: str) -> "Form":

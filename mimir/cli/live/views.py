@@ -77,20 +77,12 @@ class LineOutput:
 class TerminalOutput:
     """The board on a terminal."""
 
-    def __init__(
-        self,
-        console: Console,
-        board: RunBoard,
-        *,
-        workers: int = 1,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, console: Console, board: RunBoard, *, workers: int) -> None:
         self._console = console
         self._workers = workers
-        self._now = now
-        self._started = now()
+        self._started = time.monotonic()
         # One tuple, replaced as a whole: the thread that draws reads it without a lock.
-        self._state = (board, now())
+        self._state = (board, self._started)
         self._is_stopping = False
         self._prompt: Sequence[str] = ()
 
@@ -111,7 +103,7 @@ class TerminalOutput:
     def show(self, events: Sequence[Event]) -> None:
         """Fold new events into the board."""
         board, _ = self._state
-        self._state = (fold(board, events), self._now())
+        self._state = (fold(board, events), time.monotonic())
 
     def show_pausing(self) -> None:
         """Add a line to the board."""
@@ -128,8 +120,8 @@ class TerminalOutput:
             # One line is reserved for the note of a pause.
             height=height - 1 - len(prompt),
             glyphs=self._console.glyphs,
-            now=board.now + (self._now() - at),
-            elapsed=self._now() - self._started,
+            now=board.now + (time.monotonic() - at),
+            elapsed=time.monotonic() - self._started,
             workers=self._workers,
         )
         lines += [DrawnLine(text=shorten(one, width, self._console.glyphs.cut)) for one in prompt]

@@ -14,6 +14,8 @@ MOST_LINE = 300
 """Characters of an inline text."""
 MOST_TEXT = 20_000
 """Characters of a fenced text."""
+_MOST_CELL = 80
+"""Characters of a cell in a table."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,30}m")
 _TICKS = re.compile(r"`+")
@@ -45,10 +47,10 @@ def code(text: str, most: int = MOST_LINE) -> str:
     return f"{ticks}{edge}{line}{edge}{ticks}"
 
 
-def cell(text: str, most: int = 80) -> str:
+def cell(text: str) -> str:
     """Return a text as inline code for a table cell, where a bar would end the cell."""
     # Inside code, a backslash before the bar would be shown.
-    return code(text.replace("|", "¦"), most)
+    return code(text.replace("|", "¦"), _MOST_CELL)
 
 
 def fence_text(text: str, most: int = MOST_TEXT) -> str:

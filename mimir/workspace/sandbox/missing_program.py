@@ -35,11 +35,9 @@ def missing_name(argv: Sequence[str], exit_code: int | None, output: str) -> str
     return None
 
 
-def is_of_the_machine(program: str, workspace: str = "/workspace") -> bool:
+def is_of_the_machine(program: str) -> bool:
     """Return whether a missing program must be installed, rather than written."""
-    return "/" not in program or (
-        program.startswith("/") and not program.startswith(f"{workspace}/")
-    )
+    return "/" not in program or (program.startswith("/") and not program.startswith("/workspace/"))
 
 
 def _last_match(pattern: re.Pattern[str], output: str) -> str | None:

@@ -36,15 +36,11 @@ def list_memories(session: CommandSession, every: All = False) -> int:
         decided = list_decided(reads, place.id) if every else []
         return [describe_memory(one) for one in (*list_proposals(reads, place.id), *decided)]
 
-    found = session.look(look)
-    if session.json:
-        session.console.json({"schema": 1, "memories": found})
-        return 0
     from mimir.cli.output.people.proposals_page import proposals_page
 
+    found = session.look(look)
     lines = proposals_page(found, session.console.width) or ["No memory is proposed."]
-    session.console.say("\n".join(lines))
-    return 0
+    return session.show({"memories": found}, *lines)
 
 
 def accept(session: CommandSession, ids: Ids, supersedes: Supersedes = "") -> int:
@@ -84,14 +80,10 @@ def trace(session: CommandSession, name: OneId) -> int:
     def look(reads: "ReadOps", place: "ProjectPlace") -> "dict[str, object]":
         return describe_memory(find_memory(reads, place.id, name))
 
-    found = session.look(look)
-    if session.json:
-        session.console.json({"schema": 1, **found})
-        return 0
     from mimir.cli.output.people.proposals_page import memory_lines
 
-    session.console.say("\n".join(memory_lines(found, session.console.width)))
-    return 0
+    found = session.look(look)
+    return session.show(found, *memory_lines(found, session.console.width))
 
 
 def _decide(session: CommandSession, decisions: "Sequence[MemoryDecision]") -> int:

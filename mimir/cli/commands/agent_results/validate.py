@@ -9,6 +9,7 @@ from mimir.cli.session import CommandSession
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mimir.orchestrator.api import Mimir
     from mimir.orchestrator.validation.judging import JudgeSetup
     from mimir.settings.layers import LoadedSettings
 
@@ -54,16 +55,15 @@ def validate(
     if judge:
         session.require_model(loaded)
 
-    async def job() -> int:
-        async with session.open(loaded, create=False) as mimir:
-            found = await mimir.validate(await mimir.find_run(run), request)
-        if session.json:
-            session.console.json(found)
-        else:
-            session.console.say("\n".join(_page(found, session.console.width)))
-        return int(found["decision_recommendation"] != "accept")
+    async def repeat(mimir: "Mimir") -> dict[str, object]:
+        return await mimir.validate(await mimir.find_run(run), request)
 
-    return session.run(job())
+    found = session.use_project(repeat, loaded)
+    if session.json:
+        session.console.json(found)
+    else:
+        session.console.say("\n".join(_page(found, session.console.width)))
+    return int(found["decision_recommendation"] != "accept")
 
 
 def _find_judge(session: CommandSession, loaded: "LoadedSettings") -> "JudgeSetup":

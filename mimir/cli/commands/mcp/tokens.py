@@ -82,11 +82,7 @@ def revoke(session: CommandSession, name: Name) -> int:
     from mimir.bootstrap.clock import SystemClock
 
     _open(session).revoke(name, SystemClock().now())
-    if session.json:
-        session.console.json({"schema": 1, "name": name, "revoked": True})
-    else:
-        session.console.say(f"revoked: {name}")
-    return 0
+    return session.show({"name": name, "revoked": True}, f"revoked: {name}")
 
 
 def _open(session: CommandSession) -> "TokenFile":

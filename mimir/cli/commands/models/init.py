@@ -253,7 +253,14 @@ class _Flags:
 
         variable, _ = setup.find_key(choice, loaded)
         lines = [f"the variable {variable}, as now", f"the file {own_file()}", "the keyring"]
-        return places[await self._ask_number("Place of the key", lines[: len(places)])]
+        last = len(places)
+        self._show(lines[:last])
+        number = await self._ask(
+            f"Place of the key (1-{last}):",
+            lambda text: _number_of(text, last),
+            f"a number from 1 to {last}",
+        )
+        return places[number]
 
     async def _read_key(self, choice: "SetupChoice") -> str:
         if self.console.can_ask:
@@ -343,15 +350,6 @@ class _Flags:
             "project_file": f"{path}{'' if is_changed else ' (unchanged)'}",
             "test_command": f"{command} ({ended}, {ran.seconds:.1f} s)",
         }
-
-    async def _ask_number(self, title: str, lines: "Sequence[str]") -> int:
-        self._show(lines)
-        last = len(lines)
-        return await self._ask(
-            f"{title} (1-{last}):",
-            lambda text: _number_of(text, last),
-            f"a number from 1 to {last}",
-        )
 
     async def _ask(self, question: str, read: "Callable[[str], T | None]", allowed: str) -> T:
         """Ask until `read` takes the answer; a refused one is named with the allowed ones."""

@@ -39,14 +39,11 @@ def _list(session: CommandSession) -> int:
         name: known[name].model_dump(mode="json", exclude_none=True) if name in known else {}
         for name in models
     }
-    if session.json:
-        entries = [{"model": name, **price} for name, price in found.items()]
-        session.console.json({"schema": 1, "prices": entries})
-        return 0
-    _say_table(session, [(name, _describe(price) or "unknown") for name, price in found.items()])
-    if not all(found.values()) or not found:
-        session.console.say("next: mimir prices update")
-    return 0
+    entries = [{"model": name, **price} for name, price in found.items()]
+    rows = [(name, _describe(price) or "unknown") for name, price in found.items()]
+    is_whole = bool(found) and all(found.values())
+    step = [] if is_whole else ["next: mimir prices update"]
+    return session.show({"prices": entries}, *_table(session, rows), *step)
 
 
 def _update(session: CommandSession, models: list[str]) -> int:
@@ -60,15 +57,11 @@ def _update(session: CommandSession, models: list[str]) -> int:
         raise UsageError(
             "The settings name no model.", next_step="Write: mimir prices update MODEL"
         )
-    if session.json:
-        entries = [{"model": one.model, "state": one.state, **one.price} for one in updates]
-        session.console.json({"schema": 1, "path": str(own_file()), "prices": entries})
-        return 0
+    entries = [{"model": one.model, "state": one.state, **one.price} for one in updates]
     words = {"kept": "kept, it is your own: ", "unknown": "unknown", "unchanged": "unchanged: "}
     rows = [(one.model, words.get(one.state, "") + _describe(one.price)) for one in updates]
-    _say_table(session, rows)
-    session.console.say(f"file: {own_file()}")
-    return 0
+    shape = {"path": str(own_file()), "prices": entries}
+    return session.show(shape, *_table(session, rows), f"file: {own_file()}")
 
 
 def _describe(price: "Mapping[str, object]") -> str:
@@ -83,13 +76,11 @@ def _describe(price: "Mapping[str, object]") -> str:
     return f"{text} ({price.get('source')}, {date})" if date else text
 
 
-def _say_table(session: CommandSession, rows: list[tuple[str, str]]) -> None:
+def _table(session: CommandSession, rows: list[tuple[str, str]]) -> list[str]:
     from mimir.cli.console import clean_line
     from mimir.cli.layout import table
 
     if not rows:
-        session.console.say("No model has a price yet.")
-        return
+        return ["No model has a price yet."]
     cleaned = [(clean_line(name), clean_line(text)) for name, text in rows]
-    lines = table([("model", "per million tokens"), *cleaned], session.console.width)
-    session.console.say("\n".join(lines))
+    return table([("model", "per million tokens"), *cleaned], session.console.width)

@@ -40,26 +40,21 @@ def ledger(
     A running run writes its ledger to .mimir/LEDGER.md. New and removed bullets under Learnings
     and text under Handoff wait there until --sync stores them. Other edits have no effect.
     """
-    loaded = session.load()
 
-    async def job() -> int:
-        async with session.open_store(loaded) as opened:
-            if sync:
-                return await _synchronize(session, opened, run, yes=yes)
-            from mimir.orchestrator.patterns.ledger import render
+    async def print_or_store(opened: "StoredProject") -> int:
+        if sync:
+            return await _synchronize(session, opened, run, yes=yes)
+        from mimir.orchestrator.patterns.ledger import render
 
-            found = await opened.read_ledger(run or None)
-            text = render(found)
-            if session.json:
-                session.console.json({"schema": 1, **asdict(found)})
-            elif output:
-                (session.project / output).write_text(text, encoding="utf-8")
-                session.console.note(f"written: {output}")
-            else:
-                session.console.say(text.rstrip("\n"))
+        found = await opened.read_ledger(run or None)
+        text = render(found)
+        if output and not session.json:
+            (session.project / output).write_text(text, encoding="utf-8")
+            session.console.note(f"written: {output}")
             return 0
+        return session.show(asdict(found), text.rstrip("\n"))
 
-    return session.run(job())
+    return session.use_store(print_or_store)
 
 
 async def _synchronize(
@@ -68,11 +63,7 @@ async def _synchronize(
     from mimir.orchestrator.patterns import ledger_file, ledger_state
 
     edits = ledger_file.read_edits(session.project)
-    if session.json:
-        session.console.json({"schema": 1, **asdict(edits)})
-    else:
-        for line in _describe(edits):
-            session.console.say(line)
+    session.show(asdict(edits), *_describe(edits))
     if not edits.has_effect:
         session.console.note(f"{ledger_file.LEDGER} has no edit that --sync stores.")
         return 0
@@ -135,17 +126,11 @@ def handoff(session: CommandSession, words: Words) -> int:
     from mimir.cli import arguments
 
     text = arguments.read_request([words], session.project)
-    loaded = session.load()
 
-    async def job() -> int:
-        async with session.open_store(loaded) as opened:
-            from mimir.orchestrator.delegation.handoffs import add_handoff
+    async def store(opened: "StoredProject") -> str:
+        from mimir.orchestrator.delegation.handoffs import add_handoff
 
-            id = await opened.store.write(lambda ops: add_handoff(ops, opened.id, text))
-        if session.json:
-            session.console.json({"schema": 1, "note": id})
-        else:
-            session.console.say("stored: the next plan is given it first")
-        return 0
+        return await opened.store.write(lambda ops: add_handoff(ops, opened.id, text))
 
-    return session.run(job())
+    note = {"note": session.use_store(store)}
+    return session.show(note, "stored: the next plan is given it first")
