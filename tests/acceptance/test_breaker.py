@@ -175,17 +175,6 @@ async def test_a_trip_without_a_deliverable_is_judged_like_any_other(tmp_path: P
     assert "I was stopped" in asked(journey, role="qc")
 
 
-async def test_calls_in_a_closing_answer_are_ignored(tmp_path: Path):
-    closing = {"closing": {"text": "One more.", "calls": [APPEND]}}
-    said = worker("a", {"calls": [{**APPEND, "times": 10}]}, **closing)
-
-    journey = await travel(start(tmp_path), plan(step("a")), [said])
-
-    assert journey.facts.files["a.txt"] == "a\n" * 6
-    assert journey.facts.work("a").answer == "One more."
-    assert journey.statuses == {"a": "completed"}
-
-
 async def test_missing_closing_answer_ends_the_attempt(tmp_path: Path):
     said = worker("a", {"calls": [{**APPEND, "times": 10}]}, closing={"text": " "})
 

@@ -8,12 +8,11 @@ import pytest
 
 from mimir.domain.event import EventKind
 from mimir.domain.run import RunBudget
-from mimir.errors import BusyError, UsageError
+from mimir.errors import UsageError
 from mimir.llm.scripted.scripted_model import ScriptedModel
 from tests.support import invariants
 from tests.support.run_facts import Facts
 from tests.support.whole_run import (
-    PLAN_PATH,
     Journey,
     Part,
     calls,
@@ -163,30 +162,3 @@ async def test_a_run_that_is_cancelled_while_it_is_worked_on_ends_at_once(
     assert journey.statuses["a"] == journey.statuses["b"] == "cancelled"
     assert held(journey.facts) == []
     assert invariants.broken(journey.facts) == []
-
-
-async def test_a_plan_that_is_running_is_not_run_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    project, none = start(tmp_path), RunBudget()
-    refused: list[BusyError] = []
-    async with opened(project, PARTS) as other:
-
-        async def again(run: str) -> None:
-            tries = (
-                other.drive(run, workers=1, apply="never", limits=none, resumed=True),
-                other.create_run(TASKS, PLAN_PATH, only=(), limits=none),
-            )
-            for one in tries:
-                with pytest.raises(BusyError) as error:
-                    await one
-                refused.append(error.value)
-
-        Meanwhile(monkeypatch, again)
-        journey = await travel(project, TASKS, PARTS)
-
-    assert journey.ending.outcome == "completed"
-    assert [error.exit_code for error in refused] == [75, 75]
-    for error in refused:
-        assert journey.ending.run in str(error)
-        assert f"mimir worker --run {journey.ending.run}" in str(error.next_step)

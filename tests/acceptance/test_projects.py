@@ -1,15 +1,13 @@
 """Projects as people have them: installed editable, red, dirty, edited meanwhile, of any shape, with any names."""
 
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from mimir.domain.plan import Criterion
 from tests.support import invariants
 from tests.support.invariants import listing
 from tests.support.midrun_actions import Meanwhile
-from tests.support.projects import CALCULATOR, git, make_project, write_files
+from tests.support.projects import git, make_project, write_files
 from tests.support.run_facts import Outside
 from tests.support.venvs import install_editable
 from tests.support.whole_run import (
@@ -17,7 +15,6 @@ from tests.support.whole_run import (
     Part,
     calls,
     check,
-    holds,
     plan,
     start,
     step,
@@ -114,27 +111,6 @@ async def test_change_of_the_users_code_during_a_check_is_not_reported(
 
 
 # Red, dirty, edited.
-
-
-async def test_a_suite_that_was_red_before_the_work_uses_up_no_attempt(tmp_path: Path):
-    red = "def test_that_still_fails():\n    assert 1 == 2\n"
-    project = start(tmp_path, {**CALCULATOR, "tests/test_old.py": red})
-    criteria = (
-        Criterion(id="c1", text="a.txt is right", points=Fraction(60), critical=True),
-        Criterion(id="c2", text="the suite stays green", points=Fraction(40)),
-    )
-    suite = check("python", "-m", "pytest", "-q", criteria=["c2"], kind="hold", id="suite")
-    task = step("a", criteria=criteria, checks=(holds("a.txt", "^a$"), suite), max_retries=2)
-
-    journey = await travel(project, plan(task), WROTE)
-
-    assert journey.statuses == {"a": "completed"}
-    assert journey.ending.outcome.value == "completed_with_gaps"
-    assert journey.ending.exit_code == 1
-    assert len(journey.facts.attempts("a")) == 1
-    assert journey.facts.outcomes("a")["suite"].state == "broken"
-    assert "red before the work" in journey.flat_report
-    assert invariants.broken(journey.facts) == []
 
 
 def make_dirty(project: Path) -> None:

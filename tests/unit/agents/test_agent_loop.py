@@ -399,23 +399,6 @@ async def test_conversation_that_was_closed_stays_without_tools():
     assert second.message_count == first.message_count
 
 
-async def test_reads_of_one_message_overlap_and_return_in_message_order():
-    both = asyncio.Event()
-    waiting: list[str] = []
-
-    class Reads(FakeTools):
-        async def call(self, call: ToolCall, context: object) -> ToolResult:
-            waiting.append(call.id)
-            if len(waiting) == 2:
-                both.set()
-            await both.wait()
-            return ToolResult(text=call.id)
-
-    wishes = (call("read_file", '{"n":1}', id="a"), call("read_file", '{"n":2}', id="b"))
-    talk = await converse(BRIEF, services(FakeModel([reply("", *wishes), reply("done")]), Reads()))
-    assert [m.text for m in talk.messages[3:5]] == ["[call:1]\na", "[call:2]\nb"]
-
-
 replies_of_a_model = st.lists(
     st.one_of(
         st.integers(0, 9).map(lambda n: ("stop", n, "")),

@@ -319,16 +319,6 @@ async def test_link_in_place_of_a_preamble_is_not_followed(tmp_path: Path):
         await agentinator(project, Opened()).preamble("worker", ROLE)
 
 
-async def test_link_in_place_of_the_folder_is_not_written_through(tmp_path: Path):
-    (tmp_path / "elsewhere").mkdir()
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "generated-agents").symlink_to(tmp_path / "elsewhere")
-    used = await agentinator(project, Opened()).preamble("worker", ROLE)
-    assert used.origin == "template"
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("one", "two", "same"),
     [

@@ -252,12 +252,6 @@ def test_cancel_ends_the_run_that_is_named(mimir: Mimir, fake: FakeMimir):
     assert mimir("cancel", "run-1", "--json").shape["outcome"] == "cancelled"
 
 
-def test_unknown_run_id_names_the_nearest_one(mimir: Mimir):
-    said = mimir("cancel", "walk")
-    assert said.code == 2
-    assert said.err.splitlines()[-1] == "next: Nearest: run-1."
-
-
 def test_apply_names_applied_or_conflicting_files(mimir: Mimir, fake: FakeMimir):
     assert mimir("apply", "--commit").out.splitlines() == ["1 file applied.", "  a.py"]
     assert fake.calls("apply") == [(RUN, True)]

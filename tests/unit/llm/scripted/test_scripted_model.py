@@ -1,10 +1,8 @@
-import json
 from pathlib import Path
 
 import pytest
 
 from mimir.errors import ModelError
-from mimir.llm.scripted.faults import FAULTS
 from mimir.llm.scripted.loader import parse
 from mimir.llm.scripted.scripted_model import ScriptedEndpoint, TranscriptName
 from tests.support.clock import FrozenClock
@@ -32,15 +30,6 @@ def test_transcript_name_is_parsed(name: str, parts: tuple[str, int, str, str]):
 
 
 TWO = "parts: [{role: worker, turns: [{calls: [{tool: run, arguments: {a: 1}}]}, {text: done}]}]"
-
-
-async def test_a_conversation_goes_through_its_turns():
-    model = lane(TWO)
-    first = await model.ask(question())
-    (call,) = first.message.calls
-    assert (call.name, json.loads(call.arguments), first.finish) == ("run", {"a": 1}, "tool_calls")
-    second = await model.ask(question(first.message, result(call, "ok")))
-    assert (second.message.text, second.finish) == ("done", "stop")
 
 
 async def test_restarted_scripted_model_continues_at_its_turn():
@@ -104,28 +93,3 @@ async def test_a_hundred_calls_and_repeated_calls_have_ids_of_their_own():
         await lane("default: [{calls: [{tool: a, id: x, times: 3}]}]").ask(question())
     ).message.calls
     assert len({c.id for c in three}) == 3
-
-
-async def test_unusual_characters_of_an_answer_are_encodable():
-    (await lane("default: [{fault: odd_characters}]").ask(question())).message.text.encode()
-
-
-async def test_scripted_qc_answer_quotes_its_prompt():
-    prompt = "- [c1] (1) works\n=== source check:unit ===\n3 passed in 0.12s\n"
-    answer = await lane("default: [{verdict: pass}]").ask(question(text=prompt))
-    assert json.loads(answer.message.text)["criteria"][0]["quote"] == "3 passed in 0.12s"
-
-
-@pytest.mark.parametrize(
-    "name", [n for n, f in FAULTS.items() if f.kind != "answer" and n != "unsupported_parameter"]
-)
-async def test_provider_error_has_a_scope(name: str):
-    with pytest.raises(ModelError) as caught:
-        await lane(f"default: [{{fault: {name}}}]").ask(question())
-    assert caught.value.scope in ("call", "attempt", "run")
-
-
-async def test_missing_turn_is_an_error_of_the_model_script():
-    with pytest.raises(ModelError, match="has no turn") as caught:
-        await lane("parts: [{role: qc, turns: [x]}]").ask(question())
-    assert caught.value.scope == "run"

@@ -5,7 +5,7 @@ from mimir.attempts.services import AttemptStart
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.task_states import RunStatus, TaskStatus
-from mimir.errors import StoreError, UsageError
+from mimir.errors import StoreError
 from mimir.qc.evidence import seal
 from mimir.store import run_reading
 from mimir.store.operations import evidence, leases, record_loading, runs, worker_processes
@@ -45,15 +45,6 @@ async def test_run_is_loaded_with_or_without_its_plan(store, reading):
     assert record_loading.decode_plan(whole) == new.plan
     with pytest.raises(StoreError, match="Run 'r1' has no plan"):
         record_loading.decode_plan(light)
-
-
-async def test_unknown_run_names_the_nearest(store, reading):
-    await start(store, task("a"))
-
-    assert await reading(record_loading.find_run, "r2") is None
-    with pytest.raises(UsageError) as refused:
-        await reading(record_loading.load_run, "r2")
-    assert "r1" in refused.value.next_step
 
 
 async def test_runs_are_found_by_project_and_status(store, reading):

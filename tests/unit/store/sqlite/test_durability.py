@@ -117,22 +117,6 @@ async def test_writer_waits_alone_while_another_process_holds_the_lock(tmp_path,
         assert await ids(store, "Task", {}) == ["a"]
 
 
-async def test_write_of_another_process_is_seen_by_the_next_transaction(tmp_path):
-    path = tmp_path / "mimir.db"
-    async with opened(store_at(path)) as one, opened(store_at(path)) as two:
-
-        def add(ops):
-            row = ops.patch_if("Run", "r", {}, {})
-            ops.patch("Run", "r", {"n": row["n"] + 1})
-
-        await put(one, "Run", {"id": "r", "n": 0})
-        for n in range(12):
-            await (one, two)[n % 2].write(add, durable=n % 3 == 0)
-        row = await one.read(lambda reads: reads.get("Run", "r"))
-
-    assert (row["n"], row["version"]) == (12, 12)
-
-
 async def test_job_that_fails_leaves_nothing_behind(tmp_path):
     async with opened(store_at(tmp_path / "mimir.db")) as store:
 
