@@ -37,7 +37,7 @@ from mimir.tools.builtin.probe import ProbeTool
 from mimir.tools.builtin.shell import RunTool
 from mimir.tools.builtin.skills import SkillScripts, SkillTools
 from mimir.tools.builtin.spawn_agent import Spawn, SpawnAgentTool, explain_refusal
-from mimir.tools.gateway import gateway
+from mimir.tools.gateway import Gateway
 from mimir.tools.permissions import ToolRights
 from mimir.tools.protocol import Toolset
 from mimir.tools.scope import PathScope
@@ -132,7 +132,7 @@ class ToolFactory:
             # Also for an agent that may not: then the refusal names the reason.
             *([SpawnAgentTool(self._spawn, caller)] if bench.agent else []),
         ]
-        return gateway(
+        return Gateway(
             # Memory and artifacts need no workspace, so they do not wait until one exists.
             [LazyWorkspaceTools([files, commands], _prepare_call(tree, bench.stand)), *reading],
             granted=rights.granted_tools((*NAMED_TOOLS, *more)),
@@ -218,7 +218,7 @@ class ToolFactory:
         # Whether a step asks is a rule of the step, not of its definition.
         names = (*own, *((ASK_TOOL,) if may_ask else ()))
         rights = ToolRights(role="planning step", role_tools=names)
-        return gateway(
+        return Gateway(
             [*tools, asking],
             granted=rights.granted_tools(names),
             transcript=lane,
@@ -246,7 +246,7 @@ class ToolFactory:
         quota: CallQuota | None = None,
     ) -> Toolset:
         """Return tools for a directory whose tree is not recorded."""
-        return gateway(
+        return Gateway(
             tools,
             granted=rights.granted_tools(rights.role_tools),
             transcript=lane,

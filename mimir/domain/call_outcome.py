@@ -31,6 +31,21 @@ def encode_result(result: ToolResult) -> Mapping[str, object]:
     }
 
 
+def read_result(value: Mapping[str, object]) -> ToolResult:
+    """Return a recorded result without its tree; `ValueError` names an invalid member."""
+    text, code = value.get("text"), value.get("exit_code")
+    is_error, denied = value.get("is_error"), value.get("denied")
+    if not isinstance(text, str):
+        raise ValueError("text: not a text")  # noqa: TRY004  one error for every bad record
+    if not (code is None or type(code) is int):
+        raise ValueError("exit_code: not a whole number")
+    if not isinstance(is_error, bool):
+        raise ValueError("is_error: not true or false")  # noqa: TRY004
+    if not isinstance(denied, bool):
+        raise ValueError("denied: not true or false")  # noqa: TRY004
+    return ToolResult(text=text, is_error=is_error, exit_code=code, denied=denied)
+
+
 def outcome_of_closing(closing: QuestionClosing) -> CallOutcome:
     """Return the outcome of the call that asked a question; `answer` has the typed values."""
     result = encode_result(ToolResult(text=answer_text(closing)))

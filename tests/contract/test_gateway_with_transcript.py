@@ -13,7 +13,7 @@ from mimir.store.sqlite.sqlite_store import SqliteStore
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.tools.batch import run_batch
 from mimir.tools.builtin.files import FileTools
-from mimir.tools.gateway import gateway
+from mimir.tools.gateway import Gateway
 from mimir.tools.scope import PathScope
 from mimir.tools.secrets import Redactor
 from mimir.workspace.paths import DirectoryTree
@@ -46,7 +46,7 @@ class Agent:
             self.live_from.append(tree)
 
         lane.on_live = went_live
-        tools = gateway(
+        tools = Gateway(
             [FileTools(DirectoryTree(self._where), PathScope(files=("*.txt",)))],
             granted=GRANTED,
             transcript=lane,

@@ -14,7 +14,7 @@ from mimir.tools.builtin.artifacts import ArtifactTools
 from mimir.tools.builtin.files import FileTools
 from mimir.tools.builtin.memory import MemoryTools
 from mimir.tools.builtin.shell import RunTool
-from mimir.tools.gateway import gateway
+from mimir.tools.gateway import Gateway
 from mimir.tools.protocol import Toolset
 from mimir.tools.scope import PathScope
 from mimir.tools.secrets import Redactor
@@ -54,7 +54,7 @@ def memory_tools(where: Path) -> Toolset:
 
 def all_behind_the_gateway(where: Path) -> Toolset:
     made = (file_tools, run_tool, artifact_tools, memory_tools)
-    return gateway(
+    return Gateway(
         [make(where) for make in made],
         granted=ALL_TOOLS,
         transcript=FakeLane(),

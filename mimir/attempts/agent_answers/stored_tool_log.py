@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from mimir.agents.tool_log import ToolLogEntry
 from mimir.domain import ids
+from mimir.domain.call_outcome import read_result
 from mimir.domain.program import PROGRAM_TOOL
 from mimir.store.operations.record_loading import load_calls
 from mimir.store.protocol import ReadOps
-from mimir.tools.wrappers.journaled_tools import read_result
 
 
 def load_tool_log(reads: ReadOps, run: str, task: str, attempt: int) -> Mapping[int, ToolLogEntry]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from mimir.agents.context.receipt import ContextReceipt
-from mimir.domain.call_outcome import CallOutcome
+from mimir.domain.call_outcome import CallOutcome, read_result
 from mimir.domain.clock import moment
 from mimir.domain.event import Event
 from mimir.domain.evidence import CheckRun
@@ -17,7 +17,6 @@ from mimir.domain.value_class import value_class
 from mimir.llm import codec as words
 from mimir.store import codec
 from mimir.store.schema import pack
-from mimir.tools.wrappers.journaled_tools import read_result
 
 _NAMED = frozenset(("to", "commit", "onto", "role", "owner", "outcome", "lane"))
 """Members of event data that a replay looks up; each must be a text."""

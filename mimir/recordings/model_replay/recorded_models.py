@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mimir.domain.agent import SPAWN_TOOL
-from mimir.domain.call_outcome import CallOutcome
+from mimir.domain.call_outcome import CallOutcome, read_result
 from mimir.domain.ids import PLAN_TASK
 from mimir.domain.invocation import SpawnCaller
 from mimir.domain.json_value import as_text, as_texts
@@ -29,7 +29,6 @@ from mimir.recordings.format.request_match import (
     iterate_requests,
     request_of,
 )
-from mimir.tools.wrappers.journaled_tools import read_result
 
 AGENTINATOR = "agentinator"
 REPORTER = "_reporter"

@@ -1,4 +1,4 @@
-"""Wrappers around a toolset: transcript, quota, lazy workspace.
+"""Wrappers around a toolset: quota, lazy workspace.
 
 Imported by the gateway and by `bootstrap`.
 """

@@ -227,7 +227,7 @@ def _model(fuse: Fuse) -> None:
 def _tools(fuse: Fuse, effects: Path | None) -> None:
     from mimir.tools import gateway
 
-    run = gateway._GatewayDispatcher.run
+    run = gateway.Gateway._execute
 
     async def noted(self: object, call: object, context: object) -> object:
         if effects is not None and call.name not in READING_TOOLS:  # type: ignore[attr-defined]
@@ -239,7 +239,7 @@ def _tools(fuse: Fuse, effects: Path | None) -> None:
     def label(_: object, call: object, context: object) -> str:
         return f"{_lane(context)}/{call.name}"  # type: ignore[attr-defined]
 
-    gateway._GatewayDispatcher.run = fuse.around("tool", noted, label)  # type: ignore[method-assign,assignment]
+    gateway.Gateway._execute = fuse.around("tool", noted, label)  # type: ignore[method-assign,assignment]
 
 
 def _programs(fuse: Fuse, effects: Path | None) -> None:

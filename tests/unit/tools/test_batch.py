@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mimir.domain.message import CallContext, ToolCall, ToolResult
 from mimir.errors import LeaseLost, Paused
 from mimir.tools.batch import run_batch
-from mimir.tools.gateway import gateway
+from mimir.tools.gateway import Gateway
 from tests.support.fake_tools import CONTEXT, FakeLane, spec, wish
 
 
@@ -67,7 +67,7 @@ async def test_nothing_overlaps_an_effect():
 
 async def test_an_unknown_tool_is_no_effect_and_has_its_result():
     lane = FakeLane()
-    tools = gateway([Watched()], granted=("look", "act"), transcript=lane, redact=str)
+    tools = Gateway([Watched()], granted=("look", "act"), transcript=lane, redact=str)
     messages = await run_batch(tools, [wish("lok", id="a"), wish("look", id="b")], CONTEXT)
     assert messages[0].text.startswith("Error: There is no tool 'lok'.")
     assert messages[0].call_id == "a"
@@ -76,7 +76,7 @@ async def test_an_unknown_tool_is_no_effect_and_has_its_result():
 @given(st.lists(st.sampled_from(["look", "act", "none"]), max_size=12))
 async def test_transcript_has_calls_in_message_order(names: list[str]):
     lane = FakeLane()
-    tools = gateway([Watched()], granted=("look", "act"), transcript=lane, redact=str)
+    tools = Gateway([Watched()], granted=("look", "act"), transcript=lane, redact=str)
     calls = [wish(name, {"text": str(i)}, id=str(i)) for i, name in enumerate(names)]
     messages = await run_batch(tools, calls, CONTEXT)
     assert [row.request["arguments"] for row in lane.rows] == [call.arguments for call in calls]

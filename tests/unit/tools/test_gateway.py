@@ -11,7 +11,7 @@ import pytest
 from mimir.domain.call_outcome import CallOutcome
 from mimir.domain.message import CallContext, ToolCall, ToolResult
 from mimir.errors import LeaseLost, Paused, ToolError, WorkspaceError
-from mimir.tools.gateway import MAX_RESULT_CHARS, gateway
+from mimir.tools.gateway import MAX_RESULT_CHARS, Gateway
 from mimir.tools.permissions import ToolPolicy, ToolRights
 from mimir.tools.protocol import Toolset
 from mimir.tools.secrets import Redactor
@@ -58,7 +58,7 @@ def build(
     granted: tuple[str, ...] = ("read_file", "write_file"),
     **more: object,
 ) -> Toolset:
-    return gateway([tools], granted=granted, transcript=lane, redact=Redactor([SECRET]), **more)  # type: ignore[arg-type]
+    return Gateway([tools], granted=granted, transcript=lane, redact=Redactor([SECRET]), **more)  # type: ignore[arg-type]
 
 
 async def test_a_good_call_is_run_and_recorded():
@@ -99,7 +99,7 @@ async def test_only_granted_tools_are_shown_in_a_fixed_order():
 
 async def test_the_first_toolset_that_has_a_name_serves_it():
     first, second = Obedient(READ), Obedient(READ, WRITE)
-    tools = gateway([first, second], granted=("read_file",), transcript=FakeLane(), redact=str)
+    tools = Gateway([first, second], granted=("read_file",), transcript=FakeLane(), redact=str)
     await tools.call(wish("read_file"), CONTEXT)
     assert (len(first.calls), len(second.calls)) == (1, 0)
 
