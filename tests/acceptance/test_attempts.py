@@ -88,16 +88,6 @@ async def test_a_refusal_of_the_model_uses_up_the_attempt_and_the_next_is_given_
     assert invariants.broken(journey.facts) == []
 
 
-async def test_a_call_that_was_cut_off_is_not_run(tmp_path: Path):
-    cut = {"calls": [calls("write_file", path="a.txt", content="half")], "finish": "length"}
-    parts = [worker("a", cut, writes("a.txt", "a\n"), "It is whole.")]
-
-    journey = await travel(start(tmp_path), plan(step("a")), parts)
-
-    assert journey.statuses == {"a": "completed"}
-    assert len(journey.facts.tool_calls("a")) == 1
-
-
 async def test_change_outside_the_declared_files_is_left_out_and_named(tmp_path: Path):
     parts = [worker("a", writes("a.txt", "a\n"), shell("echo b > b.txt"), "Two files.")]
 
@@ -169,18 +159,6 @@ async def test_missing_program_of_a_check_is_a_warning_before_the_first_model_ca
     asked = journey.facts.events_of_kind(EventKind.MODEL_CALLED, task="a")
     assert warning.seq < asked[0].seq
     assert "no-such-program" in journey.flat_report.split("## Warnings")[1]
-
-
-async def test_a_module_that_the_task_is_to_write_is_no_missing_program(tmp_path: Path):
-    main = writes("pkg/__main__.py", "print('it runs')\n")
-    own = check("python", "-S", "-m", "pkg")
-
-    journey = await travel(
-        start(tmp_path), plan(step("a", checks=(own,))), [worker("a", main, "Done.")]
-    )
-
-    assert journey.statuses == {"a": "completed"}
-    assert not journey.facts.events_of_kind(EventKind.WARNING)
 
 
 async def test_criterion_that_fails_only_on_the_merged_tree_is_a_gap(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mimir.planning.renderer import render
-from tests.support.cli_runner import KEY, Desk, asked_twice
+from tests.support.cli_runner import Desk, asked_twice
 from tests.support.crash.process_forge import PythonProcess
 from tests.support.script_server import PlayServer
 from tests.support.terminal import ROOT, Terminal, lines_until
@@ -61,23 +61,6 @@ def started(desk: Desk, *more: str) -> PythonProcess:
     )
 
 
-@pytest.mark.parametrize("command", [("check",), ("execute", "--yes")])
-def test_a_plan_that_is_no_text_is_named_with_the_place(command: tuple[str, ...], desk: Desk):
-    (desk.project / "bad.md").write_bytes(b"# Plan\n\nGr\xfc\xdfe\n")
-    (desk.project / "folder.md").mkdir()
-    desk.environ(OPENAI_API_KEY=KEY)
-    refused = desk.type(*command, "bad.md")
-    assert refused.code == 65
-    assert "bad.md:3:3" in refused.err
-    assert 1 <= len(refused.err.splitlines()) <= 3
-    assert desk.type(*command, "folder.md").code in (2, 65)
-    nearest = desk.type(*command, "plam.md")
-    assert nearest.code == 2
-    assert "plan.md" in nearest.err
-    assert desk.type(*command, "chains").code == 2
-    assert not (desk.project / ".mimir").exists()
-
-
 def test_an_edit_of_the_plan_counts_from_the_next_run(desk: Desk, server: PlayServer):
     paused = desk.ask(server).type("execute", "plan.md", "--yes", "--max-calls", "4")
     assert paused.code == 75
@@ -87,25 +70,6 @@ def test_an_edit_of_the_plan_counts_from_the_next_run(desk: Desk, server: PlaySe
     assert desk.type("execute", "plan.md", "--yes").code == 65
     desk.write("plan.md", render(plan(step("a", title="Another"), title="One")))
     assert desk.type("check").code in (0, 2)
-
-
-def test_a_store_of_a_newer_mimir_is_refused_by_name_and_left_alone(desk: Desk, server: PlayServer):
-    assert desk.ask(server).type("execute", "plan.md", "--yes").code == 0
-    store = desk.project / ".mimir/mimir.db"
-    with closing(sqlite3.connect(store)) as db:
-        version: int = db.execute("pragma user_version").fetchone()[0]
-        db.execute(f"pragma user_version = {version + 41}")
-        db.commit()
-    for words in (("status",), ("execute", "plan.md", "--yes"), ("verify",), ("resume",)):
-        refused = desk.type(*words)
-        assert refused.code == 69, words
-        assert str(version + 41) in refused.err
-        assert len(refused.error) <= 3
-    assert desk.type().code == 0, "where one is can be said all the same"
-    with closing(sqlite3.connect(store)) as db:
-        db.execute(f"pragma user_version = {version}")
-        db.commit()
-    assert desk.type("verify").code == 0
 
 
 FOREIGN = {"no store at all": b"Dear diary,\n" * 200, "another program's": b"", "empty": b""}
@@ -202,13 +166,6 @@ def test_missing_git_is_refused_by_name(desk: Desk, server: PlayServer, tmp_path
         assert len(refused.error) <= 3
     assert desk.type("check", "plan.md").code == 0
     assert not server.requests
-
-
-def test_report_names_a_run_without_sandbox(desk: Desk, server: PlayServer):
-    desk.ask(server).environ(MIMIR_SANDBOX="none")
-    ran = desk.type("execute", "plan.md", "--yes")
-    assert ran.code == 0, ran.err
-    assert "sandbox" in desk.type("report").out.lower()
 
 
 def test_a_commit_where_there_is_no_repository_is_refused_before_any_work(

@@ -224,20 +224,6 @@ def test_short_provider_error_uses_up_no_attempt(desk: Desk):
     assert "Traceback" not in ended.err
 
 
-LASTING = (
-    "rate_limited_absurd", "stall_middle", "cut_stream", "overloaded", "invalid_json", "huge",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("fault", LASTING)
-def test_lasting_provider_error_pauses_the_run_and_fails_no_task(fault: str, desk: Desk):
-    with PlayServer(play(first({**staged(fault, times=99), "text": DONE}))) as server:
-        ended = desk.ask(server, **QUICK).type("execute", "one.md", "--yes")
-    assert ended.code == 75, ended.out + ended.err
-    assert desk.statuses() == {"a": "worker_executing"}
-    assert desk.status()["reason"] == "provider"
-
-
 ODD = {
     "empty": "completed",
     "unknown_tool": "completed",
