@@ -115,7 +115,7 @@ async def converse(
 
     Args:
         brief: Oldest first; [0] is the system message. Or the messages of a conversation to continue, with a new user message:
-            its budgets go on, and after a request for a closing answer it stays without tools.
+            its budgets continue, and after a request for a closing answer it stays without tools.
         services: Model, tools and limits.
         spent: Tokens used before in this attempt; counted against the breaker.
 

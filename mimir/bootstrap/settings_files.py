@@ -243,7 +243,7 @@ def _replace_line(text: str, change: SettingChange) -> str:
 
 
 def _safe(line: str) -> str:
-    """Return a line that is TOML by itself; a value of several lines is not."""
+    """Return a line that is complete TOML; a value of several lines is not."""
     try:
         tomllib.loads(line)
     except tomllib.TOMLDecodeError:

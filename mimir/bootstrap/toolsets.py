@@ -1,4 +1,4 @@
-"""Tools of each role behind the gateway, and the sandbox that they see."""
+"""Tools of each role, called through the gateway, and the sandbox that they see."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 
 MIN_TEXT = 24
-"""Fewer columns than this are no place for text beside other cells."""
+"""Fewer columns than this are no place for text next to other cells."""
 STACKED = "    "
 """Indent of text below its cells."""
 
@@ -95,7 +95,7 @@ def text_block(text: str, width: int, *, indent: str = "  ") -> list[str]:
 
 
 def table(rows: Iterable[Sequence[str]], width: int, *, right: Sequence[int] = ()) -> list[str]:
-    """Return rows as aligned lines; the last cell wraps beside or below the others.
+    """Return rows as aligned lines; the last cell wraps next to or below the others.
 
     Args:
         rows: Cells; each row has the same number.

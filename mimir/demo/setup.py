@@ -56,7 +56,7 @@ def _copy(directory: Path | None) -> Path:
 def settings(project: Path, store: str, play: Path = PLAY) -> LoadedSettings:
     """Load the user's settings with the scripted model for every role.
 
-    An empty `store` means a file in the project, whatever the user has set.
+    An empty `store` means a file in the project, also against the settings of the user.
 
     Raises:
         ConfigurationError: The settings are invalid.

@@ -83,7 +83,7 @@ def new_approval(
     Args:
         subject: The subject of the approval.
         consequence: Consequence of the approval.
-        notes: Facts that the user must know beside it; empty: none.
+        notes: Further facts that the user must know; empty: none.
         limits: Of the questions of the run.
     """
     head = f"yes: {consequence} no: your words go back to its author."

@@ -45,7 +45,7 @@ def _commands(script: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _forgive(script: str) -> str:
-    """Put the test behind each simple command that writes to a pipe."""
+    """Put the test after each simple command that writes to a pipe."""
     pieces: list[str] = []
     done = start = 0
     is_simple, is_first = True, True

@@ -9,7 +9,7 @@ from mimir.domain.test_results import TestResults
 from mimir.domain.value_class import value_class
 
 CheckState = Literal["passed", "failed", "unverified", "broken"]
-"""`broken`: the check could not have worked on this machine, whatever the work is."""
+"""`broken`: the check could not have worked on this machine with any work."""
 RecordKind = Literal["check", "control", "deliverable", "verdict", "gate", "run", "later"]
 PRODUCTS_TEXT = "products"
 """Name of the run's text that lists the files that its checks write before the work."""
@@ -67,7 +67,7 @@ class CheckRun:
     shared: bool = False
     """True: the result of an equal command on this tree, which was not executed again."""
     products: tuple[str, ...] = field(default=(), metadata=OMIT_EMPTY)
-    """New files and folders that a command before the work left behind."""
+    """New files and folders that a command before the work made."""
 
     @property
     def green(self) -> bool:

@@ -68,7 +68,7 @@ def forecast_run(
     Args:
         roles: Role of each task.
         samples: Completed tasks by role.
-        overhead: Effort of earlier runs beside their tasks, such as preambles and reports.
+        overhead: Effort of earlier runs without their tasks, such as preambles and reports.
         parallel: Tasks that are worked on at the same time, on average.
         cost_of_token: Mean cost of a token in units of money. 0: unknown.
     """

@@ -72,7 +72,7 @@ class TaskGraph:
         return frozenset(found)
 
     def _sorted(self) -> tuple[str, ...]:
-        """Return the ids, dependencies first, without those in or behind a cycle."""
+        """Return the ids, dependencies first, without those in or after a cycle."""
         waiting = {id: len(self.dependencies(id)) for id in self.ids}
         free = [id for id in self.ids if not waiting[id]]
         for id in free:  # grows while it is walked

@@ -143,7 +143,7 @@ class LedgerExcerpt:
 
 @value_class
 class PinnedMaterial:
-    """Material of an invoked agent beside its task; later changes do not count."""
+    """Further material of an invoked agent; later changes do not count."""
 
     terms: tuple[str, ...] = ()
     """Domain terms of the definition; they select memory and files."""

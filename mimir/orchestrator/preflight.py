@@ -55,7 +55,7 @@ class PlanTrial:
 
     findings: tuple[TrialFinding, ...]
     products: tuple[str, ...]
-    """New files and folders that the checks left behind."""
+    """New files and folders that the checks made."""
 
 
 async def try_checks(

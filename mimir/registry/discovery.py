@@ -101,7 +101,7 @@ def _find_in(place: SearchPlace) -> Iterator[AgentFile]:
 
 
 def _belongs(place: SearchPlace, path: str, kind: FileKind, tree: DirectoryTree) -> bool:
-    """Return whether a file of a place is a definition, and not a document beside it."""
+    """Return whether a file of a place is a definition, and not a document next to it."""
     name = path.rpartition("/")[2]
     base = PurePosixPath(place.root.as_posix(), place.place)
     top = base.name

@@ -36,7 +36,7 @@ def shape_entry(entry: AgentEntry) -> dict[str, object]:
 
 
 def shape_definition(one: AgentDefinition) -> Mapping[str, object]:
-    """Return the requests of a definition beside tools and model."""
+    """Return the requests of a definition besides tools and model."""
     return {
         "prompt": one.prompt,
         "program": one.program,

@@ -59,7 +59,7 @@ def map_tool(name: str) -> tuple[str, ...]:
 
 
 def strip_pattern(name: str) -> str:
-    """Return a tool name without the pattern in brackets behind it."""
+    """Return a tool name without the pattern in brackets after it."""
     return _PATTERN.sub("", name.strip()).strip()
 
 

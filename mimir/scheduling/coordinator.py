@@ -84,7 +84,7 @@ class Coordinator:
             raise paused
 
     async def _expire_questions(self) -> None:
-        """Let the defaults of questions hold whose time is over; the tasks go on at the next look."""
+        """Let the defaults of questions hold whose time is over; tasks continue at the next look."""
         services, run = self._services, self._services.facts.id
         # A read first: nearly always nothing is due.
         if await services.store.read(partial(input_pause.find_due, run=run), brief=True):

@@ -1,4 +1,4 @@
-"""Protocol of every store: operations in one transaction, behind two async methods.
+"""Protocol of every store: operations in one transaction, by two async methods.
 
 The operations of `mimir.store.operations` are written once above it and know no adapter.
 """

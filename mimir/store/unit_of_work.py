@@ -1,6 +1,6 @@
 """Unit of work: the read operations of one transaction, the same in every store.
 
-A store implements the queries behind them. A writing unit keeps changes back, and writes them before a query that depends on them.
+A store implements their queries. A writing unit keeps changes back, and writes them before a query that depends on them.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Writer of the ledger beside a run: at most one file a second, and one at the end."""
+"""Writer of the ledger during a run: at most one file a second, and one at the end."""
 
 import asyncio
 from functools import partial

@@ -81,7 +81,7 @@ class AnswerResult:
 
     @property
     def next_step(self) -> str:
-        """Next command; empty: the run continues by itself, or nothing does."""
+        """Next command; empty: the run continues automatically, or nothing does."""
         return "" if self.is_served or self.effect == ENDED else f"mimir resume {self.run}"
 
 

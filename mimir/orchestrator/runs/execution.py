@@ -253,7 +253,7 @@ def worker_services(services: ProjectServices, run_services: RunServices) -> Wor
 
 
 async def _lead(services: ProjectServices, run_services: RunServices, apply: Apply) -> RunResult:
-    """Coordinate a run beside the making of its preambles; the first error ends both."""
+    """Coordinate a run during the making of its preambles; the first error ends both."""
     making = asyncio.ensure_future(make_preambles(services, run_services.facts))
     leading = asyncio.ensure_future(_coordinate(services, run_services, apply, making))
     try:

@@ -1,4 +1,4 @@
-"""Files of a run's report: the report beside its plan, and one file for each answer."""
+"""Files of a run's report: the report next to its plan, and one file for each answer."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

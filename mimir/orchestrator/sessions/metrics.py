@@ -15,7 +15,7 @@ GOALS: Mapping[str, str] = {
     "context_saved": ">= 0.4",
     "recovery_rate": "> 0.95",
 }
-"""Reported beside the numbers, never enforced."""
+"""Reported with the numbers, never enforced."""
 
 
 @value_class

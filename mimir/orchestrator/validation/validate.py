@@ -1,4 +1,4 @@
-"""Validation of an invocation: the stored run decides, whatever a caller was given."""
+"""Validation of an invocation: the stored run decides, not the caller."""
 
 from collections.abc import Sequence
 

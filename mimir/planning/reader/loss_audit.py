@@ -100,7 +100,7 @@ class _Line:
     """True: it follows a value of one line."""
     is_fenced: bool = False
     is_label: bool = False
-    """True: it begins a field, so that only the text behind the field is looked at."""
+    """True: it begins a field, so that only the text after the field is looked at."""
     is_heading: bool = False
 
 

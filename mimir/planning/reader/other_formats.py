@@ -22,7 +22,7 @@ _FORMATS = (
     ("a list of boxes", re.compile(r"^[ \t]*[-*] \[[ xX]\] \S", re.MULTILINE)),
 )
 _PLAN = re.compile(r"^[ \t]*\*\*Task ID:", re.MULTILINE)
-"""A field of this format: notes beside it may hold boxes."""
+"""A field of this format: notes next to it may hold boxes."""
 _LOOKED_AT = 200_000
 """Characters in which a format is looked for."""
 

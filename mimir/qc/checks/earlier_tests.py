@@ -1,6 +1,6 @@
 """Earlier tests: a check must pass with the tests as they were before the attempt. Pure.
 
-Tests run in one process, so a new test can repair the work for the others while it is loaded. New data beside tests can replace the data of
+Tests run in one process, so a new test can repair the work for the others while it is loaded. New data next to tests can replace the data of
 others. A task that may change a test can also disarm it. In each case every test is reported as passed and its control is red; only a run with the
 earlier tests shows the fault.
 """
@@ -75,7 +75,7 @@ def list_weaker_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
 
 
 def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
-    """Return the new tests, and new data beside tests, that a runner loads with older ones.
+    """Return the new tests, and new data next to tests, that a runner loads with older ones.
 
     Data that the task's `files` name belongs to the task.
     """

@@ -1,6 +1,6 @@
 """Trial of a check: what its run on the base says about the plan, before any work. Pure.
 
-A red run is no fault: the work is to turn it green. A finding names a check that cannot decide its criteria, whatever the worker does.
+A red run is no fault: the work is to turn it green. A finding names a check that cannot decide its criteria for any work.
 """
 
 import posixpath

@@ -1,4 +1,4 @@
-"""Parser of command lines: the programs behind wrappers and shells. Pure.
+"""Parser of command lines: the programs that wrappers and shells start. Pure.
 
 Nothing is executed. A line that cannot be parsed has no programs.
 """

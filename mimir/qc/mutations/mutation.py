@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Step = Literal["expectations", "strict", "statements", "replaced", "end", "detached"]
-"""Expected values, first statements (strict: beside an equality), ends, exit codes."""
+"""Expected values, first statements (strict: next to an equality), ends, exit codes."""
 
 Place = tuple[int, int]
 """Start and end in a text."""
@@ -58,7 +58,7 @@ def apply_inside(text: str, place: Place, edits: Iterable[Edit]) -> str:
 
 
 def changed_integer(number: int) -> int:
-    """Return a neighbour of a number, which fits wherever the number does."""
+    """Return a neighbour of a number, which fits in each place of the number."""
     return number + 1 if number < 127 else number - 1
 
 

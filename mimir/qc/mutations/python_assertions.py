@@ -18,7 +18,7 @@ METHODS = {"assertIn": "in"} | {
     for name, sign in (("Less", "<"), ("LessEqual", "<="), ("Greater", ">"), ("GreaterEqual", ">="))
 }
 DETACHED = "import os; (control := os.fork()) and (os.waitpid(control, 0), os._exit(1))\n"
-"""Start of a program that runs in a child; only its exit code fails, whatever it does."""
+"""Start of a program that runs in a child; only its exit code fails, in each case."""
 
 
 @value_class

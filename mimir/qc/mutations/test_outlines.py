@@ -137,7 +137,7 @@ def _python_tests(body: Iterable[ast.stmt], is_in_class: bool = False) -> Iterat
 
 
 def _is_collected(one: ast.ClassDef) -> bool:
-    """True if runners collect a class by itself."""
+    """True if runners collect a class automatically."""
     own = {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}
     names = {node.name for node in one.body if isinstance(node, ast.FunctionDef)}
     is_case = any(ast.unparse(base).endswith("TestCase") for base in one.bases)

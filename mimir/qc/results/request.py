@@ -1,7 +1,7 @@
 """Request of a structured report from the test runners that a command starts. Pure.
 
 The environment carries it, so it passes through `make`, `npm` and scripts. A command that names a known runner must bring a report;
-behind another program a report is used if there is one.
+for another program a report is used if there is one.
 """
 
 import re

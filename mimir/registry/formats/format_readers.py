@@ -1,4 +1,4 @@
-"""Keys that each format has beside name, description and model. Pure."""
+"""Keys that each format has besides name, description and model. Pure."""
 
 import json
 import re

@@ -42,7 +42,7 @@ class CoordinatorElection:
             self._leading.cancel()
 
     async def attend(self) -> RunResult | None:
-        """Coordinate the run whenever no other process does, until it ends.
+        """Coordinate the run as long as no other process does, until it ends.
 
         Returns:
             The result. None: another process ended the run.

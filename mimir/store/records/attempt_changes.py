@@ -9,7 +9,7 @@ from mimir.store.schema import NodeLabel
 
 @value_class
 class AttemptStartChange(StoredRecord, label=NodeLabel.ATTEMPT):
-    """Start of an attempt; its context figures are written beside it."""
+    """Start of an attempt; its context figures are written with it."""
 
     start: PackedJson
     """Base, workspace tree and brief."""

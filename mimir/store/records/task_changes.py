@@ -124,7 +124,7 @@ class VerdictChange(StoredRecord, label=NodeLabel.TASK):
 
 @value_class
 class CriteriaCountsChange(StoredRecord, label=NodeLabel.TASK):
-    """Criteria of a verdict in numbers; written beside `VerdictChange` and `CompletionChange`."""
+    """Criteria of a verdict in numbers; written with `VerdictChange` and `CompletionChange`."""
 
     criteria_executed: int
     criteria_judged: int
@@ -147,7 +147,7 @@ class CriteriaCountsChange(StoredRecord, label=NodeLabel.TASK):
 
 @value_class
 class CheckResultsChange(StoredRecord, label=NodeLabel.TASK):
-    """Required checks of a verdict in short; written beside `VerdictChange`."""
+    """Required checks of a verdict in short; written with `VerdictChange`."""
 
     check_results: tuple[str, ...]
     """`unit: 12 of 12 tests, control red`."""

@@ -1,4 +1,4 @@
-"""Hidden files: ignored files of the user's project, also behind links and changed rules.
+"""Hidden files: ignored files of the user's project, also by links and changed rules.
 
 A file that the rules of any earlier base ignored is in no base until the user tracks it or accepts that it is shown.
 """

@@ -17,7 +17,7 @@ from mimir.workspace.user_tree.user_file import UserFile, UserFileConflict
 SIDES = ("yours", "mimir")
 """Labels of the two sides in markers."""
 BESIDE = ".mimir"
-"""Ending of the result's version beside a file without lines that the user changed too."""
+"""Ending of the result's version next to a file without lines that the user changed too."""
 MOST_LINES = 5_000
 """A longer file is named without the numbers of its lines."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _LEAST_ROOM = 20
-"""Columns for the answer behind its prompt; with fewer it has a line of its own."""
+"""Columns for the answer after its prompt; with fewer it has a line of its own."""
 
 
 class LivePrompt:

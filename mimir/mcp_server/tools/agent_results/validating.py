@@ -1,4 +1,4 @@
-"""The tool `validate_output`: the stored run decides, whatever response the caller gives."""
+"""The tool `validate_output`: the stored run decides, not the caller."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -64,7 +64,7 @@ def open_report(runner):
 
 
 def path_in_workspace(path):
-    """Return a path relative to the workspace, whatever folder the runner starts in."""
+    """Return a path relative to the workspace, for any folder that the runner starts in."""
     return os.path.relpath(path, _TOP)
 
 

@@ -1,7 +1,7 @@
 """Folders that tools made in the project: dependencies, build results, submodules.
 
 Git ignores them, so the workspace has none. A folder counts if a tool marks it (`CACHEDIR.TAG`, `pyvenv.cfg`), or if the manifest of
-its package manager is beside it. Other ignored folders stay hidden, because they may hold data of the user.
+its package manager is next to it. Other ignored folders stay hidden, because they may hold data of the user.
 """
 
 import os
@@ -41,7 +41,7 @@ _SUBMODULE_PATH = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
 
 @value_class
 class SharedPath:
-    """A file or directory that commands see in the workspace, or beside it."""
+    """A file or directory that commands see in the workspace, or next to it."""
 
     source: Path
     name: str
