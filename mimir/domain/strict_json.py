@@ -1,6 +1,6 @@
 """Strict decoder of JSON that a model writes: unclear text is never guessed. Pure.
 
-A line feed in a text and a comma before a closing bracket are read, since they have one meaning. A repeated key, NaN, a number that no float holds, half of a surrogate pair and deep nesting are faults.
+A repeated key, NaN, a number that no float holds, half of a surrogate pair and deep nesting are faults.
 """
 
 import json
@@ -23,11 +23,12 @@ class JsonFault(Exception):  # noqa: N818  a property of a text, not an action
 
 
 def decode_json(
-    text: str, start: int = 0, *, max_depth: int, is_exact: bool = False
+    text: str, start: int = 0, *, max_depth: int, is_exact: bool = False, is_lenient: bool = False
 ) -> tuple[object, int]:
     """Return the JSON value at a place and the place after it, in linear time.
 
-    `is_exact`: a number with a fraction or an exponent becomes a `Fraction`.
+    `is_exact`: a number with a fraction or an exponent becomes a `Fraction`. `is_lenient`: a line feed in a text and a comma
+    before a closing bracket, which have one meaning, are read too.
 
     Raises:
         JsonFault: There is no such value.
@@ -36,7 +37,7 @@ def decode_json(
     if _measure_depth(text, start) > max_depth:
         raise JsonFault(f"The JSON is nested more than {max_depth} levels deep.")
     decoder = json.JSONDecoder(
-        strict=False,
+        strict=not is_lenient,
         object_pairs_hook=_require_distinct,
         parse_float=partial(_read_decimal, is_exact=is_exact),
         parse_int=_read_whole,
@@ -46,6 +47,8 @@ def decode_json(
         try:
             value, end = decoder.raw_decode(text, start)
         except json.JSONDecodeError:
+            if not is_lenient:
+                raise
             # A blank takes the place of each comma, so that positions stay.
             rest = _LAST_COMMA.sub(lambda one: " " if one[0] == "," else one[0], text[start:])
             value, end = decoder.raw_decode(text[:start] + rest, start)

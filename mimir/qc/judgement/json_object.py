@@ -17,8 +17,10 @@ MAX_DEPTH = 8
 _JSON_PIECE = re.compile(r'[{}]|"\s*:')
 
 
-def parse_object(text: str, *, is_exact: bool = False) -> dict[str, object]:
-    """Return the one JSON object in `text`; `is_exact` as in `decode_json`.
+def parse_object(
+    text: str, *, is_exact: bool = False, is_lenient: bool = False
+) -> dict[str, object]:
+    """Return the one JSON object in `text`; `is_exact` and `is_lenient` as in `decode_json`.
 
     Raises:
         AnswerError: There is not exactly one complete and clear object. The message tells the model the fault.
@@ -29,7 +31,9 @@ def parse_object(text: str, *, is_exact: bool = False) -> dict[str, object]:
     if start < 0:
         raise AnswerError("There is no JSON object in the answer.")
     try:
-        value, end = decode_json(text, start, max_depth=MAX_DEPTH, is_exact=is_exact)
+        value, end = decode_json(
+            text, start, max_depth=MAX_DEPTH, is_exact=is_exact, is_lenient=is_lenient
+        )
     except JsonFault as fault:
         raise AnswerError(str(fault)) from None
     before, after = text[:start].rstrip(), text[end:].lstrip()

@@ -33,7 +33,7 @@ def name_source(source: str) -> str:
     match = _SOURCE.fullmatch(source.strip())
     if match is None:
         return source.strip()
-    kind, name = match["kind"].lower(), match["name"].strip()
+    kind, name = match["kind"], match["name"].strip()
     if kind == "file":
         name = _LINES.sub("", name.strip("`'\"")).removeprefix("/workspace/").removeprefix("./")
     return f"{kind}:{name}" if name else kind
@@ -104,8 +104,7 @@ def _is_given(quote: str, arguments: str) -> bool:
 
 _WORD = re.compile(r"\w+")
 _SOURCE = re.compile(
-    r"[\[(`'\"]*(?P<kind>check|file|qc|call|answer)(?:s?\s*[:#]\s*|\s+|$)(?P<name>[^\n]*?)[\])`'\"]*",
-    re.IGNORECASE,
+    r"[\[(`'\"]*(?P<kind>check|file|qc|call|answer)(?:s?\s*[:#]\s*|\s+|$)(?P<name>[^\n]*?)[\])`'\"]*"
 )
 _LINES = re.compile(
     r"(?::\d+(?:[-:–]\d+)*|#L\d+(?:-L?\d+)?|,?\s+\(?lines?\s+\d[^/]*)\Z", re.IGNORECASE

@@ -1,7 +1,7 @@
 """Strict parser of the QC answer; it fails closed: QC receives every fault. Pure.
 
 One table of fields defines the answer. The JSON schema for the provider, the instructions for the model, and the members that this
-parser accepts are derived from it. Another form with one reading only, such as `"pass"` or `"95"`, is read. An absent member counts as not said (an absent criterion is `unverified`), which never helps a pass.
+parser accepts are derived from it. A FAIL in another form with one reading only, such as `"failed"` or `"40/100"`, is read; a PASS never. An absent member counts as not said (an absent criterion is `unverified`), which never helps a pass.
 
 An answer contradicts itself, and is refused, if
 - PASS comes with a score below 80, a `failed` critical criterion or fix, `criteriaImpossible`, or required fixes;
@@ -152,7 +152,22 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
     Raises:
         AnswerError: It is not one valid, consistent answer; the message tells QC the fault.
     """
-    given = _complete(_read_forms(parse_object(text, is_exact=True)), _VERDICT)
+    try:
+        return _read_verdict(parse_object(text, is_exact=True), criteria, fixes)
+    except AnswerError as error:
+        # Another form may only reject: a pass is read strictly.
+        try:
+            given = _read_forms(parse_object(text, is_exact=True, is_lenient=True), criteria)
+            verdict = _read_verdict(given, criteria, fixes)
+        except AnswerError:
+            raise error from None
+        if verdict.verdict == "PASS":
+            raise
+        return verdict
+
+
+def _read_verdict(value: Json, criteria: Sequence[Criterion], fixes: int) -> QCAnswer:
+    given = _complete(value, _VERDICT)
     for name, fields in (("criteria", _CRITERION), ("fixes", _FIX)):
         # The schema refuses what is no list of objects.
         if is_array(items := given.get(name)):
@@ -176,7 +191,7 @@ def parse(text: str, criteria: Sequence[Criterion], fixes: int = 0) -> QCAnswer:
     return verdict
 
 
-def _read_forms(given: Json) -> Json:
+def _read_forms(given: Json, criteria: Sequence[Criterion]) -> Json:
     """Return an answer in the form of the schema, where another form has one reading only."""
     inner = next(iter(given.values()), None)
     if len(given) == 1 and is_object(inner):
@@ -191,7 +206,19 @@ def _read_forms(given: Json) -> Json:
     for name in ("issues", "requiredFixes"):
         if isinstance(one := found.get(name), str):
             found[name] = [one] if one.strip() else []
-    return as_object(fit_value(found, VERDICT_SCHEMA))
+    fitted = as_object(fit_value(found, VERDICT_SCHEMA))
+    opinions = fitted.get("criteria")
+    if not is_array(opinions):
+        return fitted
+    ids = [criterion.id for criterion in criteria]
+    return {**fitted, "criteria": [_with_known_id(one, ids) for one in opinions]}
+
+
+def _with_known_id(opinion: object, ids: Sequence[str]) -> object:
+    """Return an opinion with the id that `C1` or `c1: its text` means."""
+    match = _ID.fullmatch(as_text(as_object(opinion).get("id")).strip())
+    same = [id for id in ids if match and id.casefold() == match[1].casefold()]
+    return {**as_object(opinion), "id": same[0]} if len(same) == 1 else opinion
 
 
 def contradiction(verdict: QCAnswer, criteria: Sequence[Criterion]) -> str:
@@ -258,9 +285,6 @@ def _criteria(items: Sequence[Json], criteria: Sequence[Criterion]) -> tuple[Cri
     opinions: dict[str, CriterionOpinion] = {}
     for item in items:
         id = as_text(item["id"])
-        if id not in known and (match := _ID.fullmatch(id.strip())):
-            same = [one for one in known if one.casefold() == match[1].casefold()]
-            id = same[0] if len(same) == 1 else id
         if id not in known:
             raise AnswerError(
                 f"There is no criterion {id[:60]!r}; they are {list_names(sorted(known))}."

@@ -103,7 +103,7 @@ def _parse_object(raw: str, tool: str) -> Mapping[str, object]:
     # Providers send an empty text for a call without arguments.
     text = raw.strip(_BLANKS) or "{}"
     try:
-        value, end = decode_json(text, max_depth=MAX_DEPTH)
+        value, end = decode_json(text, max_depth=MAX_DEPTH, is_lenient=True)
     except JsonFault as fault:
         raise ToolError(
             f"The arguments of {tool} cannot be read, and nothing was run. {fault}"

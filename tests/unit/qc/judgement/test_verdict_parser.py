@@ -1,6 +1,5 @@
 import json
 import random
-import re
 from fractions import Fraction
 
 import pytest
@@ -104,55 +103,53 @@ def test_absent_members_of_a_qc_answer_have_empty_values():
 
 PASS_TEXT = json.dumps(passing())
 FAIL_TEXT = json.dumps(failing())
-CRITERIA_MAP = {"c1": {"state": "Pass", **QUOTE}, "c2": {"state": "PASSED", **QUOTE}}
+FAILED_MAP = {"c1": {"state": "FAILED", **QUOTE}, "C2": "Pass"}
+FORMS = (
+    {"verdict": "fail"},
+    {"verdict": " Failed "},
+    {"score": "40"},
+    {"score": "40.0 / 100"},
+    {"score": "40%"},
+    {"criteria": FAILED_MAP, "issues": "", "criteriaImpossible": "False"},
+    {"criteria": json.dumps([entry("C1", "fail"), entry("criterion c2")])},
+    {"criteria": [entry("c1: fast", "fail"), entry("c2) safe", "Passed")]},
+    {"requiredFixes": "Refill the bucket."},
+)
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        passing(verdict="pass"),
-        passing(verdict=" Passed "),
-        passing(score="95"),
-        passing(score="95.0 / 100"),
-        passing(score="95%"),
-        passing(criteria=CRITERIA_MAP, issues="", criteriaImpossible="False"),
-        passing(criteria=json.dumps([entry("C1"), entry("criterion c2")])),
-        passing(criteria=[entry("c1: fast", "pass"), entry("c2) safe", "Passed")]),
-        {"verdict": passing()},
-        {"qc_verdict": passing()},
-        {"Verdict": "PASS", "SCORE": 95, "criteria": CRITERIA_MAP, "required_fixes": []},
-        PASS_TEXT.replace("}]", "},]").replace("false}", "false,\n}"),
-        PASS_TEXT.replace("It does", "It\n\tdoes").replace('"issues": []', '"issues": null'),
+        *(failing(**change) for change in FORMS),
+        {"qc_verdict": failing()},
+        {
+            "Verdict": "FAIL",
+            "SCORE": 40,
+            "criteria": FAILED_MAP,
+            "required_fixes": ["Refill the bucket."],
+        },
+        FAIL_TEXT.replace("}]", "},]").replace("false}", "false,\n}"),
+        FAIL_TEXT.replace("It does", "It\n\tdoes").replace('"fixes": []', '"fixes": null'),
     ],
 )
-def test_other_form_with_one_reading_is_read(value: object):
+def test_failure_in_another_form_with_one_reading_is_read(value: object):
     verdict = read(value)
 
-    assert (verdict.verdict, verdict.score) == ("PASS", 95)
-    assert [(c.id, c.state, c.quote) for c in verdict.criteria] == [
-        (id, "passed", QUOTE["quote"]) for id in ("c1", "c2")
-    ]
+    assert (verdict.verdict, verdict.score) == ("FAIL", 40)
+    assert verdict.required_fixes == ("Refill the bucket.",)
+    assert [(c.id, c.state) for c in verdict.criteria] == [("c1", "failed"), ("c2", "passed")]
 
 
-def test_other_form_of_a_failure_stays_a_failure():
-    verdict = read(
-        {
-            "verdict": "failed",
-            "score": "40/100",
-            "requiredFixes": "Refill the bucket.",
-            "criteria": {"c1": "fail", "c2": "Unverified"},
-            "fixes": [{"index": "1", "state": "FAILED"}],
-        },
-        fixes=1,
+@pytest.mark.parametrize("change", FORMS)
+def test_pass_in_another_form_is_refused(change: dict[str, object]):
+    passed = json.loads(
+        json.dumps(change)
+        .replace("FAILED", "PASSED")
+        .replace("fail", "pass")
+        .replace("Fail", "Pass")
+        .replace("40", "95")
     )
-
-    assert (verdict.verdict, verdict.required_fixes) == ("FAIL", ("Refill the bucket.",))
-    assert [c.state for c in (*verdict.criteria, *verdict.fixes)] == [
-        "failed",
-        "unverified",
-        "failed",
-    ]
-    assert "fixes are required" in fault({**passing(), "requiredFixes": "none"})
+    assert fault({**passing(), **passed})
 
 
 @pytest.mark.parametrize(
@@ -173,7 +170,7 @@ def test_other_form_of_a_failure_stays_a_failure():
         (f"[{PASS_TEXT}, {PASS_TEXT}]", ""),
         (f"[1, {PASS_TEXT}", "in a list"),
         (json.dumps(PASS_TEXT), ""),
-        (json.dumps({"answer": passing(), "also": failing()}), "may not hold 'answer'"),
+        (json.dumps({"answer": passing()}), "may not hold 'answer'"),
         (PASS_TEXT[:-1], "not valid"),
         (PASS_TEXT[:40], "not valid"),
         (PASS_TEXT.replace("95", "NaN"), "NaN is not"),
@@ -191,6 +188,7 @@ def test_other_form_of_a_failure_stays_a_failure():
         ('{"criteria": ' + "[" * 60_000, "levels deep"),
         (" " * 300_000 + PASS_TEXT, "longer than"),
         (PASS_TEXT.replace("It does", "\\ud800"), "surrogate"),
+        (PASS_TEXT.replace("It does", "\n"), "not valid"),
         (PASS_TEXT.replace("{", "{ /* ok */", 1), "not valid"),
     ],
 )
@@ -201,13 +199,15 @@ def test_text_that_is_not_one_json_object_is_refused_by_its_fault(text, says):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
+        ({"verdict": "pass"}, "one of PASS, FAIL"),
         ({"verdict": "PASS with doubts"}, "one of PASS, FAIL"),
         ({"verdict": "not passed"}, "one of PASS, FAIL"),
         ({"verdict": True}, "must be a string"),
         ({"verdict": ["PASS"]}, "must be a string"),
+        ({"score": "95"}, "must be a number"),
         ({"score": "9.5/10"}, "must be a number"),
         ({"score": "about 95"}, "must be a number"),
-        ({"score": "195%"}, "0 to 100"),
+        ({"criteria": {}}, "must be a list"),
         ({"score": True}, "must be a number"),
         ({"score": None}, "must hold score"),
         ({"score": -1}, "0 to 100"),
@@ -218,8 +218,6 @@ def test_text_that_is_not_one_json_object_is_refused_by_its_fault(text, says):
         ({"issues": [["x"]]}, "must be a string"),
         ({"issues": ["x"] * 1000}, "more than 200"),
         ({"requiredFixes": {}}, "must be a list"),
-        ({"criteria": {"c1": {"id": "c2", "state": "passed"}, "c2": "failed"}}, "judged twice"),
-        ({"criteria": [entry("c1"), entry("C1", "failed")]}, "judged twice"),
         ({"criteria": [entry("c10")]}, "no criterion 'c10'"),
         ({"required_fixes": ["Refill."]}, "may not hold 'required_fixes'"),
         ({"criteria": ["c1"]}, "must be an object"),
@@ -249,7 +247,7 @@ def test_missing_field_that_decides_is_refused(key):
     assert f"must hold {key}" in fault(value)
 
 
-@pytest.mark.parametrize("index", [0, 3, -1, 1.5, "1st", True, None])
+@pytest.mark.parametrize("index", [0, 3, -1, 1.5, "1", True, None])
 def test_unknown_fix_number_is_refused(index):
     fixes = [{"index": index, "state": "passed", **QUOTE}]
     is_number = index in (0, 3, -1)
@@ -380,13 +378,8 @@ def test_no_mangled_answer_gives_a_new_pass():
 
 def _gives_pass(text: str) -> bool:
     """An independent reading: the text's only object, by the standard library, says PASS and 80 or more, once."""
-    inner = re.sub(r",(?=\s*[\]}])", "", text[text.index("{") : text.rindex("}") + 1])
-    body = json.loads(inner, strict=False)
-    return (
-        body["verdict"].upper() == "PASS"
-        and 80 <= body["score"] <= 100
-        and text.count('"verdict"') == 1
-    )
+    body = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    return body["verdict"] == "PASS" and 80 <= body["score"] <= 100 and text.count('"verdict"') == 1
 
 
 def _mangle(rng: random.Random, text: str) -> str:
