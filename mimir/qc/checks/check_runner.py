@@ -8,7 +8,6 @@ the runs prove, `check_files` which files make up a check, and `earlier_tests` w
 import asyncio
 import contextlib
 import json
-import posixpath
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -33,7 +32,7 @@ from mimir.qc.checks.earlier_tests import (
 from mimir.qc.checks.journaled_checks import CheckExecutor
 from mimir.qc.checks.regression import AcceptedTask, run_on_tree
 from mimir.qc.controls.control_case import ControlCase
-from mimir.qc.integrity.check_files import find_check_files, is_work, says_it_tests
+from mimir.qc.integrity.check_files import find_check_files, is_named, is_work, says_it_tests
 from mimir.qc.results.comparison import adds_failures, complete_results, confirm_results
 from mimir.qc.results.request import lists_tests
 from mimir.qc.scope.test_owners import NO_PENDING_TESTS, PendingTests
@@ -252,7 +251,7 @@ class CheckRunner:
 
     async def _only_loses_tests(self, path: str, target: CheckTarget) -> bool:
         """True if the task's `files` name a test file, and the attempt removes whole tests alone."""
-        if path not in map(posixpath.normpath, target.task.files):
+        if not is_named(path, target.task.files):
             return False
         old, new = [await self._history.file(one, path) for one in (target.own_base, target.tree)]
         return is_code(path) and loses_only_tests(old or b"", new or b"")
@@ -286,8 +285,10 @@ class CheckRunner:
         if base is None or base.fallback:
             return before
         tests = frozenset((*changes.tests, *changes.reached))
-        is_own = tests <= {*map(posixpath.normpath, target.task.files)}
-        is_older = is_own and all(target.status[path] == "modified" for path in tests)
+        is_older = all(
+            target.status[path] == "modified" and is_named(path, target.task.files)
+            for path in tests
+        )
         passed = after.results.passed if after.results and is_older else ()
         return replace(before, results=complete_results(results, base, tests, passed))
 
@@ -334,7 +335,7 @@ class CheckRunner:
         changed = await self._history.diff_trees(target.first_base, after_tree)
         kept = [change.path for change in changed if change.status != "deleted"]
         tests = {path for path in kept if matches(path, changes.found.tests)}
-        named = {*map(posixpath.normpath, target.task.files)}.intersection(changes.beside)
+        named = {path for path in changes.beside if is_named(path, target.task.files)}
         # Data alone is the work itself: it corrects an expected result.
         data = named if {change.path for change in changed} - tests - named else set[str]()
         return await self._with(

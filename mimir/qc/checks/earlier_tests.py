@@ -5,7 +5,6 @@ others. A task that may change a test can also disarm it. In each case every tes
 earlier tests shows the fault.
 """
 
-import posixpath
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -13,7 +12,7 @@ from difflib import SequenceMatcher
 from mimir.domain.globs import matches
 from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_target import CheckTarget
-from mimir.qc.integrity.check_files import CheckFiles
+from mimir.qc.integrity.check_files import CheckFiles, is_named
 from mimir.qc.mutations.lexed_tests import CODE
 
 _IMPORT = re.compile(
@@ -80,7 +79,6 @@ def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
     Data that the task's `files` name belongs to the task.
     """
     found = changes.found
-    named = {*map(posixpath.normpath, target.task.files)}
     new = [
         path
         for path in (*changes.tests, *changes.reached)
@@ -98,7 +96,8 @@ def list_new_tests(changes: CheckChanges, target: CheckTarget) -> list[str]:
     # An older test that the task may extend reads the new data.
     if any(target.status[path] == "modified" for path in (*changes.tests, *changes.reached)):
         return new
-    return [*new, *(path for path in data if path not in new and path not in named)]
+    files = target.task.files
+    return [*new, *(path for path in data if path not in new and not is_named(path, files))]
 
 
 def loses_only_tests(old: bytes, new: bytes) -> bool:

@@ -19,6 +19,11 @@ from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.command_line import SHELLS, ProgramCall, find_programs
 
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
+_SNAPSHOT = re.compile(
+    r"(?P<folder>(?:.*/)?)(?:__snapshots__|snapshots)/(?P<name>[^/]+)\.(?:snap|ambr|md)"
+    r"|tap-snapshots/(?P<test>.+)\.test\.cjs"
+)
+"""Stored snapshots of jest, vitest, ava, insta, syrupy and tap: they bear the names of their tests."""
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -94,6 +99,23 @@ def _find_companions(tests: Sequence[str], collected: Sequence[str]) -> tuple[st
         return test_runners.BESIDE
     folders = dict.fromkeys(posixpath.dirname(path) for path in tests)
     return tuple(f"{folder}/**" for folder in folders if says_it_tests(folder))
+
+
+def is_named(path: str, files: Iterable[str]) -> bool:
+    """True if `files` name the very path, or the test of which it is a stored snapshot."""
+    names = {*map(posixpath.normpath, files)}
+    found = _SNAPSHOT.fullmatch(path)
+    if path in names or not found:
+        return path in names
+    owner, parts = found["test"] or found["name"], (found["name"] or "").split("__")
+    return owner in names or any(
+        f"{posixpath.dirname(one)}/".lstrip("/") == found["folder"]
+        and (
+            posixpath.basename(one) == owner
+            or posixpath.splitext(posixpath.basename(one))[0] in parts
+        )
+        for one in names
+    )
 
 
 def is_declared_file(path: str, globs: Iterable[str]) -> bool:

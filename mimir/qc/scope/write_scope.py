@@ -13,7 +13,7 @@ from mimir.domain.globs import matches
 from mimir.domain.plan import Task
 from mimir.domain.value_class import value_class
 from mimir.qc.integrity import test_runners
-from mimir.qc.integrity.check_files import is_declared_file
+from mimir.qc.integrity.check_files import is_declared_file, is_named
 from mimir.qc.scope.check_surface import CheckSurface
 from mimir.qc.scope.loaded_files import is_loaded, is_makefile
 
@@ -55,10 +55,10 @@ def refuse_write(
 
     `gone` are paths of the base that the attempt deleted.
     """
+    if is_named(path, task.files):
+        return None
     if task.files and not matches(path, task.files):
         return WriteRefusal(rule="files", reason="is outside of the task's files.")
-    if path in map(posixpath.normpath, task.files):
-        return None
     rules = _change_rules if path in surface.paths and path not in gone else _creation_rules
     found = next(rules(path, task, surface, gone), None)
     return WriteRefusal(rule=found[0], reason=found[1]) if found else None

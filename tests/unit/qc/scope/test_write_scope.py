@@ -149,6 +149,27 @@ def test_glob_does_not_allow_an_existing_test():
     assert rule_of("calc.py", task(files=("tests/**",))) == "files"
 
 
+@pytest.mark.parametrize(
+    ("test", "snapshot"),
+    [
+        ("web/src/app.test.ts", "web/src/__snapshots__/app.test.ts.snap"),
+        ("tests/test_calc.py", "tests/__snapshots__/test_calc.ambr"),
+        ("tests/calc.rs", "tests/snapshots/calc__adds.snap"),
+        ("src/calc.rs", "src/snapshots/kit__calc__tests__adds.snap"),
+        ("test.js", "snapshots/test.js.md"),
+        ("test/calc.js", "tap-snapshots/test/calc.js.test.cjs"),
+    ],
+)
+def test_a_stored_snapshot_belongs_to_its_test(test: str, snapshot: str):
+    base = {test: "", snapshot: ""}
+    other = test.replace("c", "x").replace("test.", "other.").replace("app", "page")
+
+    assert rule_of(snapshot, task(files=(test,)), base=base) == ""
+    assert rule_of(snapshot, task(files=(f"./{test}",)), base={}) == ""
+    assert rule_of(snapshot, task(files=(other,)), base=base) == "files"
+    assert rule_of(snapshot, task(files=(f"deep/{test}",)), base=base) == "files"
+
+
 def test_a_new_project_chooses_its_own_tools():
     base = {"README.md": ""}
     for path in ("Makefile", "pyproject.toml", "conftest.py", "tests/__init__.py"):
