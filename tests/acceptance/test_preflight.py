@@ -104,6 +104,17 @@ def test_flip_whose_expected_results_a_task_is_to_change_may_be_green(desk: Desk
 
         assert code in (said := desk.type("check", "plan.md", "--run").out), said
 
+    # A checker of types reads tests that no command names.
+    types = check("python3", "-m", "tabnanny", ".", id="run", kind="flip")
+    later = replace(GOOD, files=("a.txt",), checks=(types,), dependencies=("first",))
+    for files, code in (
+        ("index.test-d.ts", "warning check-green-before"),
+        ("b.txt", "error check-"),
+    ):
+        desk.write("plan.md", render(plan(step("first", files=(files,)), later)))
+
+        assert code in (said := desk.type("check", "plan.md", "--run").out), said
+
 
 def test_pm_learns_once_which_old_tests_are_red(desk: Desk):
     case = "import unittest\n\n\nclass Case(unittest.TestCase):\n    def test_{0}(self):\n        self.assertTrue({1})\n"

@@ -14,7 +14,7 @@ from mimir.domain.globs import has_wildcard, matches
 from mimir.domain.overlap import overlap
 from mimir.domain.plan import Check, Task
 from mimir.domain.value_class import value_class
-from mimir.qc.integrity.check_files import find_check_files, is_work
+from mimir.qc.integrity.check_files import find_check_files, is_work, says_it_tests
 from mimir.qc.scope.check_surface import is_config
 
 TrialCode = Literal[
@@ -78,7 +78,7 @@ def _find_faults(
         yield "check-timed-out", message, _TIMED_OUT
     if not run.green:
         yield from _explain_red(run, tasks, paths)
-    may_change = _may_change_tests(check, tasks)
+    may_change = _may_change_tests(check, tasks, frozenset(paths))
     if check.kind == "flip" and run.green:
         if may_change:
             yield "check-green-before", "is a flip, but passes before the work", _GREEN
@@ -123,10 +123,13 @@ def _words(path: str) -> list[str]:
     return [*folder.split("/"), name.partition(".")[0]]
 
 
-def _may_change_tests(check: Check, tasks: Sequence[Task]) -> bool:
+def _may_change_tests(check: Check, tasks: Sequence[Task], paths: frozenset[str]) -> bool:
     """True if one of the tasks may change the tests of a check, or add one."""
     found = find_check_files(check)
-    tests = (*found.tests, *found.reached)
+    tests = (*found.tests, *found.reached, *check.protect)
+    if not tests and paths.isdisjoint(check.argv):
+        # A compiler or checker of types may read any test that an earlier task writes.
+        return any(says_it_tests(path) for task in tasks[1:] for path in task.files)
     # Without `files`, a task writes no existing test, but any new one.
     open_ones = [
         glob for glob in tests if has_wildcard(glob) or "." not in posixpath.basename(glob)[1:]

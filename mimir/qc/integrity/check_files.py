@@ -23,7 +23,7 @@ _SNAPSHOT = re.compile(
     r"(?P<folder>(?:.*/)?)(?:__snapshots__|snapshots)/(?P<name>[^/]+)\.(?:snap|ambr|md)"
     r"|tap-snapshots/(?P<test>.+)\.test\.cjs"
 )
-"""Stored snapshots of jest, vitest, ava, insta, syrupy and tap: they bear the names of their tests."""
+"""Stored snapshots of jest, vitest, ava, insta, syrupy and tap, named by their tests."""
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
