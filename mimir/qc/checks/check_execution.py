@@ -6,10 +6,9 @@ If it uses git, the tree is a repository with one commit: `git diff` shows the c
 
 import asyncio
 import contextlib
-import os
 import re
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -18,7 +17,6 @@ from mimir.domain.evidence import CheckRun
 from mimir.domain.plan import Check
 from mimir.domain.test_results import TestResults
 from mimir.domain.text_hash import hash_text
-from mimir.domain.value_class import value_class
 from mimir.errors import Paused, SandboxError, ToolError, WorkspaceError
 from mimir.qc.checks.check_products import (
     describe_renewed,
@@ -45,25 +43,12 @@ MAX_TAIL = 16_000
 ANSWER_VARIABLE = "MIMIR_ANSWER"
 ANSWER_PATH = "/mimir/answer.md"
 """Path of the closing answer inside the sandbox."""
-_MOST_TEXT = 1_000_000
-"""Bytes of a file that is searched for the name of the variable."""
-_MOST_SEARCHED = 5_000
-"""Files that are searched; a larger tree counts as one that names it."""
 _GIT = re.compile(r"\bgit\b")
 _NO_REPOSITORY = re.compile(r"git ?repository", re.IGNORECASE)
 """In messages of git, and of tools and libraries that call it, outside of a repository."""
 _CHECKOUT = "workspace"
 _REPORTS = "results"
 _REPORTERS = Path(__file__).parent.parent / "results" / "reporters"
-
-
-@value_class
-class ObservedRun:
-    """An executed check run."""
-
-    run: CheckRun
-    reads_answer: bool
-    """True: its command, or a file of its tree, names the variable of the closing answer."""
 
 
 class CheckExecution:
@@ -86,29 +71,32 @@ class CheckExecution:
         self._slots = asyncio.Semaphore(at_once)
         self._git_commands = set[tuple[str, ...]]()
         """Commands whose output named a missing repository."""
+        self._naming = dict[str, bool]()
+        """Tree → whether a file of it names the variable of the answer."""
 
     async def run(
         self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
     ) -> CheckRun:
         """Run a check on a tree; raise `Paused` if the sandbox or the disk failed."""
-        return (await self.observe(check, tree, phase, answer=answer, again=again)).run
-
-    async def observe(
-        self, check: Check, tree: str, phase: Phase, *, answer: str = "", again: bool = False
-    ) -> ObservedRun:
-        """Run a check on a tree, and observe whether it may depend on the answer."""
         run = await self._run(check, tree, phase, answer, again=again)
         if run is None:
             raise AssertionError("only an altered checkout may have nothing to run")
         return run
+
+    async def may_read_answer(self, check: Check, tree: str) -> bool:
+        """Return whether a command, or a file of its tree, names the variable of the answer."""
+        if any(ANSWER_VARIABLE in word for word in check.argv):
+            return True
+        if tree not in self._naming:
+            self._naming[tree] = await self._history.may_hold_text(tree, ANSWER_VARIABLE)
+        return self._naming[tree]
 
     async def control(self, case: ControlCase) -> CheckRun:
         """Run the control of a passed check; raise `Paused` as `run` does."""
 
         async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
             check = replace(case.check, timeout_seconds=seconds)
-            run = await self._run(check, tree, "control", case.answer, alter=alter)
-            return run and run.run
+            return await self._run(check, tree, "control", case.answer, alter=alter)
 
         results, new = case.before.results, case.new_tests
         if new.paths and results and (results.errored or results.problem):
@@ -129,7 +117,7 @@ class CheckExecution:
         *,
         again: bool = False,
         alter: Alter | None = None,
-    ) -> ObservedRun | None:
+    ) -> CheckRun | None:
         """Run a check on a tree; `alter` may change the checkout. None: it has nothing to run."""
         run = CheckRun(
             check=check.id, argv=check.argv, phase=phase, tree=tree, exit_code=None, again=again
@@ -140,8 +128,7 @@ class CheckExecution:
             except ToolError as error:
                 # Words that no program can receive count as a missing program: a finding on the plan.
                 why = str(error)
-                run = replace(run, missing=True, output_hash=hash_text(why), output_tail=why)
-                return ObservedRun(run=run, reads_answer=False)
+                return replace(run, missing=True, output_hash=hash_text(why), output_tail=why)
             except SandboxError as error:
                 raise Paused(
                     f"The sandbox failed, so check {check.id!r} cannot run: {error}",
@@ -158,7 +145,7 @@ class CheckExecution:
 
     async def _run_isolated(
         self, check: Check, run: CheckRun, answer: str, alter: Alter | None
-    ) -> ObservedRun | None:
+    ) -> CheckRun | None:
         """Return the run completed in a new directory."""
         is_repository = check.argv in self._git_commands or any(map(_GIT.search, check.argv))
         async with self._make_directory() as directory:
@@ -173,7 +160,6 @@ class CheckExecution:
                 return None
             wanted = request.request_report(argv, str(toolchain.interpreter()))
             programs = await asyncio.to_thread(_prepare_report, directory)
-            reads_answer = await asyncio.to_thread(_names_answer, argv, checkout)
             known = await asyncio.to_thread(list_paths, checkout)
             stored = await asyncio.to_thread(read_snapshots, checkout, known)
             if is_repository:
@@ -208,8 +194,7 @@ class CheckExecution:
                 if run.phase == "before":
                     products = await asyncio.to_thread(find_products, known, checkout)
                     run = replace(run, products=products)
-                run = self._complete(run, result, tests, directory)
-                return ObservedRun(run=run, reads_answer=reads_answer)
+                return self._complete(run, result, tests, directory)
         # Most checks use no git, so a repository is made on demand.
         self._git_commands.add(check.argv)
         return await self._run_isolated(check, run, answer, alter)
@@ -248,25 +233,6 @@ class CheckExecution:
             sandbox=result.backend,
             results=None if result.is_program_missing else tests,
         )
-
-
-def _names_answer(argv: Sequence[str], checkout: Path) -> bool:
-    """Return whether a command, or a file that it may run, names the variable of the answer."""
-    if any(ANSWER_VARIABLE in word for word in argv):
-        return True
-    wanted, count = ANSWER_VARIABLE.encode(), 0
-    for folder, _, names in os.walk(checkout):
-        count += len(names)
-        # The search must not take longer than a small check.
-        if count > _MOST_SEARCHED:
-            return True
-        for name in names:
-            path = Path(folder, name)
-            with contextlib.suppress(OSError):
-                is_text = not path.is_symlink() and path.stat().st_size <= _MOST_TEXT
-                if is_text and wanted in path.read_bytes():
-                    return True
-    return False
 
 
 def _prepare_report(directory: Path) -> Path:

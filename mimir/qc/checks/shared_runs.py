@@ -20,9 +20,8 @@ from mimir.qc.controls.control_case import ControlCase
 MOST_RUNS = 500
 """Results that are kept; each holds the names of its tests."""
 
-_Key = tuple[str, tuple[str, ...], float, str]
-_KnownRun = tuple[CheckRun, str]
-"""A run, and the hash of the answer that it depends on; empty: any answer."""
+_Key = tuple[str, tuple[str, ...], float, str, str]
+"""Run, command, time limit, tree, and hash of the answer; empty: any answer."""
 
 
 class SharedRuns:
@@ -30,7 +29,7 @@ class SharedRuns:
 
     def __init__(self, inner: CheckExecution) -> None:
         self._inner = inner
-        self._known: OrderedDict[_Key, _KnownRun] = OrderedDict()
+        self._known: OrderedDict[_Key, CheckRun] = OrderedDict()
         self._locks: dict[_Key, asyncio.Lock] = {}
 
     async def run(
@@ -38,17 +37,17 @@ class SharedRuns:
     ) -> CheckRun:
         """Run a check, or return the result of an equal run; `again` always runs it."""
         if again:
-            return (await self._inner.observe(check, tree, phase, answer=answer, again=True)).run
-        async with self._hold(_key(check, tree)) as key:
-            run, depends_on = self._find(key, phase)
+            return await self._inner.run(check, tree, phase, answer=answer, again=True)
+        depends_on = hash_text(answer) if await self._inner.may_read_answer(check, tree) else ""
+        async with self._hold(_key(check, tree, depends_on)) as key:
+            run = self._find(key, phase)
             # A red run before the work needs no confirmation: nothing is rejected by it.
-            is_certain = run and (run.green or phase == run.phase == "before")
-            if run and is_certain and depends_on in ("", hash_text(answer)):
+            if run and (run.green or phase == run.phase == "before"):
                 return replace(run, check=check.id, phase=phase, shared=True)
-            made = await self._inner.observe(check, tree, phase, answer=answer)
-            if made.run.green or made.run.phase == "before":
-                self._keep(key, made.run, hash_text(answer) if made.reads_answer else "")
-            return made.run
+            run = await self._inner.run(check, tree, phase, answer=answer)
+            if run.green or run.phase == "before":
+                self._keep(key, run)
+            return run
 
     async def control(self, case: ControlCase) -> CheckRun:
         """Run a control; on a common tree, one in which all tests failed is shared."""
@@ -56,14 +55,14 @@ class SharedRuns:
             return await self._inner.control(case)
         async with self._hold(_key(case.check, f"control of {case.after.tree}")) as key:
             if key in self._known:
-                return replace(self._known[key][0], check=case.check.id, shared=True)
+                return replace(self._known[key], check=case.check.id, shared=True)
             run = await self._inner.control(case)
             found = run.control
             if found is not None and found.state == "red" and found.sensitive == found.counted > 0:
-                self._keep(key, run, "")
+                self._keep(key, run)
             return run
 
-    def _find(self, key: _Key, phase: Phase) -> tuple[CheckRun | None, str]:
+    def _find(self, key: _Key, phase: Phase) -> CheckRun | None:
         """Return a known run; before the work also one of the planning that led to this run."""
         actor = CURRENT_ACTOR.get()
         if key not in self._known and actor and actor.plan_run and phase == "before":
@@ -71,7 +70,7 @@ class SharedRuns:
             key = (actor.plan_run, *key[1:])
         if key in self._known:
             self._known.move_to_end(key)
-        return self._known.get(key, (None, ""))
+        return self._known.get(key)
 
     @contextlib.asynccontextmanager
     async def _hold(self, key: _Key) -> AsyncGenerator[_Key]:
@@ -84,12 +83,12 @@ class SharedRuns:
             if not lock.locked():
                 self._locks.pop(key, None)
 
-    def _keep(self, key: _Key, run: CheckRun, answer: str) -> None:
-        self._known[key] = (run, answer)
+    def _keep(self, key: _Key, run: CheckRun) -> None:
+        self._known[key] = run
         while len(self._known) > MOST_RUNS:
             self._known.popitem(last=False)
 
 
-def _key(check: Check, tree: str) -> _Key:
+def _key(check: Check, tree: str, answer: str = "") -> _Key:
     actor = CURRENT_ACTOR.get()
-    return actor.run if actor else "", tuple(check.argv), check.timeout_seconds, tree
+    return actor.run if actor else "", tuple(check.argv), check.timeout_seconds, tree, answer

@@ -281,6 +281,11 @@ class GitHistory(GitAnswers):
         await self._have(source)
         return await trees.file(self._hidden, source, path)
 
+    async def may_hold_text(self, tree: str, text: str) -> bool:
+        """Return whether a file of a tree holds a text; True also if git cannot tell."""
+        await self._have(tree)
+        return await trees.may_hold_text(self._hidden, tree, text)
+
     async def blob(self, id: str) -> bytes:
         """Return the bytes of a blob; raise WorkspaceError if there is none."""
         return await trees.blob(self._hidden, id)

@@ -253,6 +253,12 @@ async def write_tree(hidden: HiddenRepository, files: Iterable[TreeEntry]) -> st
         return hidden.remember_tree(await hidden.git.word("write-tree", index=index))
 
 
+async def may_hold_text(hidden: HiddenRepository, tree: str, text: str) -> bool:
+    """Return whether a file of a tree holds a text; True also if git cannot tell."""
+    ended = await hidden.git.run("grep", "-q", "-F", "-e", text, tree, ok=None)
+    return ended.code != 1
+
+
 async def links_out(
     hidden: HiddenRepository, tree: str, among: Sequence[str] | None
 ) -> tuple[str, ...]:
