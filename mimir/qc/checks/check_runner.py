@@ -154,7 +154,7 @@ class CheckRunner:
             before = await self._before_reached(check, changes, target, (before_tree, after_tree))
         after = await self._execution.run(check, after_tree, "after", answer=target.answer)
         then = await self._complete_results(check, changes, target, before, after)
-        after = _confirm(check, target, then, _correct_missing(after, target.task))
+        after = _confirm(check, target, then, after)
         if check.kind == "hold" and not (before.green or after.green):
             # Only now: a test that an earlier task changed need not run under its old name.
             before = await self._before_new_tests(check, target, before, ("added", "modified"))
@@ -166,16 +166,14 @@ class CheckRunner:
             earlier = await self._run_earlier_tests(check, changes, target, before, after)
             if earlier and not earlier.green:
                 after, notes = earlier, (*notes, FINDING)
-        again = None
+        again: CheckRun | None = None
         on_base = await self._is_base_run(check, target, before, after)
         if needs_second_run(check, before, after, on_base=on_base):
-            again = await self._execution.run(
-                check, after.tree, "after", answer=target.answer, again=True
-            )
-            if after.contradiction:
-                again = _confirm(check, target, then, again)
-        elif after.green:
-            again = await self._repeat(check, target, then, after)
+            again = await self._again(check, target, then, after.tree)
+        for _ in range(1, target.green_runs if after.green else 0):
+            again = await self._again(check, target, then, after.tree)
+            if not again.green:
+                break
         # `make test` starts many tests: those of the attempt count only if the check was red.
         is_new_evidence = changes.reached and not before.green and after.results is not None
         return decide_check(
@@ -292,23 +290,11 @@ class CheckRunner:
         passed = after.results.passed if after.results and is_older else ()
         return replace(before, results=complete_results(results, base, tests, passed))
 
-    async def _repeat(
-        self,
-        check: Check,
-        target: CheckTarget,
-        before: CheckRun,
-        after: CheckRun,
-    ) -> CheckRun | None:
-        """Repeat a green run as often as the user wants; return the first red one, else the last."""
-        again: CheckRun | None = None
-        for _ in range(1, target.green_runs):
-            again = await self._execution.run(
-                check, after.tree, "after", answer=target.answer, again=True
-            )
-            again = _confirm(check, target, before, again)
-            if not again.green:
-                break
-        return again
+    async def _again(
+        self, check: Check, target: CheckTarget, then: CheckRun, tree: str
+    ) -> CheckRun:
+        run = await self._execution.run(check, tree, "after", answer=target.answer, again=True)
+        return _confirm(check, target, then, run)
 
     async def _is_base_run(
         self, check: Check, target: CheckTarget, before: CheckRun, after: CheckRun
@@ -361,10 +347,11 @@ class CheckRunner:
         return await self._history.with_files(tree, from_tree, paths) if paths else tree
 
 
-def _confirm(check: Check, target: CheckTarget, before: CheckRun, run: CheckRun) -> CheckRun:
-    """Return a run, with a problem if tests that ran before the work have not passed."""
-    is_flip = kind_of(check, before) == "flip"
-    return confirm_results(run, before.results, target.task.files, is_flip=is_flip)
+def _confirm(check: Check, target: CheckTarget, then: CheckRun, run: CheckRun) -> CheckRun:
+    """Return a run after the work; tests that ran in `then` and have not passed are a problem."""
+    is_flip = kind_of(check, then) == "flip"
+    run = confirm_results(run, then.results, target.task.files, is_flip=is_flip)
+    return _correct_missing(run, target.task)
 
 
 def _correct_missing(run: CheckRun, task: Task) -> CheckRun:
