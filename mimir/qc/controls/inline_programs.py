@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from mimir.domain.json_value import as_object, as_text
-from mimir.domain.python_syntax import parse_module
 from mimir.domain.value_class import value_class
 from mimir.qc.integrity.command_line import shell_line
 from mimir.qc.mutations.mutation import Step
@@ -136,21 +135,11 @@ def _is_output_used(path: str, text: str, program: re.Match[str]) -> bool:
 
 def _mutate(path: str, text: str, program: _Program, step: Step) -> str | None:
     other = mutate_script(program.text, program.interpreter, step)
-    if other is not None and program.is_quoted and (is_makefile(path) or path.endswith(".json")):
-        other = _join_lines(program, other)
     if other is None:
         return None
+    if program.is_quoted and (is_makefile(path) or path.endswith(".json")):
+        # A recipe needs one line; after a compound statement, no other one fits there.
+        is_python = program.interpreter == "python"
+        other = f"exec({other!r})" if is_python else other.strip().replace("\n", " ")
     other = shlex.quote(other) if program.is_quoted else f"{other.rstrip()}\n"
     return f"{text[: program.start]}{other}{text[program.end :]}"
-
-
-def _join_lines(program: _Program, other: str) -> str | None:
-    """Return a program as one line, as recipes need it; None: it cannot be joined."""
-    if program.interpreter != "python":
-        return other.strip().replace("\n", " ")
-    lines = other.strip().split("\n")
-    tree = parse_module("\n".join(lines[:-1]) or "0")
-    if tree is None or not tree.body:  # comments alone would make the other lines a comment
-        return None
-    # After a compound statement, the rest of a line belongs to it.
-    return "; ".join(lines) if len(lines) == 1 or not hasattr(tree.body[-1], "body") else None

@@ -249,7 +249,7 @@ INLINE = {
     "command": ("", "cd x && python -c 'assert a == 1'", "cd x && python -c 'assert a == 1\nraise SystemExit(1)\n'"),
     "double quotes": ("a.sh", 'python3 -c "f(\\"x\\")"\n', "python3 -c 'f(\"x\")\nraise SystemExit(1)\n'\n"),
     "here-document": ("a.sh", "python - <<'E'\nf()\nE\nls\n", "python - <<'E'\nf()\nraise SystemExit(1)\nE\nls\n"),
-    "recipe": ("Makefile", "t:\n\t$(PYTHON) -c 'import a; f()'\n", "t:\n\t$(PYTHON) -c 'import a; f(); raise SystemExit(1)'\n"),
+    "recipe": ("Makefile", "t:\n\t$(PYTHON) -c 'import a; f()'\n", """t:\n\t$(PYTHON) -c 'exec('"'"'import a; f()\\nraise SystemExit(1)\\n'"'"')'\n"""),
     "package": ("package.json", '{"scripts": {"test": "node -e \'f()\'"}}', '{"scripts": {"test": "node -e \'f() ;throw new Error(\\"control\\");\'"}}'),
 }  # fmt: skip
 
