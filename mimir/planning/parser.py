@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from mimir.domain.finding import Finding
-from mimir.domain.located_tree import LocatedValue, LocatedValueError, parse_json
+from mimir.domain.located_tree import LocatedValue, LocatedValueError, parse_json, parse_yaml
 from mimir.domain.plan import Plan
 from mimir.domain.thinking import blank_thinking
 from mimir.domain.value_class import value_class
@@ -28,6 +28,7 @@ from mimir.planning.reader.task_reader import read_all
 MAX_BYTES = 10_000_000
 # Characters from which garbage collection is paused while parsing.
 _LARGE = 200_000
+_YAML_TASKS = re.compile(r"^tasks:[ \t]*$", re.MULTILINE)
 _JSON_HINT = 'Write {"tasks": […]}'
 
 
@@ -141,6 +142,9 @@ def _read(text: str) -> RawPlan:
             return _read_json(parse_json(body, first_line))
         except LocatedValueError as error:
             failed = error
+    plan = _yaml_plan(body, first_line)
+    if plan is not None:
+        return plan
     # Broken JSON is read as markdown too: a plan may only begin like JSON.
     source = SourceText(body, first_line=first_line)
     raw = markdown.read_markdown_plan(source)
@@ -206,6 +210,28 @@ def _find_in_prose(source: SourceText) -> RawPlan | None:
     text = "\n".join(source.raw[opens[0] : closes[-1] + 1])
     raw = _json_plan(text, source.first_line + opens[0])
     return raw if raw is not None and raw.tasks else None
+
+
+def _yaml_plan(text: str, first_line: int) -> RawPlan | None:
+    """Return the plan of a YAML text, alone or in a fence; None for other texts."""
+    if not _YAML_TASKS.search(text):
+        return None
+    lines = text.split("\n")
+    fences = [(n, fence) for n, line in enumerate(lines) if (fence := fence_of(line))]
+    # Its prompts may hold fences, so that the last one is the end.
+    start = next((n for n, fence in fences if fence.info in ("yaml", "yml")), len(lines))
+    spans = [(0, len(lines))]
+    # A task outside of the fence makes it a part of that plan, such as a Taskfile in a prompt.
+    if not any(is_task_start(line) for line in lines[:start]) and start < len(lines):
+        spans.append((start + 1, fences[-1][0]))
+    for start, end in spans:
+        try:
+            node = parse_yaml("\n".join(lines[start:end]), first_line + start)
+        except LocatedValueError:
+            continue
+        if json_plan.is_plan(node):
+            return json_plan.read_json_plan(node)
+    return None
 
 
 def _json_plan(text: str, first_line: int) -> RawPlan | None:

@@ -4,6 +4,8 @@ import json
 import textwrap
 from collections.abc import Callable
 
+import yaml
+
 Layout = Callable[[str], str]
 
 SECOND = "Second prompt,\n\nof two lines."
@@ -332,6 +334,24 @@ def json_fence(prompt: str) -> str:
     return f"Here it is:\n\n```json\n{tasks}\n```\n\nBye."
 
 
+def yaml_text(prompt: str) -> str:
+    return yaml.safe_dump(json.loads(json_text(prompt)), allow_unicode=True, sort_keys=False)
+
+
+def yaml_fence(prompt: str) -> str:
+    return f"Here it is:\n\n```yaml\n{yaml_text(prompt)}```\n\nBye."
+
+
+def field_tables(prompt: str) -> str:
+    head, rule = "| Field | Value |", "|---|---|"
+    first = f"{head}\n{rule}\n| **Role** | Worker |\n| Dependencies | None |\n| Max Retries | 0 |\n| QC Role | Checker |"
+    second = f"{head}\n{rule}\n| Title | Second |\n| Role | Worker |\n| Dependencies | `task-1.1` |"
+    return "\n\n".join(
+        f"### {name}\n\n{table}\n\n**Prompt:**\n<prompt>\n{text}\n</prompt>\n**Criteria:**\n- works\n"
+        for name, table, text in (("task-1.1: First", first, prompt), ("task-2.1", second, SECOND))
+    )
+
+
 def wrapped(prompt: str) -> str:
     return f"```markdown\n{canonical(prompt)}```\n"
 
@@ -353,6 +373,9 @@ TAGGED: dict[str, Layout] = {
     "wrapped in a fence": wrapped,
     "json": json_text,
     "json list in a fence": json_fence,
+    "yaml": yaml_text,
+    "yaml in a fence": yaml_fence,
+    "tables of fields": field_tables,
 }
 EVERY = BARE | WRAPPED | DETAILS | TAGGED
 CASES = [

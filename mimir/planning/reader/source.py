@@ -14,9 +14,11 @@ from typing import Literal
 
 from mimir.domain.finding import Finding, SourcePosition
 from mimir.domain.value_class import value_class
+from mimir.planning.format import labels
 from mimir.planning.format.diagnostics import make_finding
 from mimir.planning.reader.line_normalization import normalize_line
 from mimir.planning.reader.line_syntax import FenceLine, fence_of, indent_of, is_task_start, tag_of
+from mimir.planning.reader.values import table_cells
 
 BlockKind = Literal["fence", "tag", "comment", "details"]
 
@@ -47,7 +49,9 @@ class SourceText:
         self.raw: list[str] = text.split("\n")
         """As written; `lines` has neither carriage returns nor special characters."""
         # Matching works on normalised lines; prompts keep the text as written.
-        self.lines: list[str] = [normalize_line(line.removesuffix("\r")) for line in self.raw]
+        self.lines: list[str] = unfold_field_tables(
+            [normalize_line(line.removesuffix("\r")) for line in self.raw]
+        )
         self.first_line = first_line
         self.problems: list[Finding] = []
 
@@ -259,3 +263,33 @@ def first_after(indexes: Sequence[int], index: int, end: int) -> int:
     """Return the first of the sorted indexes after `index`; `end` if there is none."""
     at = bisect_right(indexes, index)
     return indexes[at] if at < len(indexes) else end
+
+
+# Rows of another table, such as one of a data model, have none of these names.
+_OF_TASKS = frozenset(
+    {"dependencies", "worker_role", "qc_role", "max_retries", "estimated_tool_calls"}
+)
+
+
+def unfold_field_tables(lines: list[str]) -> list[str]:
+    """Return lines in which each row of a table of a task's fields is a label with its value."""
+    unfolded = list(lines)
+    start = 0
+    for end in range(len(lines) + 1):
+        if end < len(lines) and lines[end].lstrip().startswith("|"):
+            continue
+        rows = [table_cells(line) for line in lines[start:end]]
+        known = [labels.find(row[0].strip("*`")) if len(row) == 2 else None for row in rows]
+        keys = {one.field.key for one in known if one}
+        if len(keys) > 2 and keys & _OF_TASKS:
+            for number, (row, label) in enumerate(zip(rows, known, strict=True), start):
+                is_head = label is None and number <= start + 1
+                unfolded[number] = (
+                    ""
+                    if is_head
+                    else f"**{row[0].strip('*`: ')}:** {row[1]}"
+                    if label
+                    else lines[number]
+                )
+        start = end + 1
+    return unfolded

@@ -141,6 +141,13 @@ def test_a_task_in_a_fence_outside_prompts_is_named_but_not_read():
     assert codes(parsed) == [("task-in-fence", 3)]
 
 
+def test_a_yaml_file_with_tasks_inside_a_prompt_is_no_plan():
+    taskfile = "Write:\n```yaml\ntasks:\n  build:\n    prompt: no\n```"
+    for heading in ("### Task 1: Foo", "**Task ID:** task-1"):
+        (task,) = parser.parse_plan(f"# P\n\n{heading}\n{TASK.format(taskfile, 'None')}").plan.tasks
+        assert (task.id, task.prompt) == ("task-1", f"do {taskfile}")
+
+
 def test_prompt_without_a_label_is_between_its_tags():
     parsed = parser.parse_plan(
         "### Task 1: A\n**Role:** R\n\n<prompt>\ndo it\n</prompt>\n\n**Criteria:** works"
