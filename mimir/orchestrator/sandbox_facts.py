@@ -25,6 +25,8 @@ TEST_SECONDS = 60.0
 """Longest run of the test command; planning waits for it."""
 _VERSION_SECONDS = 20.0
 _MOST_LINE = 120
+_MOST_FAILURES = 8
+"""Lines of a failed run that are shown."""
 _TEST_TARGET = re.compile(r"^(test|check)\s*:", re.MULTILINE)
 _ALWAYS = ("bash", "git", "python")
 
@@ -220,7 +222,10 @@ _KNOWN = frozenset(
 
 def _describe_tests(command: str, ran: CommandResult, redact: Callable[[str], str]) -> str:
     lines = [line for line in redact(ran.output).splitlines() if line.strip()]
-    last = f"; its last line: {shlex.quote(lines[-1][:_MOST_LINE])}" if lines else ""
+    # Runners name the failed tests before they count them, and a check may leave these out.
+    shown = lines[-1:] if ran.exit_code == 0 else lines[-_MOST_FAILURES:]
+    quoted = ", ".join(shlex.quote(line[:_MOST_LINE]) for line in shown)
+    last = f"; the end of its output: {quoted}" if quoted else ""
     if ran.timed_out:
         end = f"did not end within {TEST_SECONDS:g} s"
     elif ran.exit_code is None:

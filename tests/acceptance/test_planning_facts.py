@@ -42,7 +42,7 @@ def test_pm_is_given_the_facts_of_the_sandbox_and_tries_commands_that_leave_noth
     assert "- Programs: bash (GNU bash" in page
     assert "pytest (pytest " in page
     assert "`python -m pytest -q` ended with exit code 1 after " in page
-    assert "1 failed, 1 passed" in page
+    assert "'FAILED test_two.py::test_two - assert False', '1 failed, 1 passed" in page
     assert "test commands: .gitlab-ci.yml." in page
     assert "Workers have these tools: read_file" in page
     # Five probes ran, each on its own copy; the sixth was refused.
