@@ -22,6 +22,7 @@ from mimir.errors import MimirError, Paused, PlanError
 from mimir.orchestrator.services import ProjectServices
 from mimir.planning import parser
 from mimir.planning.format.diagnostics import SourceMap, make_finding
+from mimir.planning.lint.file_rules import is_task_0
 from mimir.qc.checks.trial import TrialFinding, judge_trial
 from mimir.store.operations import runs
 from mimir.store.operations.record_loading import (
@@ -76,7 +77,9 @@ async def try_checks(
 
     async def try_task(id: str) -> list[TrialFinding]:
         task = tasks[id]
-        before = [tasks[name] for name in sorted(graph.upstream(id)) if name in tasks]
+        earlier = [name for name in sorted(graph.upstream(id)) if name in tasks]
+        # Task 0 changes nothing: what is red before it is red after it.
+        before = [tasks[name] for name in earlier if not is_task_0(name)]
         known = {check.id: check for check in task.checks}
         prepared = await services.checks.prepare(task, tree)
         products.update(path for run in prepared for path in run.products)
