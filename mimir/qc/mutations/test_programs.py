@@ -25,9 +25,9 @@ _GUARDED = "{ volatile int control = 1; if (control) __builtin_trap(); }"
 _THROW = 'if (true) throw new java.lang.AssertionError("control");'
 _MAIN: Mapping[Language, re.Pattern[str]] = {
     "c": re.compile(r"(?<![\w.>:])main\s*\([^;{}]*\)\s*(?=\{)"),
-    "go": re.compile(r"(?m)^func\s+main\s*\(\s*\)\s*(?=\{)"),
-    "rust": re.compile(r"(?m)^(?:pub\s+)?fn\s+main\s*\(\s*\)(?P<result>[^{;]*)(?=\{)"),
-    "java": re.compile(r"\bstatic\s+void\s+main\s*\([^;{}]*\)[^;{}]*(?=\{)"),
+    "go": re.compile(r"(?m)^func\s+(?P<name>main)\s*\(\s*\)\s*(?=\{)"),
+    "rust": re.compile(r"(?m)^(?:pub\s+)?fn\s+(?P<name>main)\s*\(\s*\)[^{;]*(?=\{)"),
+    "java": re.compile(r"\bstatic\s+void\s+(?P<name>main)\s*\([^;{}]*\)[^;{}]*(?=\{)"),
 }
 _FRAMEWORK = re.compile(
     r"(?m)^[ \t]*(?!if\b|while\b|for\b|switch\b|else\b|return\b)(?:[\w:*]+[ \t]+)*?\w*(?:TEST|Test|test|SCENARIO)\w*\s*\([^;{}]*\)\s*(?=\{)"
@@ -44,10 +44,14 @@ _EXIT_VALUE: Mapping[Language, str] = {
     "rust": "{{ let _control: i32 = {0}; 1 }}",
     "java": "({0}) | 1",
 }
+_CALLERS: Mapping[Language, str] = {
+    "go": '; func main() { mimir_main(); panic("control") }',
+    "rust": " fn main() { let _ = mimir_main(); std::process::exit(1) }",
+    "java": f" public static void main(String[] a) throws Throwable {{ mimir_main(a); {_THROW} }}",
+}
+"""Entry points that call the one of the program, and fail after it."""
 _RETURN = re.compile(r"\breturn\b([^;]*);")
-_BARE_RETURN = re.compile(r"\breturn[ \t]*(?=[;}\n])")
 _LAMBDA = re.compile(r"\[[^\[\]{};]*\]\s*(?:\([^{};]*\))?[^(){};\[\]]*(?=\{)")
-_ENDS_ITSELF = re.compile(r"(?:\breturn\s*;|\bthrow\b[^;{}]*;)\s*$")
 _IF = re.compile(r"\bif\s*(?=\()")
 _BARE_IF = re.compile(r"\bif\b(?!\s+let\b)(?P<head>[^{}\n]*)(?=\{)")
 _FAILS = re.compile(
@@ -163,25 +167,12 @@ def _failing_ends(code: MaskedCode, main: re.Match[str]) -> Iterator[Edit]:
             yield Edit((found.start(), close + 1), text)
         elif value.strip():
             yield Edit((begin + 1, close), _EXIT_VALUE[language].format(value))
-    match language:
-        case "rust":
-            # A closure keeps the result type of `main`, so that `?` and `Ok(())` compile.
-            head = f" let _control = (move || {main['result']} {{"
-            yield insert(start, head)
-            yield insert(end, "})(); std::process::exit(1) ")
-        case "go":
-            for found in _BARE_RETURN.finditer(code.mask, start, end):
-                yield Edit(found.span(), 'panic("control")')
-            yield insert(end, '; panic("control") ')
-        case "java":
-            for found in re.compile(r"\breturn\s*;").finditer(code.mask, start, end):
-                yield Edit(found.span(), f"{{ {_THROW} return; }}")
-            # Java refuses a statement that is never reached.
-            if not _ENDS_ITSELF.search(code.mask, start, end):
-                yield insert(end, f" {_THROW} ")
-        case _:
-            yield from _failing_returns(code, start, end)
-            yield insert(end, f" {_TRAP} ")
+    if language == "c":
+        yield from _failing_returns(code, start, end)
+        yield insert(end, f" {_TRAP} ")
+    else:
+        yield Edit(main.span("name"), "mimir_main")
+        yield insert(end + 1, _CALLERS[language])
 
 
 def _failing_returns(code: MaskedCode, start: int, end: int) -> Iterator[Edit]:
