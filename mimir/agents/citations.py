@@ -5,10 +5,13 @@ Invoked agents also cite files, `[file:PATH] "words"`, and memories, `[memory:ID
 White space is collapsed on both sides; everything else must be equal.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Literal
 
+from mimir.agents.tool_log import ToolLogEntry
+from mimir.domain.json_value import is_array, is_object
 from mimir.domain.terminal_text import visible_text
 from mimir.domain.value_class import value_class
 
@@ -50,23 +53,25 @@ def parse_citations(answer: str) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def find_unsupported(answer: str, ledger: Mapping[int, str]) -> tuple[str, ...]:
+def find_unsupported(answer: str, log: Mapping[int, ToolLogEntry]) -> tuple[str, ...]:
     """Return the unsupported citations of a worker's answer, each with the reason.
 
-    The answer is untrusted; `ledger` maps the number of each call to its result.
+    The answer is untrusted; `log` maps the number of each call to the call.
     """
     citations = parse_citations(answer)
     results: dict[int, str] = {}
     claims: list[str] = []
     for citation in citations[:MAX_CITATIONS]:
         number = citation.number
-        if number not in ledger:
+        if number not in log:
             claims.append(f"{citation}: there was no call {number}")
             continue
         if number not in results:
-            results[number] = _collapse_blanks(ledger[number])
+            results[number] = _collapse_blanks(log[number].text)
         if citation.quote not in results[number]:
             claims.append(f"{citation}: call {number} did not say this")
+        elif citation.quote and is_given(citation.quote, argument_text(log[number].arguments)):
+            claims.append(f"{citation}: these words were given to call {number}")
     if len(citations) > MAX_CITATIONS:
         claims.append(f"{len(citations) - MAX_CITATIONS} further citations were not looked up")
     return tuple(claims)
@@ -143,6 +148,33 @@ def _explain_source(one: SourceCitation, files: Mapping[str, str | None], memori
 def find_unquoted_calls(words: str) -> tuple[str, ...]:
     """Return the citations of calls without words of the result: they verify nothing."""
     return tuple(f"{one}: it has no quote" for one in parse_citations(words) if not one.quote)
+
+
+def argument_text(arguments: str) -> str:
+    """Return the texts of a call's arguments, which are JSON in most cases."""
+    try:
+        held: list[object] = [json.loads(arguments)]
+    except (ValueError, RecursionError):
+        return arguments
+    for each in held:  # it grows by what they hold
+        if is_object(each):
+            held.extend(each.values())
+        elif is_array(each):
+            held.extend(each)
+    return "\n".join(str(each) for each in held if isinstance(each, str | int | float))
+
+
+def is_given(quote: str, arguments: str) -> bool:
+    """Return whether a command that only prints its arguments can give the quote."""
+    if not arguments:
+        return False
+    words, given = _WORD.findall(quote), _WORD.findall(arguments)
+    if not words:
+        return _collapse_blanks(quote) in _collapse_blanks(arguments)
+    return f" {' '.join(words)} " in f" {' '.join(given)} " or set(words) <= set(given)
+
+
+_WORD = re.compile(r"\w+")
 
 
 def _collapse_blanks(text: str) -> str:

@@ -53,7 +53,7 @@ async def look_up_citations(
     memories = [one.text for one in log.values() if one.tool in MEMORY_TOOLS]
     memories += [hit.id for hit in material.memory] if material else []
     return (
-        *find_unsupported(words, {number: one.text for number, one in log.items()}),
+        *find_unsupported(words, log),
         *find_unquoted_calls(words),
         *find_unsupported_sources(words, files, "\n".join(memories)),
     )

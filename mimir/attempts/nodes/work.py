@@ -299,7 +299,7 @@ async def _find_unsupported(
             redact=services.redact,
             material=agent.material,
         )
-    return find_unsupported(answer, {number: one.text for number, one in log.items()})
+    return find_unsupported(answer, log)
 
 
 def _reject(cause: Cause, issues: Sequence[str], answer: str, tree: str) -> AttemptRejection:

@@ -303,7 +303,8 @@ def _proofs(
 
 def _delivered_check(path: str, before: str) -> str:
     quoted = shlex.quote(path)
-    exists = f"test -s {quoted}"
+    # A folder, or a link to another file, is not the file.
+    exists = f"test -f {quoted} && test ! -L {quoted} && test -s {quoted}"
     # A file of the base must differ from it; its hash is the only trace of the base in a check.
     return f'{exists} && test "$(sha256sum < {quoted})" != "{before}  -"' if before else exists
 

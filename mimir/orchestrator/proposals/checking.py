@@ -11,6 +11,7 @@ from mimir.agents.citations import (
     parse_citations,
     parse_sources,
 )
+from mimir.agents.tool_log import ToolLogEntry
 from mimir.attempts.agent_answers.cited_sources import FILE_BYTES
 from mimir.attempts.agent_answers.response_form import answer_schema, read_answer
 from mimir.attempts.agent_answers.stored_tool_log import load_tool_log
@@ -59,7 +60,7 @@ class _ProposingRun:
     tree: str
     definition: PinnedDefinition
     operations: Sequence[JsonObject]
-    calls: Mapping[int, str]
+    calls: Mapping[int, ToolLogEntry]
     """Number → result of each tool call."""
     memories: str
     """Everything that the agent was given of the memory."""
@@ -133,7 +134,7 @@ def _load(reads: ReadOps, run: str) -> _ProposingRun | None:
         tree=work.tree,
         definition=definition,
         operations=answer.memory_operations,
-        calls={number: one.text for number, one in log.items()},
+        calls=log,
         memories="\n".join(memories),
         known=[one for one in known if one.state in ("accepted", "proposed")],
     )
@@ -171,7 +172,9 @@ def _check(
         return None, {**shown, "state": "rejected", "feedback": f"refused: {refusal}"}
     # Only the text of its caller: the answer of the agent would make itself relevant.
     wanted = " ".join((found.task.prompt, *(one.text for one in found.task.criteria)))
-    relevance = rules.measure_relevance(memory.text, wanted, found.calls.values())
+    relevance = rules.measure_relevance(
+        memory.text, wanted, [one.text for one in found.calls.values()]
+    )
     same = [
         one.id for one in found.known if rules.normalise(one.text) == rules.normalise(memory.text)
     ]
@@ -225,7 +228,7 @@ def _explain_source(
         result = found.calls.get(calls[0].number)
         if result is None:
             return f"there was no call {calls[0].number}"
-        return "" if rules.is_supported(text, result) else "its result does not support this"
+        return "" if rules.is_supported(text, result.text) else "its result does not support this"
     if others and others[0].kind == "file" and not others[0].quote:
         content = files.get(others[0].name) or ""
         return "" if rules.is_supported(text, content) else "the file does not support this"

@@ -88,6 +88,9 @@ class _Control:
         self._trusted = TrustedFiles(
             named=(*(check.tests or ()), *check.protect), work=frozenset(case.changed)
         )
+        self._runner = case.after.results.runner if case.after.results else ""
+        is_by_program = self._runner in PROGRAM_RUNNERS
+        self._program_tests = decision.counted_tests(case.after) if is_by_program else WHOLE
         # Earlier tasks may have silenced tests; empty: there were none.
         self._start = case.new_tests.base if case.new_tests.base != case.base_tree else ""
 
@@ -98,9 +101,9 @@ class _Control:
         results = self._case.after.results
         if results and self._case.after.phase in ("merged", "gate") and not (results.fallback or await self._loads_others()):  # fmt: skip
             return _Conclusion(self._case.after, "unexercised", "", _NOT_LOADED)
-        is_by_program = results is not None and results.runner in PROGRAM_RUNNERS
+        is_by_program = self._runner in PROGRAM_RUNNERS
         if results is not None and not is_by_program and (found := await self._by_tests()):
-            return found
+            return await self._find_deceived_script() or found if found.state == "red" else found
         programs = await self._by_programs() if results is None or is_by_program else None
         if programs and programs.state == "insensitive":
             return programs
@@ -122,6 +125,16 @@ class _Control:
         tests = (*found.tests, *found.reached, *files)
         changed = self._case.changed
         return await self._variants.inspect(lambda at: surface.loads_code(at, tests, changed))
+
+    async def _find_deceived_script(self) -> _Conclusion | None:
+        """Return the control of a test beside the runner that proves nothing; None: all do."""
+        started = await find_programs(self._case, self._variants)
+        files = {test.partition("::")[0] for test in decision.counted_tests(self._case.after)}
+        started.scripts = [one for one in started.scripts if self._holds_test(one) and one.path not in files]  # fmt: skip
+        found = await self._by_scripts(started)
+        if started.build_calls and (found is None or found.state == "red"):
+            found = await self._by_programs()
+        return found if found and found.state == "insensitive" else None
 
     def _lists_new_tests(self) -> bool:
         """True if the tests are the work, and the check shows that a runner can load them."""
@@ -239,7 +252,7 @@ class _Control:
 
     def _group_programs(self, programs: Sequence[TestProgram]) -> list[Sequence[TestProgram]]:
         """Return the programs that fail together: each group costs the check a build of its own."""
-        if decision.counted_tests(self._case.after) != WHOLE:
+        if self._program_tests != WHOLE:
             return [programs]
         # One exit code tells nothing of several programs, so they fail one by one.
         own = [one for one in programs if one.has_end]
@@ -253,9 +266,7 @@ class _Control:
     async def _by_program(self, programs: Sequence[TestProgram]) -> _Conclusion | None:
         """Decide by test programs that fail together; None: the check does not execute them."""
         runs: dict[Step, CheckRun] = {}
-        counted = decision.counted_tests(self._case.after)
-        results = self._case.after.results
-        is_one_program = results is not None and results.runner == "gtest"
+        counted = self._program_tests
 
         def alter(
             checkout: Path, step: Step, chosen: Sequence[TestProgram] = programs
@@ -269,7 +280,7 @@ class _Control:
                 return frozenset()
             runs[step] = run
             failed = decision.failed_tests(counted, run)
-            if is_one_program and step in ("end", "replaced") and not failed:
+            if self._runner == "gtest" and step in ("end", "replaced") and not failed:
                 # Its report says nothing of what precedes or follows its tests.
                 return counted if decision.is_red(run) else failed
             return failed

@@ -97,7 +97,9 @@ def _note_program(found: StartedPrograms, call: ProgramCall) -> None:
     verbs = TEST_VERBS.get(call.program)
     if verbs is None or not verbs.isdisjoint(call.arguments):
         named = [call.locate(word) for word in call.arguments if not is_outside(call.locate(word))]
-        found.collected += (*COLLECTED[call.program], *named) if call.program in COLLECTED else ()
+        # Doctests have no files of their own, so only those that the command names count.
+        is_runner = call.program in COLLECTED or call.program == "doctest"
+        found.collected += (*COLLECTED.get(call.program, ()), *named) if is_runner else ()
     starts_others = call.program in (*_MAKE, *_PACKAGE_MANAGERS)
     if call.program in SHELLS:  # Without a script, a pipe gives it one.
         starts_others = any(not word.startswith("-") for word in call.arguments)

@@ -10,6 +10,7 @@ from dataclasses import field, replace
 
 from mimir.agents import agent_loop
 from mimir.agents.agent_loop import Conversation, ModelSettings, converse
+from mimir.agents.citations import argument_text
 from mimir.agents.context.inputs import ContextBudgets, QCInput
 from mimir.agents.context.qc import quotable_sources
 from mimir.agents.context.receipt import ContextReceipt
@@ -24,7 +25,6 @@ from mimir.errors import AnswerError, ModelError
 from mimir.qc.judgement.quotes import (
     Commands,
     Sources,
-    argument_text,
     find_unsupported_passes,
 )
 from mimir.qc.judgement.score import ScoreInput, decide_verdict

@@ -4,13 +4,12 @@ White space is collapsed and terminal codes are removed on both sides; everythin
 any text contains a shorter one. Words that the quoting agent, or the worker, gave to the command itself are no evidence.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-from mimir.domain.json_value import is_array, is_object
+from mimir.agents.citations import is_given
 from mimir.domain.terminal_text import visible_text
 from mimir.domain.verdict import CriterionOpinion, FixOpinion
 
@@ -59,7 +58,7 @@ def explain_missing_quote(
     quote = next((form for form in forms if _collapse_blanks(form) in text), "")
     if not quote:
         return f"the quote is not in {name[:80]!r}"
-    if _is_given(quote, commands.get(name, "")):
+    if is_given(quote, commands.get(name, "")):
         return f"the quote was given to the command of {name[:80]!r}, so it proves nothing"
     return ""
 
@@ -78,31 +77,6 @@ def find_unsupported_passes(
     ]
 
 
-def argument_text(arguments: str) -> str:
-    """Return the texts of a call's arguments, which are JSON in most cases."""
-    try:
-        held: list[object] = [json.loads(arguments)]
-    except (ValueError, RecursionError):
-        return arguments
-    for each in held:  # it grows by what they hold
-        if is_object(each):
-            held.extend(each.values())
-        elif is_array(each):
-            held.extend(each)
-    return "\n".join(str(each) for each in held if isinstance(each, str | int | float))
-
-
-def _is_given(quote: str, arguments: str) -> bool:
-    """Return whether a command that only prints its arguments can give the quote."""
-    if not arguments:
-        return False
-    words, given = _WORD.findall(quote), _WORD.findall(arguments)
-    if not words:
-        return _collapse_blanks(quote) in _collapse_blanks(arguments)
-    return f" {' '.join(words)} " in f" {' '.join(given)} " or set(words) <= set(given)
-
-
-_WORD = re.compile(r"\w+")
 _SOURCE = re.compile(
     r"[\[(`'\"]*(?P<kind>check|file|qc|call|answer)(?:s?\s*[:#]\s*|\s+|$)(?P<name>[^\n]*?)[\])`'\"]*"
 )

@@ -5,10 +5,16 @@ The examples are in the files of the work, so only they change there.
 
 import re
 
-from mimir.qc.mutations.mutation import MARK
+from mimir.qc.mutations.mutation import MARK, SUFFIX
 
 SUFFIXES = frozenset(("py", "rs", "md", "rst", "txt"))
 _PYTHON = re.compile(r"^([ \t]*)>>> ", re.MULTILINE)
+_EXPECTED = re.compile(
+    r"^(?P<indent>[ \t]*)>>> (?!.*\+SKIP).*\n(?:(?P=indent)\.\.\.(?: .*)?\n)*"
+    r"(?:(?P=indent)Traceback \(.*\n(?:(?P=indent)[ \t.].*\n)*)?(?P=indent)(?!>>>|[ \t.])(?=\S)",
+    re.MULTILINE,
+)
+"""A call up to the text that it must print, or up to the error that it must raise."""
 _RUST = re.compile(
     r"^[ \t]*//[/!][ \t]*```(?P<words>[\w,]*)[ \t]*\n(?P<code>(?:[ \t]*//[/!](?![ \t]*```).*\n)+)(?P<mark>[ \t]*//[/!])[ \t]*```",
     re.MULTILINE,
@@ -23,8 +29,19 @@ def fail_examples(text: str, suffix: str) -> str | None:
     if suffix == "rs":
         found = _RUST.sub(_fail_at_end, text)
     else:
-        found = _PYTHON.sub(rf'\1>>> raise AssertionError("{MARK}")\n\1>>> ', text)
+        parts = re.split(r"(\"{3}|\'{3})", text) if suffix == "py" else [text]
+        found = "".join(map(_fail_python, parts))
     return found if found != text else None
+
+
+def _fail_python(text: str) -> str:
+    # The work may replace the comparison, so an error in place of a value shows too little.
+    found = _EXPECTED.sub(rf"\g<0>{SUFFIX}", text)
+    return (
+        found
+        if found != text
+        else _PYTHON.sub(rf'\1>>> raise AssertionError("{MARK}")\n\1>>> ', text)
+    )
 
 
 def _fail_at_end(found: re.Match[str]) -> str:

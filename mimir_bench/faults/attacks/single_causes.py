@@ -142,6 +142,31 @@ SINGLE_CAUSES: Mapping[str, RunnerProject] = {
         attacks={"A5 exit with forged results": {"calc.go": _GO_FORGED}},
         twins={"A5 all rows": {"calc.go": _GO.format("return b + a")}},
     ),
+    "beside a runner": _python(
+        ("make", "-s", "test"),
+        {
+            "tests/test_calc.py": "from calc import add\n\n\ndef test_two():\n    assert add(2, 3) == 5\n",
+            "tests/smoke.py": "import sys\nsys.path.insert(0, '.')\nfrom calc import add\nassert add(1, 1) == 2\n",
+            "tests/test_name.c": _NAME_TEST,
+            "calc.c": _NAME.format('""'),
+            "calc.h": "const char *name(int n);\n",
+            "Makefile": "test:\n\tpython3 -m pytest -q tests\n\tpython3 tests/smoke.py\n" + _MAKE_C.partition("\n")[2],
+        },
+        attacks={
+            "A5 script ended": {"calc.py": "import os\n\n\ndef add(a, b):\n    return a + b if a > 1 else os._exit(0)\n", "calc.c": _NAME.format('"one"')},
+            "A5 program ended": {"calc.py": RIGHT, "calc.c": "#include <stdlib.h>\n" + _NAME.format('(_Exit(0), "")')},
+        },
+        twins={"A5 both right": {"calc.py": RIGHT, "calc.c": _NAME.format('n == 1 ? "one" : "two"')}},
+    ),
+    "doctests": _python(
+        ("python", "-m", "doctest", "README.md"),
+        {"README.md": ">>> from calc import add\n>>> add(2, 3)\n5\n>>> add(1, 1)\n2\n"},
+        attacks={
+            "A5 early exit": {"calc.py": "import os\n\n\ndef add(a, b):\n    os._exit(0)\n"},
+            "A6 comparison replaced": {"calc.py": "import doctest\ndoctest.OutputChecker.check_output = lambda *_: True\n\n\n" + WRONG},
+        },
+        twins={"A6 own text": {"calc.py": RIGHT + '\n\nadd.__doc__ = "Add."\n'}},
+    ),
     "texts in C": RunnerProject(
         base={"calc.c": _NAME.format('""'), "calc.h": "const char *name(int n);\n", "Makefile": _MAKE_C, "tests/test_name.c": _NAME_TEST},
         run=("make", "-s", "test"),

@@ -3,8 +3,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.agents.citations import MAX_CITATIONS, Citation, find_unsupported, parse_citations
+from mimir.agents.tool_log import ToolLogEntry
 
-LEDGER = {1: "[engine] exit code 0\n\n3 passed in\n   0.02s", 7: 'say "hi"'}
+
+def _call(number: int, text: str, arguments: str = "{}") -> ToolLogEntry:
+    return ToolLogEntry(number=number, tool="run", arguments=arguments, text=text, tree="")
+
+
+LEDGER = {
+    1: _call(1, "[engine] exit code 0\n\n3 passed in\n   0.02s"),
+    7: _call(7, 'say "hi"'),
+    8: _call(8, "exit code 0\n\nall is green\n", '{"command": "echo all is green"}'),
+}
 
 
 @pytest.mark.parametrize(
@@ -47,6 +57,12 @@ def test_citation_of_other_words_is_unsupported():
 def test_citation_of_another_call_is_unsupported():
     assert find_unsupported('[call:7] "3 passed"', LEDGER) == (
         '[call:7] "3 passed": call 7 did not say this',
+    )
+
+
+def test_words_that_were_given_to_a_call_are_unsupported():
+    assert find_unsupported('[call:8] "is green", [call:8] "exit code 0"', LEDGER) == (
+        '[call:8] "is green": these words were given to call 8',
     )
 
 

@@ -428,7 +428,10 @@ def test_examples_in_documents_fail():
     python = 'def add(a, b):\n    """Add.\n\n    >>> add(2, 3)\n    5\n    """\n'
     rust = "/// ```\n/// assert_eq!(add(2, 3), 5);\n/// ```\n/// More.\n\n/// ```ignore\n/// x\n/// ```\n"
 
-    assert '    >>> raise AssertionError("control")\n    >>> add(2, 3)\n    5\n' in str(fail_examples(python, "py"))  # fmt: skip
+    assert fail_examples(python, "py") == python.replace("    5\n", "    zq75\n")
+    examples = ">>> for x in y:\n...     x\n1\n>>> f()  # doctest: +SKIP\n2\n>>> g()\nTraceback (most recent call last):\n  ...\nE: x\n"
+    assert fail_examples(examples, "md") == examples.replace("1", "zq71").replace("E:", "zq7E:")
+    assert fail_examples(">>> assert f()\n", "md") == '>>> raise AssertionError("control")\n>>> assert f()\n'  # fmt: skip
     assert str(fail_examples(rust, "rs")).startswith(
         "/// ```\n/// assert_eq!(add(2, 3), 5);\n/// ; assert!(core::hint::black_box(false));\n/// ```\n"
     )

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimir.agents.citations import argument_text
 from mimir.domain.terminal_text import visible_text
 from mimir.domain.verdict import CriterionOpinion
 from mimir.qc.judgement.quotes import (
-    argument_text,
     explain_missing_quote,
     find_unsupported_passes,
     name_source,
