@@ -31,7 +31,7 @@ _BARE_POINTS = re.compile(
     r"(\d{1,4})\s*(?:(?:pts?|points?)\s*[:–—]|%(?=\s+[a-z]\d{1,3}:))()\s*", re.IGNORECASE
 )
 _POINTS = re.compile(
-    r"(?:\*\*)?[(\[]\s*(?:\*\*)?(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%)\.?\s*(?:,\s*(critical)\s*)?(?:\*\*)?[)\]](?:\*\*)?\s*"
+    r"(?:\*\*)?[(\[]\s*(?:\*\*)?(-?\d{1,12}(?:\.\d{1,12}|/0*[1-9]\d{0,11})?)\s*(?:pts?|points?|%|/\s*100(?=\s*[)\]]))\.?\s*(?:,\s*(critical)\s*)?(?:\*\*)?[)\]](?:\*\*)?\s*"
     + _AFTER_POINTS,
     re.IGNORECASE,
 )
@@ -159,7 +159,11 @@ def from_lines(
     lines: Iterable[ValueLine], named: Collection[str], findings: list[Finding]
 ) -> tuple[list[RawCriterion], list[str]]:
     """Return the criteria of a list or table, and the other lines: headings of groups."""
-    all_lines = tuple(lines)
+    all_lines = tuple(
+        replace(line, text=text, inline=line.inline and not number)
+        for line in lines
+        for number, text in enumerate(_INLINE_ITEMS.split(line.text))
+    )
     given = [line for line in all_lines if line.text.strip()]
     if len(given) > 1 and is_table_rule(given[1].text):
         return _from_table(given, named, findings), []
@@ -202,10 +206,13 @@ def _from_table(
 
 
 _IS_CRITICAL = {
-    **dict.fromkeys(("", "no", "n", "false", "-", "–", "✗"), False),
-    **dict.fromkeys(("yes", "y", "true", "critical", "x", "✓", "✔"), True),
+    **dict.fromkeys(("", "no", "n", "false", "-", "–", "✗", "❌"), False),
+    **dict.fromkeys(("yes", "y", "true", "critical", "x", "✓", "✔", "✅"), True),
 }
 """Cell of the column "critical" → its meaning."""
+
+
+_INLINE_ITEMS = re.compile(r";\s+(?=[(\[]\s*\d{1,4}\s*(?:pts?|points?|%))", re.IGNORECASE)
 
 
 class _BulletReader:

@@ -319,7 +319,8 @@ class Segmenter:
         task = self.task
         if task is None:
             return False
-        if task.id is None and not task.fields and not task.notes:
+        has_notes = any(one.has_content(self.source) for one in task.notes)
+        if task.id is None and not task.fields and not has_notes:
             task.plain = True
         return task.plain
 

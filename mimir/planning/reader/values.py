@@ -179,7 +179,15 @@ def title(raw: RawField) -> str:
 def strip_markup(text: str) -> str:
     """Return a name without bullet, quotes, backticks and emphasis."""
     text = re.sub(r"^(?:[-*+•]\s+|\d{1,3}[.)]\s+)(?:\[[ xX]?\]\s*)?", "", text.strip())
-    for left, right in (("**", "**"), ("`", "`"), ('"', '"'), ("'", "'"), ("*", "*"), ("[", "]")):
+    for left, right in (
+        ("**", "**"),
+        ("`", "`"),
+        ('"', '"'),
+        ("'", "'"),
+        ("“", "”"),
+        ("*", "*"),
+        ("[", "]"),
+    ):
         # The order matters: ** before *, so that bold text loses both stars.
         if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
             inner = text[len(left) : -len(right)]
@@ -205,7 +213,7 @@ def names(raw: RawField, found: list[Finding]) -> list[RawField]:
         for line in value_lines(raw)
         if not line.text.strip().startswith("```")
         for text, place in split_list(line)
-        for piece in _split_at_and(text)
+        for piece in _split_names(text)
     ]
     return [
         _item(raw, name, place) for text, place in pieces if (name := without_aside(_path_in(text)))
@@ -213,23 +221,48 @@ def names(raw: RawField, found: list[Finding]) -> list[RawField]:
 
 
 _PATH = r"`[^`]+`|[^\s`]+"
-_AND = re.compile(rf"(?:[-*+•]\s+)?({_PATH})\s+(?:and|&|\+)\s+({_PATH})")
+_AND = r"(?:\s*,)?\s+(?:(?:and|&|\+)\s+)?"
+_SEVERAL = re.compile(
+    rf"(?:[-*+•]\s+)?(?:`[^`]+`(?:{_AND}|$)){{2,}}|(?:[-*+•]\s+)?[^\s`]+\s+(?:and|&|\+)\s+[^\s`]+"
+)
 _LINK = re.compile(r"\[([^\[\]\s]+)\]\([^()\s]*\)")
 _VERB = re.compile(
-    rf"(?:create|modify|change|update|edit|add|write|new|read)[ds]?(?::\s*|\s+)(?=(?:{_PATH})(?:\s*$|\s[(–—-]))",
+    rf"\A(?:(?:create|modify|change|update|edit|add|write|new|read)[ds]?(?::\s*|\s+)|(?:and|&)\s+)(?=(?:{_PATH})(?:\s*$|\s[(–—-]))",
     re.IGNORECASE,
 )
+_GROUP = re.compile(
+    r"(?:create|modify|change|update|edit|add|write|new|read|files)[ds]?:", re.IGNORECASE
+)
+_REMARK = re.compile(r"([^\s`]*(?:\.\w+|[/*]))(?::|\s+(?:#|//|->|→|—|–|-))\s+.*", re.DOTALL)
+"""A name with an extension, and a remark behind it."""
 
 
-def _split_at_and(text: str) -> tuple[str, ...]:
-    """Return the two names of `` `a.py` and `b.py` ``, otherwise the text."""
-    match = _AND.fullmatch(text.strip())
-    return match.groups() if match else (text,)
+def _split_names(text: str) -> list[str]:
+    """Return the names of `` `a.py` and `b.py` ``, or the text; none of the head of a group."""
+    pieces = re.split(r"<br ?/?>", text.strip())
+    found = [
+        name
+        for piece in pieces
+        for name in (
+            [
+                one
+                for one in re.findall(_PATH, piece)
+                if one not in ("and", "&", "+", ",", "-", "*", "•")
+            ]
+            if _SEVERAL.fullmatch(piece)
+            else [piece]
+        )
+    ]
+    return [one for one in found if not _GROUP.fullmatch(strip_markup(one))]
 
 
 def _path_in(text: str) -> str:
-    """Return a name without the link around it and the verb before it: `Modify: api.py`."""
-    return _VERB.sub("", _LINK.sub(r"\1", strip_markup(text)), count=1)
+    """Return a name without the link around it, the verb before it and the remark after it."""
+    plain = _VERB.sub("", _LINK.sub(r"\1", strip_markup(text)), count=1)
+    match = _REMARK.fullmatch(plain)
+    name = match[1] if match else plain
+    # A sentence about a path ends with a dot; a name seldom does.
+    return name[:-1] if re.search(r"[\w)`]\.\Z", name) and len(name.split()) == 1 else name
 
 
 def is_prose(text: str) -> bool:
@@ -237,11 +270,14 @@ def is_prose(text: str) -> bool:
     return len(text.split()) > 2
 
 
+_MARKED_NAME = re.compile(r"`([^`]+)`|\*\*([^*/][^*]*)\*\*(?=\s|$)")
+
+
 def without_aside(text: str) -> str:
     """Return a name without the remark after it: `` `api.py` (the API) ``."""
     text = strip_markup(text)
-    if text.startswith("`") and "`" in text[1:]:
-        return text[1 : text.index("`", 1)]
+    if match := _MARKED_NAME.match(text):
+        return match[1] or match[2]
     head, aside, _ = text.partition(" (")
     return strip_markup(head) if aside and text.endswith(")") else text
 

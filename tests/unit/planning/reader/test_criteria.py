@@ -42,6 +42,7 @@ def one(
         ("- CRITICAL: it works", one("it works", critical=True)),
         ("- **AC-2:** it works", one("it works", id="AC-2")),
         ("- it works (**30 points**)", one("it works", points=30)),
+        ("- [ ] (30/100) c7: it works", one("it works", id="c7", points=30)),
         ("- c7 – it works – 30 pts", one("it works", id="c7", points=30)),
         ("- it works [weight: 30]", one("it works", points=30)),
         ("- (30 pts) it works **CRITICAL**", one("it works", points=30, critical=True)),
@@ -57,6 +58,11 @@ def one(
 )
 def test_a_criterion_is_read_with_its_marks(line: str, criterion: Criterion):
     assert criteria(f"\n{line}") == [criterion]
+
+
+def test_criteria_may_follow_each_other_on_one_line():
+    read = criteria(" (60 pts) c1: it works; it is fast; (40 pts) c2: it is small")
+    assert read == [one("it works; it is fast", points=60), one("it is small", id="c2", points=40)]
 
 
 def test_criteria_may_be_a_table():

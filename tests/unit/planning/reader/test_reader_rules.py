@@ -45,6 +45,7 @@ def codes(parsed: ParsedPlan) -> list[tuple[str, int]]:
         ("**Task ID: a**\n**Title:** Foo", "a", "Foo"),
         ("#### Task ID\na\n#### Title\nFoo\n", "a", "Foo"),
         ("Task ID: a\n**Title:** Foo", "a", "Foo"),
+        ("### task-1: Foo\n\n- Title: Foo", "task-1", "Foo"),
         ("### T1: Foo\n**Task ID:** T1", "T1", "Foo"),
         ("### 1. Foo\n**Task ID:** t-1", "t-1", "Foo"),
     ],
