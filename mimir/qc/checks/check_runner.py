@@ -30,7 +30,7 @@ from mimir.qc.checks.earlier_tests import (
     loses_only_tests,
 )
 from mimir.qc.checks.journaled_checks import CheckExecutor
-from mimir.qc.checks.regression import AcceptedTask, run_on_tree
+from mimir.qc.checks.regression import AcceptedTask, RegressionCheck
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.integrity.check_files import find_check_files, is_named, is_work, says_it_tests
 from mimir.qc.results.comparison import adds_failures, complete_results, confirm_results
@@ -128,8 +128,8 @@ class CheckRunner:
         others = tuple(others)
 
         async def run(mine: AcceptedTask, on: str) -> tuple[CheckRun, ...]:
-            trees = (self._execution, self._history, mine, check, on, others, phase)
-            return await run_on_tree(*trees, controlled=controlled)
+            place = (self._execution, self._history, mine, check, others, phase)
+            return await RegressionCheck(*place, controlled=controlled).run(on)
 
         runs = await run(accepted, tree)
         if runs[-1].green or check.kind == "flip":

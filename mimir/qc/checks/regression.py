@@ -7,7 +7,7 @@ check runs once more without them.
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from mimir.domain.evidence import CheckOutcome, CheckRun
@@ -54,130 +54,119 @@ def accepted_results(outcomes: Iterable[CheckOutcome]) -> Mapping[str, TestResul
     return {check: results for check, results in found.items() if results is not None}
 
 
-async def run_on_tree(
-    execution: CheckExecutor,
-    trees: GitHistory,
-    mine: AcceptedTask,
-    check: Check,
-    tree: str,
-    others: Iterable[AcceptedTask],
-    phase: Phase,
-    *,
-    controlled: bool = False,
-) -> tuple[CheckRun, ...]:
-    """Run a check of an accepted task on a merged or final tree; the last run decides.
+class RegressionCheck:
+    """Check of an accepted task on a merged or final tree, with work of others."""
 
-    `others` are accepted too, or about to be. `controlled`: a green run of which only the exit code is known must also fail with changed
-    expectations, because work of others is in the tree.
-    """
+    def __init__(
+        self,
+        execution: CheckExecutor,
+        history: GitHistory,
+        mine: AcceptedTask,
+        check: Check,
+        others: Sequence[AcceptedTask],
+        phase: Phase,
+        *,
+        controlled: bool = False,
+    ) -> None:
+        """Bind the check.
 
-    async def run(on: str, *, again: bool = False) -> CheckRun:
-        result = await execution.run(check, on, phase, answer=mine.answer, again=again)
-        result = confirm_results(result, mine.results.get(check.id), named)
-        if is_controlled and on != mine.tree and _may_forge(result, theirs):
-            return await _confirm_by_control(execution, trees, check, result, mine, theirs)
-        return result
+        `others` are accepted too, or about to be. `controlled`: a green run of which only the exit code is known must also fail with
+        changed expectations.
+        """
+        self._execution = execution
+        self._history = history
+        self._mine = mine
+        self._check = check
+        self._phase: Phase = phase
+        self._authors: dict[str, list[Task]] = {}
+        """Path that others changed → their tasks."""
+        for other in others:
+            for path in other.changed if other.task.id != mine.task.id else ():
+                self._authors.setdefault(path, []).append(other.task)
+        # Only the very name of a file lets another task remove tests that decided.
+        self._named = [path for one in others for path in one.task.files if not has_wildcard(path)]
+        self._is_controlled = controlled and bool(self._authors) and check.id in mine.passed
 
-    others = tuple(others)
-    # Only the very name of a file lets another task remove tests that decided.
-    named = [path for one in others for path in one.task.files if not has_wildcard(path)]
-    theirs = {path for one in others if one.task.id != mine.task.id for path in one.changed}
-    is_controlled = controlled and theirs and check.id in mine.passed
-    first = await run(tree)
-    # A check that decided nothing cannot become red, so one run is enough for the report.
-    if not check.required or check.id not in mine.passed:
-        return (first,)
-    runs = [first]
-    if not first.green:
+    async def run(self, tree: str) -> tuple[CheckRun, ...]:
+        """Run the check on a tree; the last run decides."""
+        first = await self._run(tree)
+        # A check that decided nothing cannot become red, so one run is enough for the report.
+        if not self._check.required or self._check.id not in self._mine.passed:
+            return (first,)
         # Red means two failures on one tree.
-        runs.append(await run(tree, again=True))
-    if not runs[-1].green:
+        runs = [first] if first.green else [first, await self._run(tree, again=True)]
+        earlier = await self._without_new_files(tree) if runs[-1].green else ""
+        if earlier:
+            older = await self._run(earlier)
+            if not older.green and adds_failures(older, self._accepted) is False:
+                return tuple(runs)
+            more = [older] if older.green else [older, await self._run(earlier, again=True)]
+            runs += [replace(one, stands_for=tree) for one in more]
         return tuple(runs)
-    earlier = await _without_new_files(trees, mine, check, tree, others)
-    if earlier:
-        older = replace(await run(earlier), stands_for=tree)
-        if not older.green and adds_failures(older, mine.results.get(check.id)) is False:
-            return tuple(runs)
-        runs.append(older)
-        if not older.green:
-            runs.append(replace(await run(earlier, again=True), stands_for=tree))
-    return tuple(runs)
 
+    @property
+    def _accepted(self) -> TestResults | None:
+        return self._mine.results.get(self._check.id)
 
-def _may_forge(run: CheckRun, theirs: Collection[str]) -> bool:
-    """True if work of others may be why a check is green.
+    async def _run(self, tree: str, *, again: bool = False) -> CheckRun:
+        answer = self._mine.answer
+        run = await self._execution.run(self._check, tree, self._phase, answer=answer, again=again)
+        run = confirm_results(run, self._accepted, self._named)
+        # Code of others that tests load may forge their report.
+        is_reported = run.results is not None and not run.results.fallback
+        may_forge = not is_reported or any(map(is_code, self._authors))
+        if self._is_controlled and tree != self._mine.tree and run.green and may_forge:
+            return await self._confirm_by_control(run)
+        return run
 
-    Code that tests load may forge their report.
-    """
-    is_reported = run.results is not None and not run.results.fallback
-    return run.green and (not is_reported or any(map(is_code, theirs)))
+    async def _confirm_by_control(self, run: CheckRun) -> CheckRun:
+        """Return a green run, as cut short if its check cannot fail on this tree."""
+        mine, theirs = self._mine, self._authors.keys()
+        # A recording of an earlier version may not have the control.
+        with contextlib.suppress(RecordingMiss):
+            new = await self._history.diff_trees(mine.tree, run.tree) if mine.tree else ()
+            changed = theirs & {well_formed(one.path) for one in new}
+            case = ControlCase(
+                check=self._check,
+                kind=self._check.kind or "hold",
+                before=run,
+                after=run,
+                base_tree=mine.tree or run.tree,
+                changed=sorted(changed if mine.tree else theirs),
+                answer=mine.answer,
+            )
+            control = (await self._execution.control(case)).control
+            if control is not None and control.state == "insensitive":
+                return replace(run, cut_short=True)
+        return run
 
-
-async def _confirm_by_control(
-    execution: CheckExecutor,
-    trees: GitHistory,
-    check: Check,
-    run: CheckRun,
-    mine: AcceptedTask,
-    theirs: Collection[str],
-) -> CheckRun:
-    """Return a green run, as cut short if its check cannot fail on this tree."""
-    # A recording of an earlier version may not have the control.
-    with contextlib.suppress(RecordingMiss):
-        new = await trees.diff_trees(mine.tree, run.tree) if mine.tree else ()
-        changed = {well_formed(one.path) for one in new}.intersection(theirs)
-        case = ControlCase(
-            check=check,
-            kind=check.kind or "hold",
-            before=run,
-            after=run,
-            base_tree=mine.tree or run.tree,
-            changed=sorted(changed if mine.tree else theirs),
-            answer=mine.answer,
-        )
-        control = (await execution.control(case)).control
-        if control is not None and control.state == "insensitive":
-            return replace(run, cut_short=True)
-    return run
-
-
-async def _without_new_files(
-    trees: GitHistory,
-    mine: AcceptedTask,
-    check: Check,
-    tree: str,
-    others: Sequence[AcceptedTask],
-) -> str:
-    """Return the tree without what others added; empty: they cannot have repaired anything."""
-    authors: dict[str, list[Task]] = {}
-    for other in others:
-        if other.task.id != mine.task.id:
-            for path in other.changed:
-                authors.setdefault(path, []).append(other.task)
-    if not mine.tree or not authors:
-        return ""
-    found = find_check_files(check)
-    names = Counter(map(name_module, authors))
-    helpers = {
-        path
-        for path, tasks in authors.items()
-        if _may_repair(found, path, names) and not any(_names(one, path) for one in tasks)
-    }
-    made = {path for path in mine.changed if not matches(path, found.tests)}
-    # A task that leaves alone what this one made cannot have broken it.
-    is_touched = bool(helpers) or not made.isdisjoint(authors)
-    tests = {path for path in authors if is_touched and found.collects(path)}
-    if not helpers and not tests:
-        return ""
-    new = {
-        change.path
-        for change in await trees.diff_trees(mine.tree, tree)
-        if change.status == "added" and well_formed(change.path) in helpers | tests
-    }
-    # A test that the check names by its path is what the check is about.
-    if not new or any(path in found.tests for path in new):
-        return ""
-    return await trees.with_files(tree, mine.tree, sorted(new))
+    async def _without_new_files(self, tree: str) -> str:
+        """Return the tree without what others added; empty: they cannot have repaired anything."""
+        mine, authors = self._mine, self._authors
+        if not mine.tree or not authors:
+            return ""
+        found = find_check_files(self._check)
+        names = Counter(map(name_module, authors))
+        helpers = {
+            path
+            for path, tasks in authors.items()
+            if _may_repair(found, path, names) and not any(_names(one, path) for one in tasks)
+        }
+        made = {path for path in mine.changed if not matches(path, found.tests)}
+        # A task that leaves alone what this one made cannot have broken it.
+        is_touched = bool(helpers) or not made.isdisjoint(authors)
+        tests = {path for path in authors if is_touched and found.collects(path)}
+        if not helpers and not tests:
+            return ""
+        new = {
+            change.path
+            for change in await self._history.diff_trees(mine.tree, tree)
+            if change.status == "added" and well_formed(change.path) in helpers | tests
+        }
+        # A test that the check names by its path is what the check is about.
+        if not new or any(path in found.tests for path in new):
+            return ""
+        return await self._history.with_files(tree, mine.tree, sorted(new))
 
 
 def _may_repair(found: CheckFiles, path: str, names: Mapping[str, int]) -> bool:

@@ -9,7 +9,7 @@ from mimir.domain.evidence import CheckRun, ControlResult
 from mimir.domain.plan import Check, Task
 from mimir.domain.test_results import TestResults
 from mimir.qc.checks.check_execution import Phase
-from mimir.qc.checks.regression import AcceptedTask, run_on_tree
+from mimir.qc.checks.regression import AcceptedTask, RegressionCheck
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.evidence.payloads import run_body
 from tests.support.fake_check_site import GOOD, TEST, check
@@ -190,9 +190,11 @@ async def test_a_report_is_controlled_where_another_task_may_forge_it(
     """Code that the work imports runs in the process that writes the report."""
     one, here = check(run=("pytest", "-q", "tests")), bench()
     mine = replace(author("a.py", checks=(one,), id="t"), passed=frozenset(("unit",)))
-    trees = (here.history, mine, one, here.history.put(GOOD), (mine, author(theirs)), "gate")
+    place = (here.history, mine, one, (mine, author(theirs)), "gate")
 
-    runs = await run_on_tree(_ForgedReports(), *trees, controlled=True)
+    runs = await RegressionCheck(_ForgedReports(), *place, controlled=True).run(
+        here.history.put(GOOD)
+    )
 
     assert runs[0].green is is_green
 
