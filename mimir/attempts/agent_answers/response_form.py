@@ -1,4 +1,4 @@
-"""Response form of an invoked agent: one JSON object, read as strictly as a verdict. Pure.
+"""Response form of an invoked agent: exactly one JSON object. Pure.
 
 An absent member counts as not said; a member of a wrong type refuses the answer.
 """
@@ -65,7 +65,8 @@ def read_answer(text: str, schema: JsonObject | None = None) -> AgentAnswer:
     Raises:
         AnswerError: It is not exactly one object of the response form, or does not match the schema.
     """
-    given = parse_object(text)
+    # Long texts often have line feeds of their own; no answer is a pass.
+    given = parse_object(text, is_lenient=True)
     if schema is not None and "deliverables" not in given:
         # Prompts of other programs ask for the object of the schema alone.
         _require_match(given, schema)
@@ -86,8 +87,8 @@ def read_answer(text: str, schema: JsonObject | None = None) -> AgentAnswer:
         memory_operations=operations,
         specialists=_list(others.get("additional_specialists"), "`additional_specialists`"),
         follow_ups=_list(others.get("follow_up_tasks"), "`follow_up_tasks`"),
-        self_reported=as_member(about.get("task_completion_status"), _REPORTED) or "",
-        confidence=as_member(about.get("confidence_level"), _CONFIDENCES) or "",
+        self_reported=as_member(_word(about.get("task_completion_status")), _REPORTED) or "",
+        confidence=as_member(_word(about.get("confidence_level")), _CONFIDENCES) or "",
         findings=findings,
     )
 
@@ -149,6 +150,10 @@ def _text(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise AnswerError(f"{name} must be a text.")
     return value[:MAX_TEXT]
+
+
+def _word(value: object) -> str:
+    return as_text(value).strip().casefold()
 
 
 def _list(value: object, name: str) -> tuple[str, ...]:

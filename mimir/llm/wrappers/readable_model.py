@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
+from mimir.domain.json_schema import plain_key
 from mimir.domain.message import Answer, Message, ModelRequest, ToolCall
 from mimir.domain.thinking import without_thinking
 from mimir.llm.opaque_fields import pack_fields, unpack_fields
@@ -42,4 +43,5 @@ def _restore_name(call: ToolCall, offered: Collection[str]) -> ToolCall:
     for name in (bare, re.split(r"[.:/]", bare)[-1]):
         if name in offered:
             return replace(call, name=name)
-    return call
+    same = [name for name in offered if plain_key(name) == plain_key(bare)]
+    return replace(call, name=same[0]) if len(same) == 1 else call

@@ -16,6 +16,20 @@ def test_answer_may_be_inside_other_text():
     assert (read.analysis, read.confidence, read.self_reported) == ("Right.", "high", "complete")
 
 
+def test_line_feeds_last_commas_and_capitals_are_read():
+    text = answer(
+        "One.#Two.", metadata={"confidence_level": "High", "task_completion_status": "Complete"}
+    )
+
+    read = read_answer(f"Done.\n{text.replace('#', chr(10))[:-1]},}}")
+
+    assert (read.analysis, read.confidence, read.self_reported) == (
+        "One.\nTwo.",
+        "high",
+        "complete",
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

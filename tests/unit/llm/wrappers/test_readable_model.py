@@ -29,6 +29,7 @@ async def test_thinking_is_no_part_of_the_text_and_goes_back_with_it():
     ("name", "read"),
     [
         ("functions.read_file", "read_file"),
+        ("ReadFile", "read_file"),
         ("default_api:read_file", "read_file"),
         ("read_file<|channel|>commentary", "read_file"),
         ("read_file", "read_file"),
