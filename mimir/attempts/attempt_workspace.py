@@ -19,6 +19,7 @@ from mimir.domain.json_value import as_object
 from mimir.domain.message import Message
 from mimir.domain.value_class import value_class
 from mimir.qc.checks.check_products import describe_products, select_products
+from mimir.qc.integrity.check_files import find_snapshots
 from mimir.qc.scope.write_scope import WriteRefusal
 from mimir.store.transcripts.stored_transcript import StoredTranscript
 from mimir.workspace.git.trees import LINK, TreeChange
@@ -144,7 +145,9 @@ class AttemptWorkspace:
         last = (self.transcript.tree if self.transcript else "") or services.start.tree
         base = services.start.base_tree
         # Changes outside the task's `files` must not reach the run branch.
-        tree, left_out = await services.history.restrict(last, base, files=services.task.files)
+        files = services.task.files
+        files = (*files, *find_snapshots(files))
+        tree, left_out = await services.history.restrict(last, base, files=files)
         changes = await services.history.diff_trees(base, tree)
         if refused := await self._refused(changes):
             tree = await services.history.with_files(tree, base, tuple(refused))

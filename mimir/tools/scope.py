@@ -75,12 +75,15 @@ class PathScope:
                 f"{quote_text(path)} is protected: a check of this task stands on it, and it is restored before the check runs.",
                 next_step="Make the check pass by changing the code that it tests.",
             )
-        if self.files and not matches(path, self.files):
+        reason = self.refuse(path) if self.refuse else ""
+        # The rule knows which other files the named ones bring with them.
+        is_named = matches(path, self.files) or (self.refuse and not reason)
+        if self.files and not is_named:
             raise CallDenied(
                 f"{quote_text(path)} is not among the files of this task ({list_names(self.files)}).",
                 next_step="Make the change in one of those, or say in your answer why it is needed.",
             )
-        if self.refuse and (reason := self.refuse(path)):
+        if reason:
             raise CallDenied(
                 f"{quote_text(path)} is outside of the write scope of this task: it {reason}",
                 next_step="Work without this change, or say in your answer that `Files` must name the file.",

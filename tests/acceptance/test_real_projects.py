@@ -180,6 +180,7 @@ async def test_new_tests_that_cannot_be_loaded_before_the_work_hide_no_old_test(
     renames = [
         writes("pkg/old.py", PLAIN.replace("limit", "bound")),
         writes("tests/test_old.py", tests),
+        writes("tests/__snapshots__/test_old.ambr", "# The snapshots of a named test.\n"),
     ]
     flip = check("python", "-m", "pytest", "-q", "tests/test_old.py")
     rename = step(
@@ -194,6 +195,8 @@ async def test_new_tests_that_cannot_be_loaded_before_the_work_hide_no_old_test(
 
     expected = {"a": "completed", "b": "completed"} if is_honest else {"a": "failed"}
     assert journey.statuses == expected, journey.report
-    if not is_honest:
+    if is_honest:
+        assert "tests/__snapshots__/test_old.ambr" in journey.facts.work("b").changed
+    else:
         after = journey.facts.outcomes("a")["unit"].after
         assert "tests/test_old.py::test_old" in after.contradiction

@@ -12,18 +12,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from mimir.domain.globs import is_outside, matches
+from mimir.domain.globs import has_wildcard, is_outside, matches
 from mimir.domain.plan import Check, Task
 from mimir.domain.value_class import value_class
 from mimir.qc.integrity import test_runners
 from mimir.qc.integrity.command_line import SHELLS, ProgramCall, find_programs
 
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
-_SNAPSHOT = re.compile(
-    r"(?P<folder>(?:.*/)?)(?:__snapshots__|snapshots)/(?P<name>[^/]+)\.(?:snap|ambr|md)"
-    r"|tap-snapshots/(?P<test>.+)\.test\.cjs"
-)
-"""Stored snapshots of jest, vitest, ava, insta, syrupy and tap, named by their tests."""
+_SNAPSHOTS = ("__snapshots__", "snapshots")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -101,21 +97,23 @@ def _find_companions(tests: Sequence[str], collected: Sequence[str]) -> tuple[st
     return tuple(f"{folder}/**" for folder in folders if says_it_tests(folder))
 
 
-def is_named(path: str, files: Iterable[str]) -> bool:
+def is_named(path: str, files: tuple[str, ...]) -> bool:
     """True if `files` name the very path, or the test of which it is a stored snapshot."""
-    names = {*map(posixpath.normpath, files)}
-    found = _SNAPSHOT.fullmatch(path)
-    if path in names or not found:
-        return path in names
-    owner, parts = found["test"] or found["name"], (found["name"] or "").split("__")
-    return owner in names or any(
-        f"{posixpath.dirname(one)}/".lstrip("/") == found["folder"]
-        and (
-            posixpath.basename(one) == owner
-            or posixpath.splitext(posixpath.basename(one))[0] in parts
-        )
-        for one in names
-    )
+    return path in map(posixpath.normpath, files) or matches(path, find_snapshots(files))
+
+
+@lru_cache(maxsize=256)
+def find_snapshots(files: tuple[str, ...]) -> tuple[str, ...]:
+    """Return globs of the stored snapshots of tests that `files` name by their paths."""
+    globs: list[str] = []
+    for path in (posixpath.normpath(one) for one in files if not has_wildcard(one)):
+        name = posixpath.basename(path)
+        stem, at = posixpath.splitext(name)[0], path.removesuffix(name)
+        # jest, vitest and ava; syrupy; insta for tests and for units; tap
+        globs += [f"{at}{folder}/{name}.{end}" for folder in _SNAPSHOTS for end in ("snap", "md")]
+        globs += [f"{at}__snapshots__/{stem}.ambr", f"tap-snapshots/{path}.test.cjs"]
+        globs += [f"{at}snapshots/{stem}__*.snap", f"{at}snapshots/*__{stem}__*.snap"]
+    return tuple(globs)
 
 
 def is_declared_file(path: str, globs: Iterable[str]) -> bool:
