@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from mimir.attempts.results import Deliverable
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.task_states import Cause, TaskStatus

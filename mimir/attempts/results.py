@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.task_states import Cause, TaskStatus
 from mimir.domain.usage import TokenUsage
@@ -9,41 +10,8 @@ from mimir.domain.value_class import value_class
 from mimir.domain.verdict import Verdict
 from mimir.store.records.task_changes import WorkAnsweredChange
 
-NO_USAGE = TokenUsage()
 OUTPUT_ON_TASK = 50_000
 """Characters of the answer that are kept on the task; the whole answer is an artifact."""
-
-
-# Field names are stored: the codec writes them into the attempt's JSON.
-@value_class
-class Deliverable:
-    """Deliverable of an attempt: the worker's answer and its changes."""
-
-    answer: str
-    base_commit: str
-    """Commit of the run branch that the attempt started from."""
-    base_tree: str
-    tree: str
-    """Equal to `base_tree` if nothing was changed."""
-    commit: str = ""
-    """Empty: nothing was changed; the verdict is on the answer."""
-    changed: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    """Changes outside the task's `files`; not in the deliverable."""
-    protected: tuple[str, ...] = ()
-    """Protected files that were changed; restored before the checks run."""
-    notes: tuple[str, ...] = ()
-    unsupported: tuple[str, ...] = ()
-    """Citations in the answer that the tool log does not contain."""
-    tripped: str = ""
-    """Limit that tripped, when, and the limits that remained. Empty: none."""
-    tool_calls: int = 0
-    messages: int = 0
-    usage: TokenUsage = NO_USAGE
-    ledger: tuple[tuple[int, str, str], ...] = ()
-    """Tool log: (number, tree, bounded text) of each call. QC quotes it as `call:<number>`."""
-    cited_arguments: tuple[tuple[int, str], ...] = ()
-    """(number, bounded arguments) of each call that the answer cites."""
 
 
 @value_class
@@ -52,7 +20,7 @@ class WorkerUsage:
 
     tool_calls: int = 0
     messages: int = 0
-    usage: TokenUsage = NO_USAGE
+    usage: TokenUsage = TokenUsage()
     seconds: float = 0.0
 
 

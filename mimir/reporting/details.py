@@ -5,7 +5,7 @@ Stored values are taken as they are: `mimir verify` recomputes them.
 
 from collections.abc import Mapping, Sequence
 
-from mimir.attempts.results import Deliverable
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.task_states import shown_state
 from mimir.domain.verdict import CriterionResult, Verdict

@@ -3,7 +3,8 @@
 from bisect import insort
 from collections.abc import Mapping, Sequence
 
-from mimir.attempts.results import OUTPUT_ON_TASK, Deliverable
+from mimir.attempts.results import OUTPUT_ON_TASK
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.ids import task_id

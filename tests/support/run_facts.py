@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from mimir.attempts.results import Deliverable
 from mimir.bootstrap.clock import SystemClock
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import Event, EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.ids import attempt_id, lane_id

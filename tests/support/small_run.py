@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context.receipt import flatten_receipt
-from mimir.attempts.results import Deliverable
 from mimir.domain.clock import stamp
 from mimir.domain.criteria_counts import count_criteria
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome, CheckRun
 from mimir.domain.ids import attempt_id

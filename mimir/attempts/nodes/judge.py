@@ -14,10 +14,11 @@ from mimir.agents.context.receipt import ContextReceipt, flatten_receipt
 from mimir.agents.stopwatch import WorkTimer
 from mimir.attempts.agent_answers.response_form import answer_schema, find_words
 from mimir.attempts.journal import Changes
-from mimir.attempts.results import Deliverable, Judged, Judging, NotJudged
+from mimir.attempts.results import Judged, Judging, NotJudged
 from mimir.attempts.services import AttemptServices, seal_records
 from mimir.domain.clock import stamp
 from mimir.domain.criteria_counts import count_criteria
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckRun
 from mimir.domain.ids import lane_id

@@ -20,17 +20,12 @@ from mimir.attempts.deliverable import (
     refuse_unsettled,
 )
 from mimir.attempts.nodes.program_work import ProgramFailed, work_by_program
-from mimir.attempts.results import (
-    AttemptRejection,
-    Checking,
-    Deliverable,
-    WorkerUsage,
-    answered_change,
-)
+from mimir.attempts.results import AttemptRejection, Checking, WorkerUsage, answered_change
 from mimir.attempts.services import AttemptServices, WorkerWorkspace
 from mimir.domain.agent import ROLES
 from mimir.domain.call_outcome import Transcript
 from mimir.domain.clock import stamp
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.ids import lane_id
 from mimir.domain.message import Message

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from mimir.attempts.results import Deliverable
+from mimir.domain.deliverable import Deliverable
 from mimir.orchestrator.services import ProjectServices
 from mimir.store.operations.record_loading import load_run, load_task_attempts, load_tasks
 from mimir.store.protocol import ReadOps

@@ -15,8 +15,8 @@ from mimir.agents.tool_log import ToolLogEntry
 from mimir.attempts.agent_answers.cited_sources import FILE_BYTES
 from mimir.attempts.agent_answers.response_form import answer_schema, read_answer
 from mimir.attempts.agent_answers.stored_tool_log import load_tool_log
-from mimir.attempts.results import Deliverable
 from mimir.domain.agent import MEMORY_TOOLS
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
 from mimir.domain.json_value import JsonObject, as_object, as_text, as_texts
 from mimir.domain.plan import Task

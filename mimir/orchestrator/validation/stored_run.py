@@ -5,7 +5,7 @@ from datetime import datetime
 
 from mimir.agents.tool_log import ToolLogEntry
 from mimir.attempts.agent_answers.stored_tool_log import load_tool_log
-from mimir.attempts.results import Deliverable
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.invocation import AGENT_TEXT, PinnedDefinition
 from mimir.domain.json_value import JsonObject
 from mimir.domain.plan import Task

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 from fractions import Fraction
 from typing import TypeVar
 
-from mimir.attempts.results import Deliverable
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.text_hash import hash_text
 from mimir.domain.verdict import Verdict

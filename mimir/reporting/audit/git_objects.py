@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mimir.attempts.results import Deliverable
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.json_value import as_member
 from mimir.domain.task_states import RUN_ENDED
 from mimir.errors import StoreError, WorkspaceError

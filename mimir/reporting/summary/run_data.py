@@ -6,6 +6,7 @@ from dataclasses import asdict, field
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context.receipt import ReceiptTotals
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import Event
 from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.plan import Plan
@@ -26,23 +27,6 @@ def without_places(text: str) -> str:
 
 
 @value_class
-class DeliverableData:
-    """Deliverable of an attempt, without its tool log."""
-
-    answer: str
-    """Closing answer of the worker; untrusted."""
-    tree: str
-    commit: str
-    """Empty: no file was changed."""
-    changed: tuple[str, ...]
-    left_out: tuple[str, ...]
-    protected: tuple[str, ...]
-    notes: tuple[str, ...]
-    unsupported: tuple[str, ...]
-    """Citations that the tool log does not support."""
-
-
-@value_class
 class AttemptData:
     """One attempt with its evidence records."""
 
@@ -58,7 +42,8 @@ class AttemptData:
     """Of the worker, as the circuit breaker counts them."""
     seconds: float | None
     """Time of the worker. None: no deliverable."""
-    work: DeliverableData | None = None
+    work: Deliverable | None = None
+    """Without its tool log. None: the worker has not answered."""
     outcomes: tuple[CheckOutcome, ...] = ()
     judgement: Verdict | None = None
     trip: Trip | None = None

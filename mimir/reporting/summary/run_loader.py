@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from mimir.agents.circuit_breaker import Trip
 from mimir.agents.context import receipt
-from mimir.attempts.results import Deliverable
 from mimir.domain import money
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome, EvidenceRecord
 from mimir.domain.ids import lane_id
@@ -22,7 +22,6 @@ from mimir.reporting.summary.event_totals import EventTotals, total_events
 from mimir.reporting.summary.metric_inputs import count_metric_inputs, load_pm_calls
 from mimir.reporting.summary.run_data import (
     AttemptData,
-    DeliverableData,
     ReportedQuestion,
     RunData,
     TaskData,
@@ -225,7 +224,8 @@ def load_attempt(
         score=float(verdict.score) if verdict else _as_float(record.score),
         tool_calls=deliverable.tool_calls if deliverable else calls,
         seconds=_as_float(record.worker_duration),
-        work=_deliverable_data(deliverable) if deliverable else None,
+        # The tool logs of a whole run would take much memory.
+        work=replace(deliverable, ledger=(), cited_arguments=()) if deliverable else None,
         outcomes=outcomes.decode(tuple[CheckOutcome, ...]) if outcomes else (),
         judgement=verdict,
         trip=record.trip.decode(Trip) if record.trip else None,
@@ -247,19 +247,6 @@ def load_attempt(
         ),
         started_at=record.worker_start_time,
         answered_at=record.worker_completed_at,
-    )
-
-
-def _deliverable_data(deliverable: Deliverable) -> DeliverableData:
-    return DeliverableData(
-        answer=deliverable.answer,
-        tree=deliverable.tree,
-        commit=deliverable.commit,
-        changed=deliverable.changed,
-        left_out=deliverable.left_out,
-        protected=deliverable.protected,
-        notes=deliverable.notes,
-        unsupported=deliverable.unsupported,
     )
 
 

@@ -3,13 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from mimir.attempts.results import (
-    OUTPUT_ON_TASK,
-    AttemptRejection,
-    Deliverable,
-    Judged,
-    WorkerUsage,
-)
+from mimir.attempts.results import OUTPUT_ON_TASK, AttemptRejection, Judged, WorkerUsage
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.failure import QCFailureReport, TimelineEntry
 from mimir.domain.json_value import as_number, as_object, as_text, as_whole_number

@@ -9,10 +9,10 @@ import json
 from collections.abc import Sequence
 from functools import partial
 
-from mimir.attempts.results import Deliverable
 from mimir.attempts.services import AttemptStart
 from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.clock import stamp
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.evidence import CheckRun, EvidenceRecord, RecordKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id

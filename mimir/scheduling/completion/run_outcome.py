@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
-from mimir.attempts.results import Deliverable
 from mimir.attempts.services import PinnedRun
 from mimir.domain import ids
 from mimir.domain.actor import CURRENT_ACTOR, Actor, act_for_task
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import (
     CheckRun,

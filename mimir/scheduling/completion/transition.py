@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from mimir.attempts.journal import Changes
-from mimir.attempts.results import Deliverable
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import EvidenceRecord
 from mimir.domain.ids import attempt_id

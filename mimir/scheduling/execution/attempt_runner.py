@@ -12,7 +12,6 @@ from mimir.attempts.results import (
     AttemptRejection,
     AttemptState,
     Checking,
-    Deliverable,
     Judged,
     Judging,
     Working,
@@ -21,6 +20,7 @@ from mimir.attempts.results import (
 from mimir.attempts.services import AttemptServices, ModelChoice, ModelSource, RoleTools
 from mimir.domain.actor import CURRENT_ACTOR, Actor
 from mimir.domain.clock import stamp
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.message import CallContext

@@ -6,7 +6,7 @@ from fractions import Fraction
 from mimir.agents.context.inputs import EarlierAttempt, FailedCheck
 from mimir.agents.context.qc import how_it_ended
 from mimir.agents.context.task_sections import command
-from mimir.attempts.results import Deliverable
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.plan import Task
 from mimir.domain.verdict import Verdict

@@ -10,12 +10,12 @@ from mimir.attempts.results import (
     AttemptRejection,
     AttemptState,
     Checking,
-    Deliverable,
     Judged,
     Judging,
     Working,
     status_of,
 )
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.task_states import NODES, Cause, TaskStatus
 from mimir.domain.verdict import Verdict
 

@@ -1,7 +1,7 @@
 import pytest
 
-from mimir.attempts.results import Deliverable
 from mimir.attempts.services import AttemptStart
+from mimir.domain.deliverable import Deliverable
 from mimir.domain.event import EventKind
 from mimir.domain.evidence import CheckOutcome
 from mimir.domain.task_states import RunStatus, TaskStatus
