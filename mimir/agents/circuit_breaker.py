@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from mimir.agents import tool_log
-from mimir.agents.stored_fields import decode_fields, encode_fields
-from mimir.domain.json_value import JsonObject
+from mimir.agents.stored_fields import encode_fields
 from mimir.domain.message import Message, ToolCall
 from mimir.domain.tool_call_limit import call_limit
 from mimir.domain.usage import TokenUsage
@@ -57,11 +56,6 @@ class Trip:
     def as_json(self) -> dict[str, Any]:
         """Return the trip as JSON values, with the names of the store."""
         return encode_fields(self)
-
-    @classmethod
-    def from_json(cls, values: JsonObject) -> "Trip":
-        """Read the form of `as_json`; raise `StoreError` for any other form."""
-        return decode_fields(cls, values, "A recorded trip")
 
 
 class CallAdmission(NamedTuple):

@@ -1,4 +1,3 @@
-import json
 from collections.abc import Sequence
 
 import pytest
@@ -6,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimir.agents import tool_log
-from mimir.agents.circuit_breaker import CircuitBreaker, Trip, count_loop_messages, warn_repeated
+from mimir.agents.circuit_breaker import CircuitBreaker, count_loop_messages, warn_repeated
 from mimir.domain.message import Message, ToolCall
 from mimir.domain.usage import TokenUsage
-from mimir.errors import StoreError
 from tests.support.conversation import BRIEF, call
 
 NOTHING = TokenUsage()
@@ -119,21 +117,6 @@ def test_trip_has_the_remaining_limits():
         "secondsLeft": 0.0,
         "tokensLeft": 70,
     }
-
-
-@pytest.mark.parametrize(
-    "breaker", [CircuitBreaker(limit=2), CircuitBreaker(limit=2, seconds=60, max_tokens=9)]
-)
-def test_trip_is_read_back_as_it_was_written(breaker: CircuitBreaker):
-    trip = breaker.find_trip(distinct(2), 12.5, NOTHING)
-    assert trip is not None
-    assert Trip.from_json(json.loads(json.dumps(trip.as_json()))) == trip
-
-
-@pytest.mark.parametrize("values", [{}, {"kind": "boredom"}, {"kind": "tokens", "at": "6"}])
-def test_record_that_is_no_trip_is_refused(values: dict[str, object]):
-    with pytest.raises(StoreError):
-        Trip.from_json(values)
 
 
 def test_messages_after_the_closing_request_are_not_counted():
