@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,9 @@ from hypothesis.internal.conjecture import providers
 from tests.support.clock import FrozenClock
 from tests.support.environment import isolate_this_process, remember_environment
 from tests.support.projects import make_project
+
+if TYPE_CHECKING:
+    from tests.support.cli_runner import Desk
 
 # Where the shell forbids Python to write bytecode, each worker and each call would rewrite the asserts of all tests again.
 sys.dont_write_bytecode = False
@@ -82,6 +86,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def frozen_clock() -> FrozenClock:
     """A clock that only the test moves."""
     return FrozenClock()
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> "Desk":
+    """An empty project in which `mimir` is typed; a file of tests may fill it."""
+    # Imported here: few tests type commands.
+    from tests.support.cli_runner import Desk
+
+    return Desk(tmp_path / "project", monkeypatch, capsys)
 
 
 @pytest.fixture

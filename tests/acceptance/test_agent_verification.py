@@ -42,11 +42,8 @@ Is total right?
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
+def desk(desk: Desk, tmp_path: Path) -> Desk:
     """Return a project with one agent of the user for each kind of verification."""
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
     desk.environ(HOME=tmp_path / "home", MIMIR_MODEL="play:../script.yaml")
     desk.unset("XDG_CONFIG_HOME", "XDG_STATE_HOME")
     desk.write("src/money.py", "def total(items):\n    return sum(items) / len(items)\n")

@@ -19,10 +19,7 @@ REVIEWER = claude("reviewer", "tools: Read, Edit, Bash")
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk, tmp_path: Path) -> Desk:
     desk.environ(HOME=tmp_path / "home")
     desk.unset("XDG_CONFIG_HOME", "XDG_STATE_HOME")
     return desk

@@ -31,10 +31,7 @@ def play(*parts: Part) -> dict[str, object]:
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk) -> Desk:
     desk.write("plan.md", render(TWO))
     return desk
 

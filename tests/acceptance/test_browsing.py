@@ -28,10 +28,7 @@ def writer(task: str, answer: str = "Done.", **more: object) -> Part:
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk) -> Desk:
     desk.write("plan.md", render(TWO))
     desk.environ(MIMIR_MODEL="play:../script.yaml")
     return desk

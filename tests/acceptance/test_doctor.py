@@ -1,18 +1,7 @@
 """`mimir doctor` on a machine without a project, and with a model that answers."""
 
-from pathlib import Path
-
-import pytest
-
 from tests.support.cli_runner import Desk
 from tests.support.script_server import PlayServer
-
-
-@pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    return Desk(tmp_path / "project", monkeypatch, capsys)
 
 
 def test_doctor_creates_no_file(desk: Desk):

@@ -74,9 +74,8 @@ def test_every_line_of_a_command_block_is_executed_or_has_a_reason():
 
 
 def test_the_pages_about_projects_agents_results_and_stores_work_line_by_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
     desk.write(".claude/agents/reviewer.md", REVIEWER)
     for path, text in (("src/money.py", WRONG), ("test_money.py", TEST), ("conftest.py", "")):
         desk.write(path, text)

@@ -17,10 +17,7 @@ PLAY = {"parts": [wrote("a"), *REST]}
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk, tmp_path: Path) -> Desk:
     desk.write("one.md", render(plan(step("a"), title="One small file")))
     desk.environ(MIMIR_CONFIG=tmp_path / "own.toml", MIMIR_LLM__LANE_HEADER="true")
     desk.environ(OPENAI_API_KEY=OPENAI_KEY, GEMINI_API_KEY=GEMINI_KEY)

@@ -1,7 +1,6 @@
 """Faults that users met, each by the name of its case: right work completes in the first attempt."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -19,10 +18,7 @@ WORK = worker("a", *LOOKS, writes("a.txt", "a\n"), "a.txt is written.")
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk) -> Desk:
     desk.write("plan.md", render(plan(step("a", estimated_tool_calls=20))))
     return desk
 

@@ -22,10 +22,7 @@ PLAY = {"parts": [PM, wrote("a"), *REST]}
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk, tmp_path: Path) -> Desk:
     desk.environ(MIMIR_CONFIG=tmp_path / "own" / "mimir.toml")
     return desk
 

@@ -16,10 +16,7 @@ TWO = plan(step("alpha"), step("alpine", "alpha"), title="Two small files")
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk) -> Desk:
     desk.write("plan.md", render(TWO))
     return desk
 

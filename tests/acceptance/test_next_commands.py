@@ -83,9 +83,8 @@ def shape(line: str) -> frozenset[str]:
 
 
 def test_every_command_of_a_message_is_executed_by_a_test(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
     desk.write("plan.md", render(ONE))
     desk.write("preambles/worker.md", "# Worker\n")
     desk.write("../script.yaml", yaml.safe_dump({"parts": [PM, wrote("a"), *REST]}))

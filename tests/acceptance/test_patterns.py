@@ -108,10 +108,7 @@ def sdd(*plans: str) -> Sequence[Part]:
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk) -> Desk:
     desk.write("README.md", "# A project\n")
     desk.environ(MIMIR_MODEL="play:../script.yaml", MIMIR_CHECKS__CONTROLS="never")
     return desk

@@ -1,7 +1,5 @@
 """Facts about the sandbox in the PM's brief, and the tool that tries a command."""
 
-from pathlib import Path
-
 import pytest
 
 from mimir.orchestrator.services import PlanningProgress
@@ -19,7 +17,7 @@ TURNS = [{"calls": [PROBE]}, {"calls": [calls("list_files")]}, {"text": render(p
 
 
 def test_pm_is_given_the_facts_of_the_sandbox_and_tries_commands_that_leave_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
 ):
     steps: list[str] = []
     show = PlanningProgress.show
@@ -27,7 +25,7 @@ def test_pm_is_given_the_facts_of_the_sandbox_and_tries_commands_that_leave_noth
         PlanningProgress, "show", lambda self, step: [steps.append(step), show(self, step)][1]
     )
     with PlayServer({"parts": [{"role": "pm", "turns": TURNS}]}) as server:
-        desk = Desk(tmp_path / "project", monkeypatch, capsys).ask(server, MODEL="play")
+        desk.ask(server, MODEL="play")
         desk.write("pyproject.toml", "[project]\nname = 'x'\n")
         desk.write("test_one.py", "def test_one():\n    assert True\n")
         desk.write(".gitlab-ci.yml", "test: {script: [pytest]}\n")

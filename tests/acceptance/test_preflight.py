@@ -35,14 +35,8 @@ def server() -> Iterator[PlayServer]:
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    server: PlayServer,
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys).ask(server, MODEL="play")
-    desk.write("README.md", "Hello\n")
+def desk(desk: Desk, server: PlayServer) -> Desk:
+    desk.ask(server, MODEL="play").write("README.md", "Hello\n")
     return desk
 
 
@@ -173,16 +167,13 @@ def test_preflight_runs_a_runner_with_tests_inside_its_sources(desk: Desk, tmp_p
     assert "check-red-before" in desk.type("check", "plan.md", "--run").out
 
 
-def test_new_files_of_checks_are_delivered_only_where_files_name_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_new_files_of_checks_are_delivered_only_where_files_name_them(desk: Desk):
     command = "mkdir -p build/deep && cp README.md build/deep && cp README.md log.txt"
     builds = {"calls": [calls("run", command=command)]}
     open_task = worker("a", writes("a.txt", "a\n"), builds, writes("build.md", "b\n"), "Built.")
     named_task = worker("b", writes("b.txt", "b\n"), builds, "Built.")
     with PlayServer({"parts": [open_task, named_task, *REST]}) as server:
-        desk = Desk(tmp_path / "project", monkeypatch, capsys).ask(server, MODEL="play")
-        desk.write("README.md", "Hello\n")
+        desk.ask(server, MODEL="play")
         build = check("sh", "-c", f"{command} && grep -q '^a$' a.txt", id="build")
         tasks = replace(GOOD, checks=(build,)), step("b", "a", files=("b.txt", "log.txt"))
         desk.write("plan.md", render(plan(*tasks)))

@@ -20,10 +20,7 @@ output = 2  # by contract
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk, tmp_path: Path) -> Desk:
     desk.environ(MIMIR_CONFIG=tmp_path / "own.toml")
     (tmp_path / "own.toml").write_text(OWN, encoding="utf-8")
     return desk

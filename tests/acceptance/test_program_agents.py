@@ -24,10 +24,7 @@ print(json.dumps({"type": "result", "subtype": "success", "is_error": False,
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk, tmp_path: Path) -> Desk:
     play = yaml.safe_dump({"parts": [*REST]}, allow_unicode=False)
     (tmp_path / "script.yaml").write_text(play, encoding="utf-8")
     desk.environ(

@@ -18,10 +18,7 @@ VERDICT = {"verdict": {"auto": "pass"}}
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk) -> Desk:
     desk.write("two.md", render(TWO))
     desk.write("one.md", render(ONE))
     return desk

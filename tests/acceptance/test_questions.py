@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,10 +43,7 @@ def asker(*turns: Turn) -> Part:
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
+def desk(desk: Desk) -> Desk:
     desk.write("plan.md", render(plan(ASKING)))
     desk.write("README.md", "# A project\n")
     desk.environ(MIMIR_MODEL="play:../script.yaml", MIMIR_CHECKS__CONTROLS="never")

@@ -20,11 +20,8 @@ may_spawn: true
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
+def desk(desk: Desk, tmp_path: Path) -> Desk:
     """Return a project with two agents of the user that may spawn."""
-    desk = Desk(tmp_path / "project", monkeypatch, capsys)
     desk.write("README.md", "# A project\n")
     for name in ("lead", "helper"):
         folder = tmp_path / "agents" / name

@@ -3,7 +3,6 @@
 import json
 import unicodedata
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
@@ -96,13 +95,6 @@ TYPED = (
     ("report",), ("verify",), ("export", "--format", "mermaid"), ("check", "odd.md"), ("resume",), ("doctor",),
     ("execute", "plan.md", "--yes", "--json"),
 )  # fmt: skip
-
-
-@pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
-    return Desk(tmp_path / "project", monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("name", sample(list(NASTY), 1))
