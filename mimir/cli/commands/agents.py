@@ -85,22 +85,17 @@ def list_agents(session: CommandSession, every: All = False) -> int:
     """
     from mimir.bootstrap.clock import SystemClock
     from mimir.cli.output import agent_pages
+    from mimir.registry.listing import shape_entry
 
     clock = SystemClock()
     started = clock.monotonic()
     entries = _open(session).load().entries
     seconds = round(clock.monotonic() - started, 3)
-    if session.json:
-        from mimir.registry.listing import shape_entry
-
-        shapes = [shape_entry(one) for one in entries if every or not one.hidden_by]
-        shape = {"schema": 1, "agents": shapes, "files": len(entries), "seconds": seconds}
-        session.console.json(shape)
-        return 0
+    shapes = [shape_entry(one) for one in entries if every or not one.hidden_by]
+    shape = {"agents": shapes, "files": len(entries), "seconds": seconds}
     console = session.console
     lines = agent_pages.list_lines(entries, console.width, console.glyphs.cut, every=every)
-    session.console.say("\n".join(lines))
-    return 0
+    return session.show(shape, *lines)
 
 
 def show(session: CommandSession, address: Address) -> int:

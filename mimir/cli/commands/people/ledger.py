@@ -104,21 +104,18 @@ def import_file(session: CommandSession, file: LedgerFile) -> int:
         ) from None
     loaded = session.load()
 
-    async def job() -> int:
+    async def job() -> tuple[str, int, int]:
         async with session.open(loaded, create=True) as mimir:
-            path, tasks, notes = await mimir.import_ledger(text)
-        if session.json:
-            session.console.json({"schema": 1, "plan": path, "tasks": tasks, "notes": notes})
-            return 0
-        session.console.say(f"plan: {path or 'none'} ({tasks} open tasks)")
-        session.console.say(f"notes: {notes}")
-        if path:
-            lost = "Prompts, criteria and checks of the tasks are lost: write them again."
-            session.console.note(lost)
-            session.console.note(f"next: mimir check {path}")
-        return 0
+            return await mimir.import_ledger(text)
 
-    return session.run(job())
+    path, tasks, notes = session.run(job())
+    shape = {"plan": path, "tasks": tasks, "notes": notes}
+    session.show(shape, f"plan: {path or 'none'} ({tasks} open tasks)", f"notes: {notes}")
+    if path and not session.json:
+        lost = "Prompts, criteria and checks of the tasks are lost: write them again."
+        session.console.note(lost)
+        session.console.note(f"next: mimir check {path}")
+    return 0
 
 
 def handoff(session: CommandSession, words: Words) -> int:
