@@ -156,6 +156,16 @@ class Console:
         """Ask for yes or no on standard error; only a clear yes is yes."""
         return (await self._prompt(f"{question} [y/N]") or "").lower() in ("y", "yes")
 
+    def require_terminal(self, *, next_step: str) -> None:
+        """Require a terminal on which the user can confirm.
+
+        Raises:
+            UsageError: There is none; the next step does without.
+        """
+        if not self.can_ask:
+            problem = "Cannot ask for confirmation: standard input is not a terminal."
+            raise UsageError(problem, next_step=next_step)
+
     async def ask_line(self, question: str, *, hidden: bool = False) -> str:
         """Ask for one line on standard error; a hidden one is not shown while it is typed.
 

@@ -25,6 +25,7 @@ from tests.support.whole_run import (
     opened,
     plan,
     qc,
+    shell,
     start,
     step,
     travel,
@@ -32,10 +33,6 @@ from tests.support.whole_run import (
     writes,
     wrote,
 )
-
-
-def shell(command: str) -> dict[str, object]:
-    return {"calls": [calls("run", command=command)]}
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from tests.support.whole_run import (
     README,
     Journey,
     Turn,
-    calls,
     check,
     holds,
     plan,
+    shell,
     start,
     step,
     travel,
@@ -30,10 +30,6 @@ TOOL = "#!/bin/sh\nexit 0\n"
 TEST = "import sys\nsys.path.insert(0, '.')\nfrom code_a import f\nassert f() == 3\n"
 CODE = writes("code_a.py", "def f():\n    return 3\n")
 GOOD = writes("a.txt", "a\n")
-
-
-def shell(command: str) -> dict[str, object]:
-    return {"calls": [calls("run", command=command)]}
 
 
 @dataclass(frozen=True, kw_only=True)

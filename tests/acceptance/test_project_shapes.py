@@ -17,6 +17,7 @@ from tests.support.whole_run import (
     check,
     holds,
     plan,
+    shell,
     start,
     step,
     travel,
@@ -33,10 +34,6 @@ WROTE: list[Part] = [wrote("a")]
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """Actions during the run."""
     return Meanwhile(monkeypatch)
-
-
-def shell(command: str) -> dict[str, object]:
-    return {"calls": [calls("run", command=command)]}
 
 
 # Shapes.

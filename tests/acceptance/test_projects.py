@@ -16,6 +16,7 @@ from tests.support.whole_run import (
     calls,
     check,
     plan,
+    shell,
     start,
     step,
     travel,
@@ -32,10 +33,6 @@ WROTE: list[Part] = [wrote("a")]
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """Actions during the run."""
     return Meanwhile(monkeypatch)
-
-
-def shell(command: str) -> dict[str, object]:
-    return {"calls": [calls("run", command=command)]}
 
 
 # An editable install.

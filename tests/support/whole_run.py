@@ -100,6 +100,11 @@ def writes(path: str, content: str) -> dict[str, object]:
     return {"calls": [calls("write_file", path=path, content=content)]}
 
 
+def shell(command: str) -> dict[str, object]:
+    """Return a turn that runs a command line."""
+    return {"calls": [calls("run", command=command)]}
+
+
 def worker(task: str, *turns: Turn, attempt: object = None, **more: object) -> Part:
     """Return the answers of a task's worker in an attempt; in every one, if none is named."""
     which = {} if attempt is None else {"attempt": attempt}

@@ -23,6 +23,7 @@ from tests.support.whole_run import (
     check,
     plan,
     qc,
+    shell,
     step,
     worker,
     writes,
@@ -58,10 +59,6 @@ class Scenario:
 def does(*turns: object, task: str = "a") -> Scenario:
     """Return the scenario of a worker that does something before its work."""
     return Scenario(parts=[worker(task, *turns, WORK, DONE)])  # type: ignore[arg-type]
-
-
-def shell(command: str) -> dict[str, object]:
-    return {"calls": [calls("run", command=command)]}
 
 
 def answering_scenario(text: str) -> Scenario:

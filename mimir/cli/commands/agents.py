@@ -161,11 +161,9 @@ def trust(
     for one in skills.values():
         session.console.say("\n".join(agent_pages.skill_page(one, session.console.width)))
     if not yes:
-        if not session.console.can_ask:
-            raise UsageError(
-                "Cannot ask for confirmation: standard input is not a terminal.",
-                next_step="Read each definition, then trust it without confirmation: --yes",
-            )
+        session.console.require_terminal(
+            next_step="Read each definition, then trust it without confirmation: --yes"
+        )
         noun = "this definition" if len(chosen) == 1 else f"these {len(chosen)} definitions"
         if not session.run(session.console.ask(f"Trust {noun}?")):
             session.console.note("Nothing is trusted.")

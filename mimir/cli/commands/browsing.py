@@ -257,11 +257,9 @@ def clean(session: CommandSession, yes: Yes = False) -> int:
         if not found:
             session.console.note("There is nothing to remove.")
         elif not yes and not session.json:
-            if not session.console.can_ask:
-                raise UsageError(
-                    "Cannot ask for confirmation: standard input is not a terminal.",
-                    next_step="Remove without confirmation: mimir clean --yes",
-                )
+            session.console.require_terminal(
+                next_step="Remove without confirmation: mimir clean --yes"
+            )
             count = f"{len(found)} files and directories, {sum(sizes.values()):,} bytes"
             if not await session.console.ask(f"Remove {count}?"):
                 return DECLINED

@@ -277,11 +277,8 @@ def apply(
 
 def require_confirmable(session: CommandSession, options: RunOptions) -> None:
     """Require `--yes`, or a terminal on which the user can confirm."""
-    if not options.is_confirmed and not session.console.can_ask:
-        raise UsageError(
-            "Cannot ask for confirmation: standard input is not a terminal.",
-            next_step="Start without confirmation: add --yes",
-        )
+    if not options.is_confirmed:
+        session.console.require_terminal(next_step="Start without confirmation: add --yes")
 
 
 def require_known_tasks(only: Sequence[str], plan: "Plan") -> None:

@@ -68,11 +68,9 @@ async def _synchronize(
         session.console.note(f"{ledger_file.LEDGER} has no edit that --sync stores.")
         return 0
     if not yes:
-        if not session.console.can_ask:
-            raise UsageError(
-                "Cannot ask for confirmation: standard input is not a terminal.",
-                next_step="Store the edits without confirmation: mimir ledger --sync --yes",
-            )
+        session.console.require_terminal(
+            next_step="Store the edits without confirmation: mimir ledger --sync --yes"
+        )
         if not await session.console.ask("Store these edits?"):
             return DECLINED
     # Only the edits that were shown: the user may have changed the file since then.
