@@ -13,6 +13,7 @@ from mimir.domain.plan import Plan
 from mimir.domain.requirement import REQUIREMENTS_TEXT
 from mimir.domain.run import NO_LIMITS, Apply, RunBudget, RunResult
 from mimir.domain.task_states import RunStatus
+from mimir.errors import UsageError
 from mimir.orchestrator import plan_creation, preflight, result_application, store_transfer
 from mimir.orchestrator.delegation.documents import describe_documents
 from mimir.orchestrator.delegation.stored_response import load_response
@@ -147,6 +148,7 @@ class Mimir:
         )
         if source:
             refuse_todo_list(await self._parts.store.read(partial(load_run, run=source)))
+            await self._require_seals(source)
         return await creation.create_run(
             self._parts,
             plan,
@@ -156,6 +158,15 @@ class Mimir:
             from_run=source,
             definitions=agents,
         )
+
+    async def _require_seals(self, source: str) -> None:
+        # Its results are sealed again, so an edit of them would become a verified result.
+        audit = await verify(self._parts.store, self._parts.history, source)
+        if audit.problems:
+            raise UsageError(
+                f"{source} differs from its seals, so its tasks are not reused: {audit.problems[0]}",
+                next_step=f"See: mimir verify {source}",
+            )
 
     async def create_invocation(
         self,

@@ -264,25 +264,30 @@ def test_a_part_is_run_and_a_later_run_takes_it_over(desk: Desk, server: PlaySer
 
 
 def test_a_result_that_no_longer_passes_is_done_again_and_the_others_are_reused(desk: Desk):
-    # Given four results, and then a change of the user that breaks the check of one
+    # Given four results, and then changes of the user: one check is red, and one cannot fail
     check = Check(id="own", criteria=("c1",), run="grep -qx b b.txt && grep -qx one base.txt")
-    made = plan(step("a"), step("b", checks=(check,)), step("c"), step("d"), step("e", "b"))
+    script = Check(id="script", criteria=("c1",), run="sh tests/d.sh", kind="flip")
+    ends = (step("d", checks=(script,), max_retries=0), step("e", "b"))
+    made = plan(step("a"), step("b", checks=(check,)), step("c"), *ends)
+    sourced = '. ./d.txt\ntest "$(cat d.txt)" = d\n'
     desk.write("base.txt", "one\n")
+    desk.write("tests/d.sh", f"d() {{ :; }}\n{sourced}")
     with PlayServer(play(proposed=made)) as server:
         name = given(desk, made)
         first = desk.ask(server).type("execute", name, "--yes", "--json", "--apply", "never")
         assert first.code == 0, first.err
         desk.write("base.txt", "two\n")
+        desk.write("tests/d.sh", f"d() {{ exec true; }}\n{sourced}")
         asked = len(server.of("worker"))
 
         # When they are reused
         second = desk.type("execute", name, "--from", first.events[0]["run"], "--yes", "--json")
 
-        # Then only that task and its dependents are done again
+        # Then only these tasks and their dependents are done again
         assert second.code == 1, second.err
-        assert {request.caller.name.task for request in server.of("worker")[asked:]} == {"b"}
+        assert {request.caller.name.task for request in server.of("worker")[asked:]} == {"b", "d"}
     assert desk.statuses() == {
-        **dict.fromkeys("acd", "completed"), "b": "failed", "e": "blocked",
+        **dict.fromkeys("ac", "completed"), **dict.fromkeys("bd", "failed"), "e": "blocked",
     }  # fmt: skip
     assert desk.type("verify").code == 0
 

@@ -14,6 +14,7 @@ import pytest
 
 from mimir.domain.json_value import JsonObject, as_object, as_objects, as_texts
 from mimir.domain.run import RunBudget
+from mimir.errors import UsageError
 from mimir.store.operations import evidence
 from mimir.store.protocol import ReadOps, Row
 from mimir.store.schema import NodeLabel, pack, unpack
@@ -131,6 +132,13 @@ async def test_report_has_the_claim_that_was_false(once: Travelled):
 async def test_run_with_reused_tasks_verifies(sealed: Travelled):
     kept = plan(*(task for task in TASKS if task.id in ("first", "second", "third")))
     async with opened(sealed.project, sealed.parts) as mimir:
+        # An edit of a result would be sealed again.
+        sealed.change("UPDATE nodes SET props = replace(props, 'passedChecks', 'x') WHERE label = 'Task'")  # fmt: skip
+        with pytest.raises(UsageError, match="differs from its seals"):
+            await mimir.create_run(
+                kept, PLAN_PATH, only=(), limits=RunBudget(), from_run=sealed.run
+            )
+        sealed.change("UPDATE nodes SET props = replace(props, '\"x\"', '\"passedChecks\"') WHERE label = 'Task'")  # fmt: skip
         new = await mimir.create_run(
             kept, PLAN_PATH, only=(), limits=RunBudget(), from_run=sealed.run
         )

@@ -1,12 +1,13 @@
 """Reuse of unchanged, completed tasks of an earlier run (`--from RUN`).
 
 Definition and dependencies must be equal, and the dependencies reused too. The deliverables are merged onto the new run branch, and the
-checks of all run on the last tree; after a conflict or a red check a task stays pending. Attempt, verdict and evidence are copied and sealed again
+checks of all run on the last tree, with controls if its base is another one; after a conflict or a red check a task stays pending. Attempt, verdict and evidence are copied and sealed again
 under the new ids, because a chain belongs to its attempt by name.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import partial
 
 from mimir.attempts.services import AttemptStart
@@ -17,12 +18,13 @@ from mimir.domain.evidence import CheckRun, EvidenceRecord, RecordKind
 from mimir.domain.graph import TaskGraph
 from mimir.domain.ids import attempt_id
 from mimir.domain.json_value import as_object
-from mimir.domain.plan import Plan, Task
+from mimir.domain.plan import Check, Plan, Task
 from mimir.domain.task_states import TaskStatus
 from mimir.domain.value_class import value_class
 from mimir.domain.verdict import Verdict
 from mimir.qc.checks.check_runner import CheckRunner
 from mimir.qc.checks.regression import AcceptedTask
+from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.evidence import seal
 from mimir.qc.evidence.payloads import Body, run_body
 from mimir.scheduling.completion.final_gate import counts
@@ -31,6 +33,7 @@ from mimir.store.operations import claims, evidence, record_loading, runs
 from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.records.task_changes import ReuseChange
 from mimir.store.records.task_records import TaskProgressRecord
+from mimir.store.schema import well_formed
 from mimir.store.transcripts import shared_texts
 from mimir.workspace.aio import await_all
 from mimir.workspace.git.history import GitHistory
@@ -149,7 +152,10 @@ class _TaskReuse:
         if not merges:
             return
         tree = merges[-1].tree
-        ran = await await_all([self._run_checks(one.source, tree) for one in merges])
+        known = {path for one in merges for path in one.source.work.changed}
+        ran = await await_all(
+            [self._run_checks(one.source, tree, run.head_tree, known) for one in merges]
+        )
         green = [one for one in ran if one is not None]
         if len(green) == len(merges):
             save = partial(self._save_all, head=run.head, merges=merges, check_runs=green)
@@ -185,21 +191,49 @@ class _TaskReuse:
             reused.add(task.id)
         return merges
 
-    async def _run_checks(self, source: ReusableTask, tree: str) -> list[CheckRun] | None:
-        """Run a task's checks on the merged tree; None if one that counts is red."""
+    async def _run_checks(
+        self, source: ReusableTask, tree: str, base: str, known: Collection[str]
+    ) -> list[CheckRun] | None:
+        """Run a task's checks on the merged tree; None if one that counts is red, or cannot fail.
+
+        `known` paths changed by reuse: of another one, the earlier controls say nothing.
+        """
         accepted = AcceptedTask(
             task=source.task,
             attempt=source.number,
             answer=source.work.answer,
             passed=frozenset(source.passed_checks),
         )
+        new = await self._history.diff_trees(source.work.tree, tree)
+        is_other_base = any(well_formed(one.path) not in known for one in new)
         check_runs: list[CheckRun] = []
         for check in source.task.checks:
             ran = await self._checks.on_tree(accepted, check, tree, (), phase="merged")
             check_runs += ran
-            if counts(accepted, check) and not ran[-1].green:
+            if not counts(accepted, check):
+                continue
+            if not ran[-1].green:
+                return None
+            if is_other_base and await self._cannot_fail(accepted, check, source, ran[-1], base):
                 return None
         return check_runs
+
+    async def _cannot_fail(
+        self, accepted: AcceptedTask, check: Check, source: ReusableTask, run: CheckRun, base: str
+    ) -> bool:
+        """True if a check stays green with changed expectations; they are those of a new base."""
+        before = (await self._checks.on_tree(accepted, check, base, (), phase="merged"))[-1]
+        case = ControlCase(
+            check=check,
+            kind=check.kind or ("hold" if before.green else "flip"),
+            before=before,
+            after=replace(run, phase="after"),
+            base_tree=base,
+            changed=source.work.changed,
+            answer=accepted.answer,
+        )
+        control = (await self._checks.control(case)).control
+        return control is not None and control.state == "insensitive"
 
     def _save_all(
         self,
