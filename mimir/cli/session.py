@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 STATE_DIR = ".mimir"
 DEFAULT_STORE = ".mimir/mimir.db"
+DECLINED = 1
+"""Exit code if the confirmation was declined."""
 
 Store = Annotated[
     str, typer.Option("--store", metavar="URI", help="Store of the runs; default: .mimir/mimir.db.")

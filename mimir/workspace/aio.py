@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -27,9 +27,15 @@ async def await_all(jobs: Iterable[Awaitable[A]]) -> list[A]:
         return list(await asyncio.gather(*tasks))
     # A failed job must not leave the others running in the sandbox.
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_all(tasks)
+
+
+async def cancel_all(jobs: Iterable[asyncio.Future[Any]]) -> None:
+    """Cancel all and wait for their end; their errors are ignored."""
+    cancelled = list(jobs)
+    for job in cancelled:
+        job.cancel()
+    await asyncio.gather(*cancelled, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager
@@ -39,8 +45,7 @@ async def run_beside(work: Coroutine[object, object, None]) -> AsyncGenerator[No
     try:
         yield
     finally:
-        job.cancel()
-        await asyncio.gather(job, return_exceptions=True)
+        await cancel_all([job])
 
 
 P = ParamSpec("P")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mimir.cli.commands import options as opt
-from mimir.cli.session import CommandSession
+from mimir.cli.session import DECLINED, CommandSession
 from mimir.errors import PlanError, UsageError
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mimir.registry.catalogue import AgentEntry
     from mimir.settings.layers import LoadedSettings
 
-DECLINED = 1
 FOREGROUND = "foreground"
 
 All = Annotated[bool, typer.Option("--all", help="Also hidden and unusable definitions.")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mimir.cli.commands.options import OneRun, Run
-from mimir.cli.session import CommandSession
+from mimir.cli.session import DECLINED, CommandSession
 from mimir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from mimir.store.records.run_records import RunRecord
 
 POLL_SECONDS = 0.5
-DECLINED = 1
-"""Exit code if the confirmation was declined."""
-
 Kind = Annotated[
     str, typer.Option("--kind", metavar="KIND", help="Only plan, execute or agent runs.")
 ]

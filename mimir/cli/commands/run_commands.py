@@ -10,7 +10,7 @@ from mimir.cli import arguments
 from mimir.cli.commands import options as opt
 from mimir.cli.commands import plan_commands
 from mimir.cli.commands.plan_commands import PlanRequest
-from mimir.cli.session import CommandSession
+from mimir.cli.session import DECLINED, CommandSession
 from mimir.domain.quoted_text import count_noun
 from mimir.domain.value_class import value_class
 from mimir.errors import PlanError, UsageError
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from mimir.orchestrator.api import Mimir
     from mimir.orchestrator.patterns.choose import PlanFollowing
     from mimir.settings.layers import LoadedSettings
-
-DECLINED = 1
-"""Exit code if the confirmation was declined."""
 
 
 @value_class

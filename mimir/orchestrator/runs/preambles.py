@@ -13,6 +13,7 @@ from mimir.orchestrator.services import ProjectServices
 from mimir.scheduling.execution.pinned_preambles import Preambles, load_preambles, pin_preambles
 from mimir.store.operations import runs
 from mimir.store.protocol import WriteOps
+from mimir.workspace.aio import cancel_all
 
 
 async def make_preambles(services: ProjectServices, facts: PinnedRun) -> None:
@@ -37,9 +38,7 @@ async def make_preambles(services: ProjectServices, facts: PinnedRun) -> None:
             await _pin(services, facts, finished)
     # A failed job must not leave the others calling a model.
     finally:
-        for job in jobs:
-            job.cancel()
-        await asyncio.gather(*jobs, return_exceptions=True)
+        await cancel_all(jobs)
 
 
 async def _make(agentinator: Agentinator, facts: PinnedRun, key: PreambleRole) -> Preamble:

@@ -6,7 +6,7 @@ Decisions of the engine are compared with the recording, event by event, and at 
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
@@ -50,6 +50,7 @@ from mimir.store.protocol import ReadOps, WriteOps
 from mimir.store.questions import question_rows
 from mimir.store.records.attempt_records import AttemptRecord
 from mimir.store.transcripts import call_rows
+from mimir.workspace.aio import cancel_all
 
 OWNER = "replay"
 ATTEMPT_EVENTS = (
@@ -193,13 +194,13 @@ class RunReplay:
         self.working.clear()
         self.starting.clear()
         self.merging.clear()
-        await _cancel_all(jobs)
+        await cancel_all(jobs)
 
     async def _claim(self, event: Event) -> None:
         """Claim the recorded task for the recorded process, and start its attempt."""
         run_services = self._require_services()
         earlier = [actor for actor in self.working if actor[0] == event.task]
-        await _cancel_all([self.working.pop(actor) for actor in earlier])
+        await cancel_all([self.working.pop(actor) for actor in earlier])
         claim = await self.simulation.write(
             partial(recorded_moves.take, run=self.recorded.id, event=event)
         )
@@ -372,12 +373,6 @@ class RunReplay:
             lifecycle.end(ops, run, OWNER, end.outcome, data)
 
         await self.simulation.write(work)
-
-
-async def _cancel_all(jobs: Sequence["asyncio.Future[None]"]) -> None:
-    for job in jobs:
-        job.cancel()
-    await asyncio.gather(*jobs, return_exceptions=True)
 
 
 def _emit(ops: WriteOps, event: Event) -> None:

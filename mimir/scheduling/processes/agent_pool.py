@@ -9,6 +9,7 @@ from mimir.scheduling.run_services import RunServices, StopSignal
 from mimir.store.operations import claims
 from mimir.store.protocol import ReadOps
 from mimir.store.records.artifact_records import PoolCounters
+from mimir.workspace.aio import cancel_all
 
 
 class AgentPool:
@@ -87,10 +88,7 @@ class AgentPool:
                 self._raise_bugs()
         finally:
             self._count_time()
-            jobs = list(self._jobs.values())
-            for job in jobs:
-                job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
+            await cancel_all(self._jobs.values())
 
     def _idle(self) -> int:
         return self._agents - len(self._jobs)

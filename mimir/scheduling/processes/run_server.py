@@ -15,6 +15,7 @@ from mimir.scheduling.run_services import RunServices, StopSignal
 from mimir.store.operations import claims, worker_processes
 from mimir.store.protocol import WriteOps
 from mimir.store.records.artifact_records import PoolCounters
+from mimir.workspace.aio import cancel_all
 
 
 async def serve_run(
@@ -64,9 +65,7 @@ async def _await_first(
         for future in done:
             future.result()
     finally:
-        for job in jobs:
-            job.cancel()
-        await asyncio.gather(*jobs, return_exceptions=True)
+        await cancel_all(jobs)
 
 
 async def _save_counters(services: RunServices, pool: AgentPool) -> None:

@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mimir.cli.session import CommandSession
+from mimir.cli.session import DECLINED, CommandSession
 from mimir.errors import UsageError
 
 if TYPE_CHECKING:
     from mimir.bootstrap.stored_project import StoredProject
     from mimir.orchestrator.patterns.ledger import LedgerEdits
-
-DECLINED = 1
-"""Exit code if the confirmation was declined."""
 
 OneRun = Annotated[
     str, typer.Option("--run", metavar="RUN", help="Run id or its beginning; default: the latest.")
