@@ -199,7 +199,7 @@ async def _answer(tool: ServedTool, call: IncomingCall, given: dict[str, object]
     spec = ToolSpec(name=tool.name, description="", input_schema=tool.input_schema)
 
     async def work() -> ToolAnswer:
-        arguments = parse_arguments(json.dumps(given), spec)
+        arguments = parse_arguments(json.dumps(given), spec, is_exact=True)
         return await tool.handle(replace(call, arguments=arguments))
 
     return await _describe_errors(tool, call, work)

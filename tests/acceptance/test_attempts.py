@@ -135,7 +135,7 @@ async def test_the_whole_answer_of_a_rejected_attempt_can_be_read_by_the_next(tm
 
 async def test_unsupported_citations_are_in_the_brief_of_qc(tmp_path: Path):
     said = 'It works. [call:1] "1 passed" and [call:7] "3 passed", as asked.'
-    parts = [worker("a", shell("echo a > a.txt; echo 1 passed"), said)]
+    parts = [worker("a", shell("echo a > a.txt; printf '%d pass%s' 1 ed"), said)]
 
     journey = await travel(start(tmp_path), plan(step("a")), parts)
 

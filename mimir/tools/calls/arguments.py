@@ -74,16 +74,20 @@ class ToolArguments:
         return as_object(self.values.get(name))
 
 
-def parse_arguments(raw: str, spec: ToolSpec) -> ToolArguments:
+def parse_arguments(raw: str, spec: ToolSpec, *, is_exact: bool = False) -> ToolArguments:
     """Parse the arguments of a call of the tool `spec`; an empty text is `{}`.
+
+    `is_exact`: another form is refused, as for a program, which can keep to the schema.
 
     Raises:
         ToolError: The text is not one JSON object of the tool's arguments; `next_step` names these.
     """
     known = as_object(spec.input_schema.get("properties"))
     try:
-        values = as_object(fit_value(_parse_object(raw, spec.name), spec.input_schema))
-        values = _rename_members(values, known)
+        values = _parse_object(raw, spec.name)
+        if not is_exact:
+            fitted = as_object(fit_value(values, spec.input_schema))
+            values = _rename_members(fitted, known)
         schema = {**spec.input_schema, "additionalProperties": False}
         if fault := find_mismatch(values, schema, f"arguments of {spec.name}"):
             raise ToolError(fault)
