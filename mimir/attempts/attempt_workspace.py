@@ -155,7 +155,7 @@ class AttemptWorkspace:
             left_out = (*left_out, *refused)
             changes = await services.history.diff_trees(base, tree)
         new = [change.path for change in changes if change.status == "added"]
-        if made := select_products(services.start.products, new, services.task.files):
+        if made := select_products(services.start.products, new, files):
             tree = await services.history.with_files(tree, base, made)
             self._notes.append(describe_products(made))
             changes = await services.history.diff_trees(base, tree)

@@ -283,10 +283,8 @@ class CheckRunner:
         if base is None or base.fallback:
             return before
         tests = frozenset((*changes.tests, *changes.reached))
-        is_older = all(
-            target.status[path] == "modified" and is_named(path, target.task.files)
-            for path in tests
-        )
+        files = target.task.files
+        is_older = all(target.status[p] == "modified" and is_named(p, files) for p in tests)
         passed = after.results.passed if after.results and is_older else ()
         return replace(before, results=complete_results(results, base, tests, passed))
 
