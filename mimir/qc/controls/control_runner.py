@@ -186,6 +186,10 @@ class _Control:
         silenced = decision.silenced_tests(tally, tally.runs[-1], changed)
         if tally.sensitive and await self._has_silenced(tally, silenced, alter):
             return self._insensitive(tally)
+        if decision.has_only_starts(tally) and all(changed.values()):
+            ignored = _bind_step(alter, "expectations")
+            if not await self._is_insensitive_before(ignored):
+                return self._insensitive(tally)
         if tally.is_red(flipped if case.kind == "flip" else frozenset()):
             is_hiding = await self._hides_tests(listed)
             return self._insensitive(tally, _HIDDEN) if is_hiding else _red(tally)

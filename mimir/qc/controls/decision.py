@@ -202,6 +202,14 @@ def did_hang(runs: Sequence[CheckRun]) -> bool:
     return bool(runs) and runs[-1].timed_out
 
 
+def has_only_starts(tally: SensitiveTests) -> bool:
+    """True if an exit code shows that tests start, but reach none of their assertions."""
+    is_ended = bool(tally.runs) and not tally.runs[0].timed_out
+    return (
+        tally.counted == WHOLE and tally.step == "statements" and is_ended and len(tally.runs) > 1
+    )
+
+
 async def decide_programs(
     programs: Sequence[TestProgram], tally: SensitiveTests, failed: Failed
 ) -> ControlState | None:

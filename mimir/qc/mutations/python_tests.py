@@ -100,9 +100,8 @@ def mutate_script(text: str, step: Step) -> str | None:
     if step in ("replaced", "detached"):
         return f"{_EXIT}\n" if step == "replaced" else f"{DETACHED}{text}"
     exits = [edit for call in ast.walk(source.tree) for edit in source.failing_exit(call)]
-    if "unittest.main(" in text:  # It never returns.
-        exits += [source.first_statement(test) for test in _tests(source.tree)]
-    return f"{apply_edits(text, exits).rstrip()}\n{_EXIT}\n"
+    other = f"{apply_edits(text, exits).rstrip()}\n{_EXIT}\n"
+    return other if _parse(other) else None
 
 
 @dataclass(slots=True)
@@ -180,10 +179,17 @@ class _Source:
         return self._before(test.body[0], _FAIL)
 
     def failing_exit(self, node: ast.AST) -> Iterator[Edit]:
-        """Yield the edit of `exit(0)`, `sys.exit()` or `raise SystemExit`."""
+        """Yield the edit of `exit(0)`, `sys.exit()`, `raise SystemExit` or `unittest.main()`."""
         match node:
             case ast.Raise(exc=ast.Name(id="SystemExit") as raised):
                 yield self._replacement(raised, "SystemExit(1)")
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="unittest"), attr="main"), keywords=named
+            ) if not any(one.arg == "exit" for one in named):
+                # It ends the program itself.
+                end = self._place(node)[1] - 1
+                is_first = self.text[:end].rstrip().endswith(("(", ","))
+                yield insert(end, "exit=False" if is_first else ", exit=False")
             case ast.Call(func=function, args=[]) if name_of(function) in _EXITS:
                 yield insert(self._place(node)[1] - 1, "1")
             case ast.Call(func=function, args=[value, *_]) if name_of(function) in _EXITS:

@@ -192,6 +192,29 @@ async def test_tests_that_its_runner_does_not_collect_decide_nothing(tmp_path: P
     assert (await run_control(case, execute)).control.state == "red"
 
 
+@pytest.mark.parametrize("is_asserted", [True, False])
+async def test_tests_that_start_without_reaching_an_assertion_prove_nothing(
+    is_asserted: bool, tmp_path: Path
+):
+    """Isolated from its reporter, a runner gives an exit code alone; the work may end it early."""
+    text = "def test_a():\n    assert work.X == 1\n"
+    run = ("python", "-I", "-c", "import unittest; unittest.main('test_a')")
+    check = Check(id="unit", criteria=("c1",), run=run, kind="flip")
+
+    async def execute(tree: str, alter: Alter, seconds: float) -> CheckRun | None:
+        del seconds
+        write_files(tmp_path, {"test_a.py": text})
+        if alter(tmp_path) is None:
+            return None
+        other = (tmp_path / "test_a.py").read_text()
+        return ran(int("AssertionError" in other or (is_asserted and other != text)), tree)
+
+    case = ControlCase(check=check, kind="flip", before=ran(1), after=ran(0), base_tree="base", changed=("work.py",))  # fmt: skip
+
+    state = (await run_control(case, execute)).control.state
+    assert state == ("red" if is_asserted else "insensitive")
+
+
 async def test_a_check_that_only_lists_tests_proves_new_tests_and_no_other_work(tmp_path: Path):
     run = ("python", "-m", "pytest", "--collect-only", "-q", "tests/test_a.py")
     check = Check(id="unit", criteria=("c1",), run=run, kind="flip")

@@ -220,6 +220,7 @@ SCRIPTS = {
     "python code": ("python", "sys.exit(0 if ok else 1)\n", "sys.exit([0 if ok else 1, 1][1])\nraise SystemExit(1)\n"),
     "node code": ("node", "process.exit(ok ? 0 : 1)", 'process.exit(1, ok ? 0 : 1)\n;throw new Error("control");\n'),
     "python": ("python", "import a\nsys.exit()\n", "import a\nsys.exit(1)\nraise SystemExit(1)\n"),
+    "python unittest": ("python", "unittest.main(argv=a)\n", "unittest.main(argv=a, exit=False)\nraise SystemExit(1)\n"),
     "node": ("node", "f();\nprocess.exit(0)", 'f();\nprocess.exit(1)\n;throw new Error("control");\n'),
 }  # fmt: skip
 
