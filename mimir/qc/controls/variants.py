@@ -6,7 +6,8 @@ If a step before the tests, such as a linter, refuses a variant, all steps run o
 import contextlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -17,8 +18,16 @@ from mimir.qc.controls import decision, surface
 from mimir.qc.controls.control_case import ControlCase
 from mimir.qc.integrity.command_line import shell_line
 
-_IGNORE = "MAKEFLAGS=i"
-"""Lets make run all lines of its recipes."""
+_STYLE = (
+    *("checkstyle", "spotless.check", "spotless.apply", "fmt", "formatter", "impsort"),
+    *("pmd", "cpd", "spotbugs", "license", "rat", "forbiddenapis"),
+)
+"""Checks of the text of sources that Maven runs before the tests, and ends with."""
+_IGNORE: Mapping[str, str] = {
+    "MAKEFLAGS": "i",
+    "MAVEN_OPTS": " ".join(f"-D{name}.skip=true" for name in _STYLE),
+}
+"""Lets make run all lines of its recipes, and Maven no checks of style."""
 _STOPS = re.compile(r"^(\s*)set -\w*e\w*", re.MULTILINE)
 _LISTING_SECONDS = 20.0
 _Found = TypeVar("_Found")
@@ -77,8 +86,9 @@ def continue_after_failures(alter: Alter) -> Alter:
             _continue_files(checkout)
         line = shell_line(argv)
         if line is None or argv[-1] != line:
-            return ("env", _IGNORE, *argv)
-        return (*argv[:-1], f"export {_IGNORE}; {_split_steps(line)}")
+            return ("env", *(f"{name}={value}" for name, value in _IGNORE.items()), *argv)
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in _IGNORE.items())
+        return (*argv[:-1], f"export {settings}; {_split_steps(line)}")
 
     return alter_all
 

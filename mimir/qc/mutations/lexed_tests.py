@@ -61,8 +61,8 @@ _TESTS: Mapping[Language, tuple[tuple[re.Pattern[str], str], ...]] = {
         (re.compile(r"#\[(?:\w+::)*\w*test\w*(?:\[[^\]]*\]|[^\]\[])*\](?:\s*#\[(?:\[[^\]]*\]|[^\]\[])*\])*\s*(?:pub\s+)?(?:async\s+)?fn\s+(?:\$?\w+|\[<[^{;]*>\])()[^{;]*(?=\{)"), _PANIC),
     ),
     "java": (
-        (re.compile(r"@(?:\w+\.)*\w*Test\w*\b[^;{}]*?(?:\{[^{};]*\}[^;{}]*?)??(?:\bvoid|[>\]])\s+\w+()\s*\([^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
-        (re.compile(r"\bpublic\s+void\s+test\w*()\s*\(\s*\)[^{;]*(?=\{)"), 'if (true) throw new AssertionError("control");'),
+        (re.compile(r"@(?:\w+\.)*\w*Test\w*\b[^;{}]*?(?:\{[^{};]*\}[^;{}]*?)??(?:\bvoid|[>\]])\s+\w+()\s*\([^{;]*(?=\{)"), 'if (true) {{ throw new AssertionError("control"); }}'),
+        (re.compile(r"\bpublic\s+void\s+test\w*()\s*\(\s*\)[^{;]*(?=\{)"), 'if (true) {{ throw new AssertionError("control"); }}'),
     ),
 }  # fmt: skip
 _ASSERTIONS: Mapping[Language, re.Pattern[str]] = {

@@ -143,7 +143,7 @@ FORMS = [
     ("rust", "macro_rules! t { ($t:ident : $a:expr => $b:expr) => {\n #[test]\n fn $t() { assert_eq!(f($a), $b) }\n} }", "fn $t() { assert!("),
     ("rust", "paste! {\n #[test]\n fn [<test_ $name>]() { f() }\n}", "fn [<test_ $name>]() { assert!("),
     ("rust", "#[test]\nfn a() {\n  #![deny(unused)]\n  f();\n}\n", "#![deny(unused)] assert!(core::"),
-    ("java", "class A {\n  @TestFactory\n  Stream<DynamicTest> a() { }\n}\n", "{ if (true) throw "),
+    ("java", "class A {\n  @TestFactory\n  Stream<DynamicTest> a() { }\n}\n", "{ if (true) { throw "),
     ("javascript", "it.each`\n a | b\n ${1} | ${2}\n`('$a', ({a}) => { f(a); });\n", "{ throw "),
     ("javascript", "test('a', { timeout: 1 }, adds);\n", "(() => { throw new Error(\"control\"); }) ||adds"),
 ]  # fmt: skip

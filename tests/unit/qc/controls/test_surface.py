@@ -81,8 +81,16 @@ def test_a_continuation_changes_no_file_outside_of_the_checkout(tmp_path: Path):
     for name in scripts:
         (checkout / name).symlink_to(tmp_path / "outside" / name)
 
-    continue_after_failures(lambda _: ("make",))(checkout)
+    direct = continue_after_failures(lambda _: ("make",))(checkout)
+    by_shell = continue_after_failures(lambda _: ("bash", "-c", "a && mvn test"))(checkout)
 
+    skipped = "-Dcheckstyle.skip=true -Dspotless.check.skip=true "
+    assert direct is not None
+    assert direct[:2] == ("env", "MAKEFLAGS=i")
+    assert direct[2].startswith(f"MAVEN_OPTS={skipped}")
+    assert by_shell is not None
+    assert by_shell[2].startswith(f"export MAKEFLAGS=i MAVEN_OPTS='{skipped}")
+    assert by_shell[2].endswith("; a ; mvn test")
     assert (checkout / "own.sh").read_text() == "a ; b\n"
     assert {name: (tmp_path / "outside" / name).read_text() for name in scripts} == scripts
 
