@@ -234,7 +234,7 @@ _GROUP = re.compile(
     r"(?:create|modify|change|update|edit|add|write|new|read|files)[ds]?:", re.IGNORECASE
 )
 _REMARK = re.compile(r"([^\s`]*(?:\.\w+|[/*]))(?::|\s+(?:#|//|->|→|—|–|-))\s+.*", re.DOTALL)
-"""A name with an extension, and a remark behind it."""
+"""A name with an extension, and a remark after it."""
 
 
 def _split_names(text: str) -> list[str]:

@@ -127,7 +127,7 @@ class _Control:
         return await self._variants.inspect(lambda at: surface.loads_code(at, tests, changed))
 
     async def _find_deceived_script(self) -> _Conclusion | None:
-        """Return the control of a test beside the runner that proves nothing; None: all do."""
+        """Return the control of a test outside of the runner that proves nothing; None: all do."""
         started = await find_programs(self._case, self._variants)
         files = {test.partition("::")[0] for test in decision.counted_tests(self._case.after)}
         started.scripts = [one for one in started.scripts if self._holds_test(one) and one.path not in files]  # fmt: skip
