@@ -25,7 +25,7 @@ from mimir.domain.strict_json import JsonFault, decode_json
 MAX_STEPS = 20_000
 """Compared pairs of value and schema; one that refers to itself would have no end."""
 MAX_TEXT_DEPTH = 8
-"""Of JSON within a text."""
+"""Deepest nesting of JSON within a text."""
 _BOUNDS: Sequence[tuple[str, str, Callable[[float, float], bool]]] = (
     ("minimum", "at least", operator.ge),
     ("maximum", "at most", operator.le),

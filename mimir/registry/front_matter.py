@@ -137,7 +137,7 @@ def _repair_colons(
         return tree, tuple(
             make_agent_finding(
                 "front-matter-colon",
-                f"The value of {lines[number].partition(':')[0]!r} is no value of YAML, which takes ': ' and some signs for marks; its text is used as written.",
+                f"The value of {lines[number].partition(':')[0]!r} is not valid YAML, in which ': ' and some characters are reserved; its text is used as written.",
                 SourcePosition(line=first_line + number),
                 "Put the value in quotes.",
             )

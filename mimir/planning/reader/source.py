@@ -283,13 +283,9 @@ def unfold_field_tables(lines: list[str]) -> list[str]:
         keys = {one.field.key for one in known if one}
         if len(keys) > 2 and keys & _OF_TASKS:
             for number, (row, label) in enumerate(zip(rows, known, strict=True), start):
-                is_head = label is None and number <= start + 1
-                unfolded[number] = (
-                    ""
-                    if is_head
-                    else f"**{row[0].strip('*`: ')}:** {row[1]}"
-                    if label
-                    else lines[number]
-                )
+                if label:
+                    unfolded[number] = f"**{row[0].strip('*`: ')}:** {row[1]}"
+                elif number <= start + 1:  # the head of the table, and the rule below it
+                    unfolded[number] = ""
         start = end + 1
     return unfolded

@@ -1,7 +1,8 @@
 """Strict parser of the QC answer; it fails closed: QC receives every fault. Pure.
 
 One table of fields defines the answer. The JSON schema for the provider, the instructions for the model, and the members that this
-parser accepts are derived from it. A FAIL in another form with one reading only, such as `"failed"` or `"40/100"`, is read; a PASS never. An absent member counts as not said (an absent criterion is `unverified`), which never helps a pass.
+parser accepts are derived from it. A FAIL in another form with one reading only, such as `"failed"` or `"40/100"`, is read; a PASS never.
+An absent member counts as not said (an absent criterion is `unverified`), which never helps a pass.
 
 An answer contradicts itself, and is refused, if
 - PASS comes with a score below 80, a `failed` critical criterion or fix, `criteriaImpossible`, or required fixes;

@@ -1,8 +1,8 @@
 """Reuse of unchanged, completed tasks of an earlier run (`--from RUN`).
 
 Definition and dependencies must be equal, and the dependencies reused too. The deliverables are merged onto the new run branch, and the
-checks of all run on the last tree, with controls if its base is another one; after a conflict or a red check a task stays pending. Attempt, verdict and evidence are copied and sealed again
-under the new ids, because a chain belongs to its attempt by name.
+checks of all run on the last tree, with controls if its base is another one. After a conflict or a red check a task stays pending. Attempt,
+verdict and evidence are copied and sealed again under the new ids, because a chain belongs to its attempt by name.
 """
 
 import json

@@ -118,7 +118,7 @@ def _parse_object(raw: str, tool: str) -> Mapping[str, object]:
 
 
 def _rename_members(values: JsonObject, known: JsonObject) -> JsonObject:
-    """Return the arguments under the tool's own names, if one other name stands for each."""
+    """Return the arguments under the tool's own names; several aliases of one name stay."""
     renamed = dict(values)
     for name, others in _OTHER_NAMES.items():
         given = [key for key in values if key not in known and plain_key(key) in others.split()]
