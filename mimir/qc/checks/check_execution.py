@@ -71,6 +71,7 @@ class CheckExecution:
         self._slots = asyncio.Semaphore(at_once)
         self._git_commands = set[tuple[str, ...]]()
         """Commands whose output named a missing repository."""
+        self._naming_lock = asyncio.Lock()
         self._naming = dict[str, bool]()
         """Tree → whether a file of it names the variable of the answer."""
 
@@ -87,8 +88,10 @@ class CheckExecution:
         """Return whether a command, or a file of its tree, names the variable of the answer."""
         if any(ANSWER_VARIABLE in word for word in check.argv):
             return True
-        if tree not in self._naming:
-            self._naming[tree] = await self._history.may_hold_text(tree, ANSWER_VARIABLE)
+        # One search for each tree: checks that wait for it start in their order, so records keep theirs.
+        async with self._naming_lock:
+            if tree not in self._naming:
+                self._naming[tree] = await self._history.may_hold_text(tree, ANSWER_VARIABLE)
         return self._naming[tree]
 
     async def control(self, case: ControlCase) -> CheckRun:
